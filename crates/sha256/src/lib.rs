@@ -1,0 +1,1 @@
+//! SHA-256 of many messages at once.

@@ -1,0 +1,3 @@
+//! Chain types.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Fuzz targets.
+
+#![forbid(unsafe_code)]

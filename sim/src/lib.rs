@@ -1,0 +1,3 @@
+//! The chain simulator.
+
+#![forbid(unsafe_code)]
