@@ -1,10 +1,13 @@
 //! The unspent set, after Hornet: a young window in memory, immutable sorted runs on disk.
 //!
-//! Home of `Database` with `append`, `query`, `fetch`, `rewind`, `flush` and `snapshot`, of the
-//! compacter, the undo log, the joiner, set statistics and snapshot files.
+//! `docs/adr/0005-unspent-set.md` tells the whole design on a page.
 //!
 //! Must not know: the history of blocks, the archive, the records, HTTP or JSON. Layer 2.
-//!
-//! An empty room today.
 
 #![forbid(unsafe_code)]
+
+mod entry;
+mod sequence;
+
+pub use entry::Entry;
+pub use sequence::Sequence;

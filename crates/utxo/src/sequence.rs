@@ -1,0 +1,46 @@
+//! The order of everything: one number a step of the chain.
+//!
+//! Connecting a block is a step, disconnecting it is another. Heights repeat when the chain
+//! reorganises, sequences never do, so "before" and "after" are always asked of sequences.
+
+use std::fmt;
+
+/// The number of a step. The empty set is at sequence 0, the first block connected is step 1.
+///
+/// 32 bits last: a chain with a block every ten minutes takes 80,000 years to use them up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sequence(u32);
+
+impl Sequence {
+    /// Before the first step.
+    pub const ZERO: Self = Self(0);
+    /// After every step: the end of what has not ended.
+    pub const MAX: Self = Self(u32::MAX);
+
+    /// The step with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number of the step.
+    #[must_use]
+    pub const fn to_u32(self) -> u32 {
+        self.0
+    }
+
+    /// The step after this one; `None` when the numbers are used up.
+    #[must_use]
+    pub const fn next(self) -> Option<Self> {
+        match self.0 {
+            number if number >= u32::MAX - 1 => None,
+            number => Some(Self(number + 1)),
+        }
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
