@@ -13,12 +13,20 @@ fn function_lines(text: &str) -> Vec<(String, usize)> {
 
 #[test]
 fn comments_and_literals_are_blanked() {
-    assert_eq!(code("a // }\nb"), "a     \nb");
-    assert_eq!(code("a /* /* } */ } */ b"), "a                   b");
-    assert_eq!(code(r#"x("}\"}") }"#), "x(       ) }");
-    assert_eq!(code(r###"x(r#"}"}"#) }"###), "x(        ) }");
-    assert_eq!(code(r##"x(br"}") }"##), "x(b    ) }");
-    assert_eq!(code(r"('{', '\'', '\u{7d}', b'}')"), "(   ,     ,         , b   )");
+    let cases = [
+        ("a // }\nb", "a\nb"),
+        ("a /* /* } */ } */ b", "a b"),
+        (r#"x("}\"}") }"#, "x( ) }"),
+        (r###"x(r#"}"}"#) }"###, "x( ) }"),
+        (r##"x(br"}") }"##, "x(b ) }"),
+        (r"('{', '\'', '\u{7d}', b'}')", "( , , , b )"),
+    ];
+    for (text, kept) in cases {
+        let code = code(text);
+        assert_eq!(code.len(), text.len(), "{text}");
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(code.lines().map(words).collect::<Vec<_>>().join("\n"), kept, "{text}");
+    }
 }
 
 #[test]
