@@ -1,8 +1,8 @@
 //! Inputs for the short form: examples, changed in ways that hurt decoders, the same every time.
 //!
-//! [`Mutator::next_input`] gives an example, or parts of two, with up to four changes: a flipped bit, an
-//! interesting byte (the marks of longer lengths are among them), an interesting number of 2, 4 or
-//! 8 bytes, a removed, repeated or inserted range, a cut. One in eight is bytes at random.
+//! [`Mutator::next_input`] gives an example, or parts of two, with up to four changes: a flipped
+//! bit, an interesting byte (the marks of longer lengths are among them), an interesting number of
+//! 2, 4 or 8 bytes, a removed, repeated or inserted range, a cut. One in eight is bytes at random.
 
 /// Bytes at the edges of encodings: zero, one, signs, and the marks of CompactSize, VARINT and
 /// push opcodes.

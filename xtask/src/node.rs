@@ -6,7 +6,7 @@
 //!    outside the checkout, so that a clean clone does not fetch it again.
 //! 4. Fetched now, from Debian: `debootstrap` puts a small Debian (the unstable suite, which has
 //!    the package `bitcoin-knots`, a relative of Bitcoin Core) into that folder. This needs root
-//!    and the network, about a minute and 400 MB.
+//!    and the network, about a minute and 300 MB.
 //!
 //! ```text
 //! ~/.cache/varve/node/
@@ -101,7 +101,7 @@ fn remove(folder: &Path) -> Result<()> {
 }
 
 fn build(building: &Path, script: &Script) -> Result<()> {
-    eprintln!("fetching a real node from Debian: about a minute, 400 MB");
+    eprintln!("fetching a real node from Debian: about a minute, 300 MB");
     fs::create_dir_all(building)?;
     let debootstrap = run::find_program(apt::DEBOOTSTRAP.program).context("no debootstrap")?;
     let progress = run::stream(
