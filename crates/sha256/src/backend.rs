@@ -2,9 +2,9 @@
 
 use bitcoin_hashes::{Hash as _, HashEngine as _, sha256};
 
+use crate::{Digest, Message};
 #[cfg(target_arch = "x86_64")]
 use crate::{lanes, sha_ni::ShaNi};
-use crate::{Digest, Message};
 
 /// A way to compute hashes. All give the same results; they differ in speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

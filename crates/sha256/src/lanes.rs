@@ -19,8 +19,14 @@ pub(crate) type State = [u32; 8];
 /// The initial state: the first 32 bits of the fractional parts of the square roots of the first
 /// eight primes (FIPS 180-4, 5.3.3).
 const INITIAL: State = [
-    0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, //
-    0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
+    0x6a09_e667,
+    0xbb67_ae85,
+    0x3c6e_f372,
+    0xa54f_f53a, //
+    0x510e_527f,
+    0x9b05_688c,
+    0x1f83_d9ab,
+    0x5be0_cd19,
 ];
 
 /// A compression function that advances several independent states at once.
