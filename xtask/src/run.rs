@@ -4,10 +4,17 @@ use anyhow::{Context as _, Result, bail};
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 
 /// The root of the checkout.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root of the checkout")
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        // What cargo says now goes first: checkouts that share a target folder share this program.
+        let here = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let here = here.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+        here.parent().expect("xtask/ lies in the root of the checkout").to_owned()
+    });
+    &ROOT
 }
 
 /// The cargo that runs us, started in the root of the checkout.
