@@ -24,6 +24,7 @@
 pub mod examples;
 pub mod mutate;
 mod sha256;
+mod types;
 
 use examples::Examples;
 
@@ -39,7 +40,7 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS].into_iter().flatten()
+    [sha256::TARGETS, types::TARGETS].into_iter().flatten()
 }
 
 /// The target of this name.

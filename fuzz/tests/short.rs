@@ -55,4 +55,10 @@ macro_rules! short {
 
 short! {
     sha256_lanes,
+    compact_size,
+    script,
+    transaction,
+    legacy_transaction,
+    extended_transaction,
+    block,
 }
