@@ -56,9 +56,15 @@ macro_rules! short {
 short! {
     sha256_lanes,
     compact_size,
+    varint,
+    text,
     script,
+    compressed_script,
+    compressed_output,
     transaction,
     legacy_transaction,
     extended_transaction,
     block,
+    block_stream,
+    block_file,
 }

@@ -4,9 +4,10 @@ use crate::examples::Examples;
 use bitcoin::consensus::encode::deserialize;
 use bitcoin::script::{Instruction as Theirs, Script};
 use bitcoin::{Transaction, WitnessVersion};
+use varve_types::pushdata::Pushes;
 use varve_types::script::{Class, Instruction, Instructions};
 
-/// The walk and the class agree with `bitcoin`.
+/// The walk, the class and the pushed items agree with `bitcoin`.
 pub(super) fn script(bytes: &[u8]) {
     let script = Script::from_bytes(bytes);
     let mut walked = 0;
@@ -29,6 +30,17 @@ pub(super) fn script(bytes: &[u8]) {
     assert!(walked <= bytes.len());
     assert!(theirs.next().is_none_or(|next| next.is_err()), "they walk further");
     class(bytes, script);
+    pushes(bytes, script);
+}
+
+/// The pushed items are those of the walk, without the empty ones.
+fn pushes(bytes: &[u8], script: &Script) {
+    let theirs = script.instructions().map_while(Result::ok);
+    let theirs = theirs.filter_map(|instruction| match instruction {
+        Theirs::PushBytes(data) if !data.is_empty() => Some(data.as_bytes()),
+        Theirs::PushBytes(_) | Theirs::Op(_) => None,
+    });
+    assert!(Pushes::new(bytes).map(|push| push.data).eq(theirs));
 }
 
 fn class(bytes: &[u8], script: &Script) {
