@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 pub mod examples;
+mod io;
 pub mod mutate;
 mod sha256;
 mod types;
@@ -40,7 +41,7 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS].into_iter().flatten()
+    [sha256::TARGETS, types::TARGETS, io::TARGETS].into_iter().flatten()
 }
 
 /// The target of this name.

@@ -67,4 +67,8 @@ short! {
     block,
     block_stream,
     block_file,
+    frame,
+    segment_header,
+    page,
+    envelope,
 }
