@@ -34,7 +34,13 @@ pub(crate) fn run(advisories: bool) -> Result<bool> {
     });
     steps.run("fmt", || run::run(run::cargo().args(["fmt", "--all", "--check"])));
     steps.run("clippy", || {
-        run::run(workspace("clippy").arg("--all-targets").args(["--", "-D", "warnings"]))
+        run::run(workspace("clippy").args([
+            "--all-targets",
+            "--keep-going",
+            "--",
+            "-D",
+            "warnings",
+        ]))
     });
     steps.run("tidy", || match tidy::run()? {
         true => Ok(()),
@@ -42,7 +48,9 @@ pub(crate) fn run(advisories: bool) -> Result<bool> {
     });
     steps.run("deny", || deny::check(&target, advisories));
     steps.run("docs", || {
-        run::run(workspace("doc").arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+        run::run(
+            workspace("doc").args(["--no-deps", "--keep-going"]).env("RUSTDOCFLAGS", "-D warnings"),
+        )
     });
     let mut bitcoind = None;
     steps.run("node", || {
