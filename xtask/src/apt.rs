@@ -2,7 +2,6 @@
 
 use crate::run;
 use anyhow::{Result, bail};
-use std::process::Command;
 
 /// A Debian package and why it is wanted.
 pub(crate) struct Package {
@@ -39,7 +38,7 @@ pub(crate) fn ensure(packages: &[Package]) -> Result<()> {
         bail!("not root on a Debian system; install by hand: {}", names.join(" "));
     }
     let apt = || {
-        let mut command = Command::new("apt-get");
+        let mut command = run::system_program("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command
     };

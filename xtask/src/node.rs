@@ -103,9 +103,8 @@ fn remove(folder: &Path) -> Result<()> {
 fn build(building: &Path, script: &Script) -> Result<()> {
     eprintln!("fetching a real node from Debian: about a minute, 300 MB");
     fs::create_dir_all(building)?;
-    let debootstrap = run::find_program(apt::DEBOOTSTRAP.program).context("no debootstrap")?;
     let progress = run::stream(
-        Command::new(debootstrap)
+        run::system_program(apt::DEBOOTSTRAP.program)
             .args(["--variant=minbase", "--include=bitcoin-knots", "sid"])
             .arg(building.join("rootfs")),
         |line| eprintln!("  {line}"),

@@ -69,13 +69,24 @@ pub(crate) fn each_line(from: impl Read, mut on_line: impl FnMut(&str)) -> Resul
     Ok(())
 }
 
-/// Where a program is, by `PATH` and the two folders of system programs that a `PATH` may lack.
+/// Where a program is.
 pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
+    search_path().map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
+}
+
+/// A program of the system that needs others like it, which the `PATH` of a plain user lacks.
+pub(crate) fn system_program(program: &str) -> Command {
+    let path = std::env::join_paths(search_path()).expect("the folders come from a PATH");
+    let mut command = Command::new(program);
+    command.env("PATH", path);
+    command
+}
+
+/// The folders of `PATH`, and those of the system's own programs.
+fn search_path() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .map(|folder| folder.join(program))
-        .find(|candidate| candidate.is_file())
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    folders.into_iter().chain(["/usr/sbin".into(), "/sbin".into()])
 }
 
 /// Whether we may install packages and build a Debian system.
