@@ -9,7 +9,6 @@
 //! ```
 //!
 //! Only [`Num3072::to_bytes`] needs the one representative below the prime.
-#![expect(clippy::indexing_slicing, reason = "constant bounds, checked by the array lengths")]
 #![expect(clippy::cast_possible_truncation, reason = "splitting products into limbs")]
 
 use super::product::product;
