@@ -51,7 +51,7 @@ fn whole(bytes: &[u8], format: Format) -> Result<Outcome, DecodeError> {
 fn tx(seed: u8, inputs: usize, witness: bool) -> Vec<u8> {
     let mut bytes = vec![seed, 0, 0, 0];
     bytes.extend_from_slice(if witness { &[0, 1] } else { &[] });
-    bytes.push(inputs as u8);
+    bytes.push(u8::try_from(inputs).unwrap());
     for _ in 0..inputs {
         bytes.extend_from_slice(&[seed; 36]);
         bytes.extend_from_slice(&[2, 0x51, 0x51, 1, 0, 0, 0]);
