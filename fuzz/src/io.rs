@@ -1,6 +1,6 @@
 //! The decoders of `varve-io`: headers, frames, pages and envelopes, as a disk gives them back.
 //!
-//! Each target claims three things of its bytes:
+//! Each target of something with a checksum claims three things of its bytes:
 //!
 //! 1. As they are, they are refused, or decode to something that encodes to the same bytes.
 //! 2. Taken as the payload, they encode and decode to themselves.
@@ -8,15 +8,19 @@
 
 use crate::Target;
 use varve_io::{
-    Envelope, FileId, FrameHeader, GlobalOffset, Kind, Layout, PAGE_LEN, PAGE_PAYLOAD_LEN,
-    PageNumber, SegmentHeader, StoreId, decode_frame, seal_page, verify_page,
+    Envelope, FileId, FrameHeader, GlobalOffset, Holder, Kind, Layout, LogCheckpoint, PAGE_LEN,
+    PAGE_PAYLOAD_LEN, PageNumber, SegmentHeader, StoreId, decode_frame, seal_page,
+    verify_header_page, verify_page,
 };
 
 pub(crate) const TARGETS: &[Target] = &[
     Target { name: "frame", run: frame, seeds: |_| payloads().map(encode_frame).to_vec() },
     Target { name: "segment_header", run: segment_header, seeds: |_| segment_headers() },
     Target { name: "page", run: page, seeds: |_| payloads().map(encode_page).to_vec() },
+    Target { name: "page_file_header", run: page_file_header, seeds: |_| vec![header_page()] },
     Target { name: "envelope", run: envelope, seeds: |_| payloads().map(encode_envelope).to_vec() },
+    Target { name: "log_checkpoint", run: log_checkpoint, seeds: |_| vec![vec![7; 12]] },
+    Target { name: "lock_file", run: lock_file, seeds: |_| vec![lock_text().into_bytes()] },
 ];
 
 const STORE: StoreId = StoreId(*b"the fuzzed store");
@@ -81,6 +85,25 @@ fn encode_page(payload: &[u8]) -> Vec<u8> {
     page.to_vec()
 }
 
+/// What is taken for the header of a page file is its page 0, and no bit of it is damaged.
+fn page_file_header(bytes: &[u8]) {
+    if verify_header_page(bytes, KIND, FILE).is_ok() {
+        assert!(verify_page(bytes, FILE, PageNumber(0)).is_ok());
+        let page = bytes.get(..PAGE_LEN).unwrap_or_default().to_vec();
+        let damaged = flip_a_bit(bytes, page);
+        assert!(verify_header_page(&damaged, KIND, FILE).is_err(), "a damaged bit");
+    }
+}
+
+/// Magic, version 1, zero, kind and file, as `varve-io` documents it.
+fn header_page() -> Vec<u8> {
+    let fields: [&[u8]; 5] = [b"VARVEPAG", &[1, 0, 0, 0], &[0; 4], &KIND.0, &FILE.0];
+    let mut page = [0; PAGE_LEN];
+    page.iter_mut().zip(fields.concat()).for_each(|(to, from)| *to = from);
+    seal_page(&mut page, FILE, PageNumber(0));
+    page.to_vec()
+}
+
 fn envelope(bytes: &[u8]) {
     if let Ok(content) = Envelope::decode(bytes, KIND) {
         assert_eq!(content.encode(KIND), bytes);
@@ -96,6 +119,25 @@ fn encode_envelope(payload: &[u8]) -> Vec<u8> {
     Envelope { version: 7, payload }.encode(KIND)
 }
 
+/// Has no checksum of its own: all bytes decode, and encode to themselves.
+fn log_checkpoint(bytes: &[u8]) {
+    if let Some(bytes) = bytes.first_chunk() {
+        assert_eq!(LogCheckpoint::decode(*bytes).encode(), *bytes);
+    }
+}
+
+/// A text that anybody may have written; what decodes comes back the same.
+fn lock_file(bytes: &[u8]) {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    if let Some(holder) = Holder::decode(text) {
+        assert_eq!(Holder::decode(&holder.encode()), Some(holder));
+    }
+}
+
+fn lock_text() -> String {
+    Holder { pid: 42, command: "varve sync".to_owned() }.encode()
+}
+
 /// Flips one bit of the first 8 KiB of `whole`, where all headers are; the first two
 /// bytes of the input say which.
 fn flip_a_bit(bytes: &[u8], mut whole: Vec<u8>) -> Vec<u8> {
@@ -105,4 +147,20 @@ fn flip_a_bit(bytes: &[u8], mut whole: Vec<u8>) -> Vec<u8> {
         *byte ^= 1 << (place % 8);
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Were the examples refused, the targets would claim nothing.
+    #[test]
+    fn the_examples_decode() {
+        assert!(payloads().map(encode_frame).iter().all(|b| decode_frame(b, STORE, PLACE).is_ok()));
+        assert!(segment_headers().iter().all(|bytes| SegmentHeader::decode(bytes).is_ok()));
+        assert!(payloads().map(encode_page).iter().all(|b| verify_page(b, FILE, NUMBER).is_ok()));
+        assert!(verify_header_page(&header_page(), KIND, FILE).is_ok());
+        assert!(payloads().map(encode_envelope).iter().all(|b| Envelope::decode(b, KIND).is_ok()));
+        assert!(Holder::decode(&lock_text()).is_some());
+    }
 }

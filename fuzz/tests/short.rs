@@ -70,5 +70,8 @@ short! {
     frame,
     segment_header,
     page,
+    page_file_header,
     envelope,
+    log_checkpoint,
+    lock_file,
 }
