@@ -204,12 +204,15 @@ impl Segments {
     /// Removes the files that lie wholly before `before`, oldest first, and returns the new start.
     /// The last file always stays. Readers that hold slices of a removed file keep them.
     pub fn prune(&mut self, before: GlobalOffset) -> Result<GlobalOffset> {
+        if self.series.first_if_ends_by(before).is_some() {
+            // What stays must be durable before what goes, or a crash could leave nothing.
+            self.sync()?;
+        }
         while let Some(first) = self.series.first_if_ends_by(before) {
             self.series.shift();
             self.storage.remove(&segment::file_name(&self.config.prefix, first.number))?;
             // One by one, so that no crash leaves a hole in the series.
-            self.names_changed = true;
-            self.sync_names()?;
+            self.storage.sync_dir()?;
         }
         Ok(self.start())
     }
@@ -276,8 +279,10 @@ impl Segments {
             Some(full) => {
                 let full = Arc::clone(full);
                 self.flush(batch)?;
-                // Sealed segments are durable: recovery finds torn frames in the last file only.
+                // Sealed segments are durable, bytes and name: recovery finds torn frames in the
+                // last file only, and a series that begins late was pruned, not torn.
                 full.file.sync()?;
+                self.sync_names()?;
                 full.number + 1
             }
         };

@@ -14,7 +14,10 @@
 //!    [`Error::Poisoned`](crate::Error::Poisoned) with the first cause until the store is opened again. A sync is never
 //!    tried twice, because the kernel may have dropped the dirty pages after the first failure
 //!    and would answer "done". A full disk is not poison: what was written before stays good.
-//! 4. **Maps**: bytes under a live [`Map`] do not change. Writing into them or cutting the file below
+//! 4. **Heritage**: a process that finds files left by an earlier one sees what was written, synced or not.
+//!    It calls [`Storage::sync_dir`] once before it builds on them, or a later power cut may
+//!    take away what it has already acted on. ([`Segments`](crate::Segments) does so by itself.)
+//! 5. **Maps**: bytes under a live [`Map`] do not change. Writing into them or cutting the file below
 //!    their end is refused; removing or replacing the file is fine, the map keeps the old file.
 //!
 //! Poison is shared by a storage, all its files and all its subdirectories: they lie on one disk.

@@ -12,7 +12,8 @@
 //! - A created, renamed or removed name that was not followed by a directory sync may be undone,
 //!   each independently, even when the file's data was synced. A rename is one step.
 //! - After a *failed* sync the kernel may have dropped the dirty pages, so what was waiting for it may
-//!   be lost even when a later sync succeeds.
+//!   be lost even when a later sync succeeds. (Names and cuts are another matter: filesystems
+//!   journal them and stop altogether when the journal fails, so there a later sync does count.)
 
 use std::collections::BTreeSet;
 
@@ -110,11 +111,14 @@ impl<T> History<T> {
         self.since.push(Pending { change: change.clone(), promise });
     }
 
-    /// Makes what was not promised yet durable, or, when the sync failed, never to be promised.
+    /// Makes what was not promised yet durable, or, when the sync failed, data never to be promised.
     fn sync(&mut self, done: bool, apply: impl Fn(&mut T, &Change)) {
         for pending in &mut self.since {
-            if pending.promise == Promise::None {
-                pending.promise = if done { Promise::Kept } else { Promise::Broken };
+            let data = matches!(pending.change, Change::Write { .. });
+            match pending.promise {
+                Promise::None if done => pending.promise = Promise::Kept,
+                Promise::None if data => pending.promise = Promise::Broken,
+                _ => {}
             }
         }
         let kept = self.since.iter().take_while(|p| p.promise == Promise::Kept).count();
