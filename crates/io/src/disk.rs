@@ -1,9 +1,9 @@
 //! The real storage: a directory of the operating system.
 //!
 //! A file opened with [`Caching::Direct`] has two descriptors: one that goes past the page cache,
-//! taken for transfers aligned to [`BLOCK`](crate::BLOCK), and a plain one for the rest. A filesystem that refuses
-//! the direct one leaves only the plain one. `fdatasync` works on the file, not on the
-//! descriptor, so one sync covers both.
+//! taken for transfers aligned to [`BLOCK`](crate::BLOCK), and a plain one for the rest. A
+//! filesystem that refuses the direct one leaves only the plain one. `fdatasync` works on the
+//! file, not on the descriptor, so one sync covers both.
 //!
 //! The ranges of a file that are under maps are kept per inode, for the whole process, so that a
 //! second opening of the same file knows them. An inode number cannot be reused while its ranges

@@ -1,11 +1,11 @@
 //! Storage in memory that crashes, fails and lies on demand, always the same way for the same seed.
 //!
-//! Every change is an operation in a log: write, cut, sync, create, rename, remove, directory sync. What a
-//! reader sees is the log applied in full (`image`). What a *crash* leaves is another question, and
-//! the log can answer it for every instant: [`FaultyStorage::crash`] gives, for operation number `n`,
-//! a fresh storage holding one of the states that a power cut right after operation `n` may leave
-//! (`crash` says which those are). A test runs its engine once, then opens it on the states of
-//! every `n`, and asks whether all that was acknowledged by then is there:
+//! Every change is an operation in a log: write, cut, sync, create, rename, remove, directory
+//! sync. What a reader sees is the log applied in full (`image`). What a *crash* leaves is another
+//! question, and the log can answer it for every instant: [`FaultyStorage::crash`] gives, for
+//! operation number `n`, a fresh storage holding one of the states that a power cut right after
+//! operation `n` may leave (`crash` says which those are). A test runs its engine once, then opens
+//! it on the states of every `n`, and asks whether all that was acknowledged by then is there:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -147,8 +147,8 @@ impl FaultyStorage {
         self.world().log.len()
     }
 
-    /// What a power cut right after operation `n` may leave, the root directory of it. Operations are counted
-    /// from 1, so 0 is before the first.
+    /// What a power cut right after operation `n` may leave, the root directory of it. Operations
+    /// are counted from 1, so 0 is before the first.
     #[must_use]
     pub fn crash(&self, n: usize, crash: Crash) -> Self {
         let world = self.world();

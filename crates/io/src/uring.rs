@@ -10,9 +10,9 @@
 //!   stopped is not aligned;
 //! - the rest of the buffer: done, and only then does the buffer leave the slot.
 //!
-//! Memory safety rests on one rule: **a buffer whose slot is occupied is neither freed nor looked at.**
-//! Dropping the ring waits until every slot is answered. If the kernel cannot even be asked, the
-//! buffers are leaked: memory lost, never memory the kernel writes into after it was given to
+//! Memory safety rests on one rule: **a buffer whose slot is occupied is neither freed nor looked
+//! at.** Dropping the ring waits until every slot is answered. If the kernel cannot even be asked,
+//! the buffers are leaked: memory lost, never memory the kernel writes into after it was given to
 //! someone else.
 
 #![expect(unsafe_code, reason = "hands buffers to the kernel")]

@@ -1,6 +1,12 @@
-//! A log that lives through full disks, failed syncs, short transfers and killed processes, and then a power
-//! cut after every operation of that life. Nothing acknowledged is lost, and a failed append
-//! leaves nothing behind that could be taken for a frame.
+//! A log that lives through full disks, failed syncs, short transfers and killed processes, and
+//! then a power cut after every operation of that life. Nothing acknowledged is lost, and a failed
+//! append leaves nothing behind that could be taken for a frame.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the report"
+)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,11 @@
-//! Both logs, crashed after every operation of random lives, many ways each. What was acknowledged is
-//! there; what is served is what was written, in order; and the log goes on from there.
+//! Both logs, crashed after every operation of random lives, many ways each. What was acknowledged
+//! is there; what is served is what was written, in order; and the log goes on from there.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the report"
+)]
 
 use std::sync::Arc;
 
@@ -160,7 +166,8 @@ fn mapped_config() -> MappedLogConfig {
     MappedLogConfig { prefix: "rows".to_owned(), kind: KIND, store: STORE, capacity: 5000 }
 }
 
-/// Pieces with their places, and checkpoints with the number of operations at which they were given.
+/// Pieces with their places, and checkpoints with the number of operations at which they were
+/// given.
 type Pieces = Vec<(GlobalOffset, Vec<u8>)>;
 
 fn live_mapped(
@@ -188,8 +195,12 @@ fn live_mapped(
     (pieces, checkpoints)
 }
 
+fn proptest_config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_config(64))]
 
     #[test]
     fn segments_keep_what_was_acknowledged(steps in prop::collection::vec(step(), 1..25)) {

@@ -5,6 +5,12 @@
 //! The log is a file of 12-byte entries (key u32, value u32, checksum u32) and, every eighth
 //! entry, is rewritten with the live pairs only: a new file renamed over the old one.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the report"
+)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 //! Each test runs this test program again, with `VARVE_IO_TEST_CHILD` naming the part to play and
 //! `VARVE_IO_TEST_DIR` the directory.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 #![expect(unsafe_code, reason = "a map that the seam does not know takes an unsafe call")]
 
 use std::env;

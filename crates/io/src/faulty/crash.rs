@@ -6,13 +6,13 @@
 //! - A write that was not synced is kept whole, lost, cut short, or kept in any subset of its
 //!   512-byte sectors, independently of every other. That includes reordering: keeping a later
 //!   write and losing an earlier one is the same as the disk having turned them round.
-//! - A length that was not synced may be kept although the bytes are lost: the hole then holds zeroes
-//!   or garbage. It may be lost although the bytes were kept: the file then ends early.
+//! - A length that was not synced may be kept although the bytes are lost: the hole then holds
+//!   zeroes or garbage. It may be lost although the bytes were kept: the file then ends early.
 //! - A cut (truncate) that was not synced may be undone.
 //! - A created, renamed or removed name that was not followed by a directory sync may be undone,
 //!   each independently, even when the file's data was synced. A rename is one step.
-//! - After a *failed* sync the kernel may have dropped the dirty pages, so what was waiting for it may
-//!   be lost even when a later sync succeeds. (Names and cuts are another matter: filesystems
+//! - After a *failed* sync the kernel may have dropped the dirty pages, so what was waiting for it
+//!   may be lost even when a later sync succeeds. (Names and cuts are another matter: filesystems
 //!   journal them and stop altogether when the journal fails, so there a later sync does count.)
 
 use std::collections::BTreeSet;
@@ -111,7 +111,8 @@ impl<T> History<T> {
         self.since.push(Pending { change: change.clone(), promise });
     }
 
-    /// Makes what was not promised yet durable, or, when the sync failed, data never to be promised.
+    /// Makes what was not promised yet durable, or, when the sync failed, data never to be
+    /// promised.
     fn sync(&mut self, done: bool, apply: impl Fn(&mut T, &Change)) {
         for pending in &mut self.since {
             let data = matches!(pending.change, Change::Write { .. });

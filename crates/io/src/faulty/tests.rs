@@ -221,7 +221,7 @@ fn maps_and_locks_work_as_on_a_disk() {
 fn the_same_seed_leaves_the_same_bytes() {
     let (storage, file) = with_durable(b"");
     for n in 0..10 {
-        file.write_at(FileOffset::new(n * 700), &[n as u8; 900]).unwrap();
+        file.write_at(FileOffset::new(n * 700), &[n.to_le_bytes()[0]; 900]).unwrap();
     }
     let n = storage.operations();
     for seed in 0..20 {

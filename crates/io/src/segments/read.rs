@@ -2,9 +2,9 @@
 //!
 //! A frame in a sealed file is a slice of the file's map; a frame in the growing tail is read into
 //! memory of its own. Every frame is verified before it is handed out. Frames of sealed files
-//! asked for by [`SegmentsReader::frame`] are verified once per opening of the log, at the cost of a remembered
-//! position each (some 16 bytes), so that many reads inside a frame of megabytes cost one
-//! check.
+//! asked for by [`SegmentsReader::frame`] are verified once per opening of the log, at the cost of
+//! a remembered position each (some 16 bytes), so that many reads inside a frame of megabytes cost
+//! one check.
 
 use std::ops::Deref;
 use std::sync::Arc;

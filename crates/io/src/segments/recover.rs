@@ -2,19 +2,19 @@
 //!
 //! 1. List the files by number. Numbers follow one another; a hole is damage, unless it lies
 //!    beyond the durable position.
-//! 2. Each file must have a sound header that starts where the file before it ends. The first file whose
-//!    header is not so, beyond the durable position, begins the junk.
-//! 3. A file before the last ends where the next begins. In the last file, and in any that the durable
-//!    position does not cover, frames are verified one by one from the durable position on;
-//!    the first that fails is where the log ends.
+//! 2. Each file must have a sound header that starts where the file before it ends. The first file
+//!    whose header is not so, beyond the durable position, begins the junk.
+//! 3. A file before the last ends where the next begins. In the last file, and in any that the
+//!    durable position does not cover, frames are verified one by one from the durable position
+//!    on; the first that fails is where the log ends.
 //! 4. Later files are removed and the directory synced; then the last file is cut and synced. In
 //!    that order no crash in between leaves a file that starts where another ends by accident.
-//!    Both are synced even when there is nothing to remove or cut: a process before this one may have
-//!    done that and died before its sync.
-//! 5. What was kept beyond the durable position is about to be served, so it is made durable: the process
-//!    that wrote it may have died before its sync, or its sync may have failed. After a failed sync
-//!    the kernel calls the pages clean and a new sync would do nothing, so they are written again,
-//!    the same bytes, and then synced.
+//!    Both are synced even when there is nothing to remove or cut: a process before this one may
+//!    have done that and died before its sync.
+//! 5. What was kept beyond the durable position is about to be served, so it is made durable: the
+//!    process that wrote it may have died before its sync, or its sync may have failed. After a
+//!    failed sync the kernel calls the pages clean and a new sync would do nothing, so they are
+//!    written again, the same bytes, and then synced.
 
 use std::sync::Arc;
 
@@ -61,14 +61,14 @@ pub(super) fn recover(
         }
         last.file.sync()?;
     }
-    if end > durable {
-        let unproven = segments.iter().filter(|segment| segment.end() > durable);
-        unproven.into_iter().try_for_each(|segment| rewrite(segment, durable))?;
-    }
+    // A segment that begins at the durable position or later may have an unproven header.
+    let is_unproven = |s: &&Arc<Segment>| s.end() > durable || s.start >= durable;
+    segments.iter().filter(is_unproven).try_for_each(|segment| rewrite(segment, durable))?;
     Ok(segments)
 }
 
-/// Writes what a segment holds beyond `durable` once more, with the header when all of it is, and syncs.
+/// Writes what a segment holds beyond `durable` once more, with the header when all of it is, and
+/// syncs.
 fn rewrite(segment: &Segment, durable: GlobalOffset) -> Result<()> {
     let place = segment.place(durable).filter(|_| durable > segment.start);
     let mut at = place.unwrap_or(FileOffset::ZERO);
