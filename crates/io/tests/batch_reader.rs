@@ -1,10 +1,6 @@
 //! One suite over both ways of reading, and a differential test between them.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the report"
-)]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::fs;
 use std::sync::Arc;

@@ -2,11 +2,7 @@
 //! that names the file, or the right bytes when the flipped one does not matter, and never
 //! wrong ones.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the report"
-)]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use std::sync::Arc;
 
