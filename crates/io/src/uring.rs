@@ -164,7 +164,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        while self.in_flight() > 0 {
+        while self.slots.iter().any(Option::is_some) {
             if self.enter(1).is_err() {
                 // SAFETY argument of the module: leak rather than free.
                 mem::take(&mut self.slots).into_iter().for_each(mem::forget);

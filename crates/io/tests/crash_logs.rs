@@ -136,8 +136,7 @@ fn check_segments(storage: &Arc<FaultyStorage>, moments: &[Moment]) {
     for n in 0..=storage.operations() {
         let known = moments.partition_point(|moment| moment.operations <= n);
         let Some(moment) = known.checked_sub(1).map(|index| &moments[index]) else { continue };
-        let crashes = [Crash::LoseAll, Crash::KeepAll].into_iter();
-        for crash in crashes.chain((0..SEEDS).map(Crash::Seed)) {
+        for crash in Crash::ways(SEEDS) {
             let after = Arc::new(storage.crash(n, crash));
             let mut log = Segments::open(after.clone(), segments_config(), moment.durable)
                 .unwrap_or_else(|error| panic!("operation {n}, {crash:?}: {error}"));
@@ -216,8 +215,7 @@ proptest! {
         for n in 0..=storage.operations() {
             let known = checkpoints.partition_point(|(at, _)| *at <= n);
             let checkpoint = checkpoints[known - 1].1;
-            let crashes = [Crash::LoseAll, Crash::KeepAll].into_iter();
-            for crash in crashes.chain((0..SEEDS).map(Crash::Seed)) {
+            for crash in Crash::ways(SEEDS) {
                 let after = Arc::new(storage.crash(n, crash));
                 let mut log = MappedLog::open(after.clone(), mapped_config(), checkpoint).unwrap();
                 prop_assert_eq!(log.end(), checkpoint.end);
