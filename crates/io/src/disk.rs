@@ -124,7 +124,11 @@ impl Storage for Disk {
 
     fn directory(&self, name: &str) -> Result<Arc<dyn Storage>> {
         let path = self.join(name)?;
-        create_directory(&path)?;
+        if !path.is_dir() {
+            self.poison.check()?;
+            fs::create_dir(&path).map_err(|e| Error::from_io("create", &path, e))?;
+            self.sync_dir()?;
+        }
         Ok(Arc::new(Self { path, poison: self.poison.clone() }))
     }
 

@@ -27,7 +27,8 @@
 //! Formats are described together in `docs/format/io.md`. `unsafe` is in five files (`buffer`,
 //! `fault`, `map`, `tail`, `uring`), each with its argument.
 
-#![cfg(target_os = "linux")]
+#[cfg(not(target_os = "linux"))]
+compile_error!("varve-io needs Linux: io_uring, O_DIRECT and what its fsync promises");
 
 mod bitmap;
 mod buffer;

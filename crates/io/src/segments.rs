@@ -28,7 +28,8 @@
 //! A failed append leaves the log as it was: the tail is cut back, durably, before the next append.
 //! A full disk is therefore no disaster: free some space and append again.
 //!
-//! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it without a lock.
+//! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it and never wait
+//! for it.
 
 mod read;
 mod recover;
