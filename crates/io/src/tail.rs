@@ -10,9 +10,9 @@
 //! The memory never moves and never shrinks. The writer copies bytes behind `published`, where no
 //! reader looks, and then stores the new `published` with release ordering. A reader loads
 //! `published` with acquire ordering and reads below it, where nobody writes any more. The acquire
-//! load that sees a value sees all bytes written before the release store of that value, so there is
-//! no data race and no half-written row. There is one writer because [`TailWriter`] is not `Clone`
-//! and appends by `&mut self`.
+//! load that sees a value sees all bytes written before the release store of that value, so there
+//! is no data race and no half-written row. There is one writer because [`TailWriter`] is not
+//! `Clone` and appends by `&mut self`.
 
 #![expect(unsafe_code, reason = "shares memory between a writer and readers")]
 
@@ -38,8 +38,8 @@ impl Tail {
     /// The bytes published so far.
     pub(crate) fn bytes(&self) -> &[u8] {
         let len = self.published.load(Ordering::Acquire);
-        // SAFETY: `len` never exceeds the capacity, the memory was zeroed when allocated and lives as
-        // long as `self`, and bytes below a published length are never written again.
+        // SAFETY: `len` never exceeds the capacity, the memory was zeroed when allocated and lives
+        // as long as `self`, and bytes below a published length are never written again.
         unsafe { std::slice::from_raw_parts(self.start, len) }
     }
 }

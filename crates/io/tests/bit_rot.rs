@@ -2,6 +2,8 @@
 //! that names the file, or the right bytes when the flipped one does not matter, and never
 //! wrong ones.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use std::sync::Arc;
 
 use varve_io::faulty::FaultyStorage;

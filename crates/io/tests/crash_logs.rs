@@ -1,5 +1,11 @@
-//! Both logs, crashed after every operation of random lives, many ways each. What was acknowledged is
-//! there; what is served is what was written, in order; and the log goes on from there.
+//! Both logs, crashed after every operation of random lives, many ways each. What was acknowledged
+//! is there; what is served is what was written, in order; and the log goes on from there.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the report"
+)]
 
 use std::sync::Arc;
 
@@ -54,8 +60,11 @@ impl Model {
             .map_or(GlobalOffset::ZERO, |(at, payload)| at.plus(16 + payload.len() as u64))
     }
 
-    fn pick(&self, fraction: u8) -> usize {
-        self.frames.len() * usize::from(fraction) / 256
+    /// The position of one of the frames that pruning has left.
+    fn pick(&self, start: GlobalOffset, fraction: u8) -> Option<GlobalOffset> {
+        let left = self.frames.partition_point(|(at, _)| *at < start);
+        let left = self.frames.get(left..)?;
+        left.get(left.len() * usize::from(fraction) / 256).map(|(at, _)| *at)
     }
 }
 
@@ -101,9 +110,7 @@ fn live(storage: &Arc<FaultyStorage>, steps: &[Step]) -> Vec<Moment> {
             }
             Step::Sync => durable = log.sync().unwrap(),
             Step::Truncate(fraction) => {
-                let Some((to, _)) = model.frames.get(model.pick(*fraction)).cloned() else {
-                    continue;
-                };
+                let Some(to) = model.pick(log.start(), *fraction) else { continue };
                 // The caller lowers its own mark first; frames above may or may not be there.
                 durable = durable.min(to);
                 moments.push(Moment {
@@ -115,9 +122,7 @@ fn live(storage: &Arc<FaultyStorage>, steps: &[Step]) -> Vec<Moment> {
                 model.frames.retain(|(at, _)| *at < to);
             }
             Step::Prune(fraction) => {
-                let Some((before, _)) = model.frames.get(model.pick(*fraction)).cloned() else {
-                    continue;
-                };
+                let Some(before) = model.pick(log.start(), *fraction) else { continue };
                 // Never past what is durable, as the design has it.
                 log.prune(before.min(durable)).unwrap();
             }
@@ -131,8 +136,7 @@ fn check_segments(storage: &Arc<FaultyStorage>, moments: &[Moment]) {
     for n in 0..=storage.operations() {
         let known = moments.partition_point(|moment| moment.operations <= n);
         let Some(moment) = known.checked_sub(1).map(|index| &moments[index]) else { continue };
-        let crashes = [Crash::LoseAll, Crash::KeepAll].into_iter();
-        for crash in crashes.chain((0..SEEDS).map(Crash::Seed)) {
+        for crash in Crash::ways(SEEDS) {
             let after = Arc::new(storage.crash(n, crash));
             let mut log = Segments::open(after.clone(), segments_config(), moment.durable)
                 .unwrap_or_else(|error| panic!("operation {n}, {crash:?}: {error}"));
@@ -161,7 +165,8 @@ fn mapped_config() -> MappedLogConfig {
     MappedLogConfig { prefix: "rows".to_owned(), kind: KIND, store: STORE, capacity: 5000 }
 }
 
-/// Pieces with their places, and checkpoints with the number of operations at which they were given.
+/// Pieces with their places, and checkpoints with the number of operations at which they were
+/// given.
 type Pieces = Vec<(GlobalOffset, Vec<u8>)>;
 
 fn live_mapped(
@@ -189,8 +194,12 @@ fn live_mapped(
     (pieces, checkpoints)
 }
 
+fn proptest_config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(proptest_config(64))]
 
     #[test]
     fn segments_keep_what_was_acknowledged(steps in prop::collection::vec(step(), 1..25)) {
@@ -206,8 +215,7 @@ proptest! {
         for n in 0..=storage.operations() {
             let known = checkpoints.partition_point(|(at, _)| *at <= n);
             let checkpoint = checkpoints[known - 1].1;
-            let crashes = [Crash::LoseAll, Crash::KeepAll].into_iter();
-            for crash in crashes.chain((0..SEEDS).map(Crash::Seed)) {
+            for crash in Crash::ways(SEEDS) {
                 let after = Arc::new(storage.crash(n, crash));
                 let mut log = MappedLog::open(after.clone(), mapped_config(), checkpoint).unwrap();
                 prop_assert_eq!(log.end(), checkpoint.end);

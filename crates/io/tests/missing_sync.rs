@@ -5,6 +5,12 @@
 //! The log is a file of 12-byte entries (key u32, value u32, checksum u32) and, every eighth
 //! entry, is rewritten with the live pairs only: a new file renamed over the old one.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the report"
+)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -123,8 +129,7 @@ fn losses(mistake: Mistake) -> usize {
     for n in 0..=storage.operations() {
         let promised = acknowledged.partition_point(|(at, _)| *at <= n);
         let promised = &acknowledged[promised.saturating_sub(1)].1;
-        let crashes = [Crash::LoseAll, Crash::KeepAll].into_iter();
-        for crash in crashes.chain((0..12).map(Crash::Seed)) {
+        for crash in Crash::ways(12) {
             let after = storage.crash(n, crash);
             let found = PairLog::open(&after, mistake).unwrap().pairs;
             // A later value of a key is fine: it was written and not yet acknowledged.

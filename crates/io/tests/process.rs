@@ -1,9 +1,10 @@
-//! What needs a second process: a lock held by another, and a map whose file is cut.
+//! What needs a second process: a lock held by another, a map whose file is cut, a sandbox.
 //!
 //! Each test runs this test program again, with `VARVE_IO_TEST_CHILD` naming the part to play and
 //! `VARVE_IO_TEST_DIR` the directory.
 
-#![expect(unsafe_code, reason = "a map that the seam does not know takes an unsafe call")]
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![expect(unsafe_code, reason = "a foreign map and a sandbox take unsafe calls")]
 
 use std::env;
 use std::fs::OpenOptions;
@@ -12,7 +13,10 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use varve_io::{Access, Caching, Disk, Error, FAULT_EXIT_CODE, FileOffset, Storage};
+use varve_io::{
+    Access, AlignedBuffer, BatchReader, Caching, Disk, Error, FAULT_EXIT_CODE, FileOffset, Method,
+    ReadRequest, Storage,
+};
 
 const ROLE: &str = "VARVE_IO_TEST_CHILD";
 const DIRECTORY: &str = "VARVE_IO_TEST_DIR";
@@ -56,7 +60,51 @@ fn play_the_child() {
             other.set_len(4096).unwrap();
             black_box(foreign[2 * 4096]);
         }
+        "read without a ring" => {
+            let file = disk.open("cut", Access::Read, Caching::Direct).unwrap();
+            assert_eq!(BatchReader::new(8).method(), Method::Ring, "allowed so far");
+            forbid_rings();
+            let mut reader = BatchReader::new(8);
+            assert_eq!(reader.method(), Method::Pread);
+            let requests = (0..16).map(|page| ReadRequest {
+                tag: page,
+                file: file.clone(),
+                offset: FileOffset::new(page * 4096),
+                buffer: AlignedBuffer::zeroed(4096),
+            });
+            let results = reader.read_all(requests.collect());
+            assert!(results.into_iter().all(|page| page.unwrap()[..] == [7; 4096]));
+        }
         other => panic!("no such role: {other}"),
+    }
+}
+
+/// What a container's sandbox does: `io_uring_setup` answers "not permitted" from here on.
+fn forbid_rings() {
+    let statement = |code: u32, k: u32, jt: u8| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt,
+        jf: 0,
+        k,
+    };
+    let setup = u32::try_from(libc::SYS_io_uring_setup).unwrap();
+    let refuse = libc::SECCOMP_RET_ERRNO | u32::try_from(libc::EPERM).unwrap();
+    let mut filter = [
+        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        libc::sock_filter {
+            jf: 1,
+            ..statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, setup, 0)
+        },
+        statement(libc::BPF_RET | libc::BPF_K, refuse, 0),
+        statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0),
+    ];
+    let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };
+    // SAFETY: the first call passes integers only; the second a program of four statements that
+    // lives until the call has copied it.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        let mode = libc::SECCOMP_MODE_FILTER;
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program), 0);
     }
 }
 
@@ -103,6 +151,15 @@ fn a_map_whose_file_was_cut_ends_the_process_with_a_clear_message() {
     assert!(line.contains("/cut through its map near byte"), "{line}");
     let at = (1 + 5) * 4096 + 10;
     assert!(line.contains(&format!("byte {at}:")), "names the place in the file, {at}: {line}");
+}
+
+#[test]
+fn where_a_sandbox_forbids_rings_reads_go_by_pread() {
+    if BatchReader::new(8).method() == Method::Pread {
+        return; // nothing to forbid: every other test has read without a ring
+    }
+    let output = run_with_file("read without a ring");
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]

@@ -184,10 +184,10 @@ fn reads_may_be_short_interrupted_wrong_or_fail() {
     assert_eq!(bits, 1);
     assert_eq!(read().unwrap(), good, "not at rest");
     let mut rule = FaultRule::new(Operation::Read, When::Nth(0), Fault::Io);
-    rule.name_contains = "other".to_owned();
+    rule.path_contains = "other".to_owned();
     storage.inject(rule.clone());
     assert!(read().is_ok(), "another file's fault");
-    rule.name_contains = "f".to_owned();
+    rule.path_contains = "/f".to_owned();
     storage.inject(rule);
     assert!(matches!(read(), Err(Error::Io { .. })));
 }
@@ -198,6 +198,10 @@ fn rot_is_there_for_readers_and_after_a_crash() {
     assert!(storage.flip_bit("f", FileOffset::new(1), 3));
     assert!(!storage.flip_bit("f", FileOffset::new(2), 0));
     assert!(!storage.flip_bit("g", AT, 0));
+    let below = storage.directory("below").unwrap();
+    below.open("g", Access::Create, Caching::Buffered).unwrap().write_at(AT, b"x").unwrap();
+    assert!(storage.flip_bit("below/g", AT, 0));
+    assert!(!storage.flip_bit("f/g", AT, 0));
     assert_eq!(content(&storage, "f").unwrap(), [0, 8]);
     assert_eq!(content(&storage.crash(usize::MAX, Crash::LoseAll), "f").unwrap(), [0, 8]);
 }
@@ -221,7 +225,7 @@ fn maps_and_locks_work_as_on_a_disk() {
 fn the_same_seed_leaves_the_same_bytes() {
     let (storage, file) = with_durable(b"");
     for n in 0..10 {
-        file.write_at(FileOffset::new(n * 700), &[n as u8; 900]).unwrap();
+        file.write_at(FileOffset::new(n * 700), &[n.to_le_bytes()[0]; 900]).unwrap();
     }
     let n = storage.operations();
     for seed in 0..20 {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::disk::Disk;
-use crate::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
+use crate::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 
 fn config(segment_size: u64) -> SegmentsConfig {
     let kind = Kind(*b"TESTKIND");
@@ -227,4 +227,43 @@ fn readers_follow_the_writer_without_a_lock() {
         }
         follower.join().unwrap();
     });
+}
+
+/// Once, pruning removed the last synced file while the name of the one after it was not synced: a
+/// crash could leave no file at all, and the log did not open. What stays is synced first now.
+#[test]
+fn pruning_never_removes_the_last_durable_file() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut log = open(&storage, GlobalOffset::ZERO).unwrap();
+    log.append(&[&[1; 50], &[2; 50]]).unwrap();
+    let durable = log.sync().unwrap();
+    let synced = storage.operations();
+    log.append(&[&[3; 50]]).unwrap();
+    assert_eq!(log.prune(durable).unwrap(), durable);
+    for n in synced..=storage.operations() {
+        for crash in Crash::ways(30) {
+            let after = Arc::new(storage.crash(n, crash));
+            assert!(open(&after, durable).unwrap().end() >= durable, "operation {n}, {crash:?}");
+        }
+    }
+}
+
+/// Once, a file that held nothing but a header over which a sync had failed was taken over as it
+/// was. Later syncs did not write the header again, and a crash lost the file with all its frames.
+#[test]
+fn an_inherited_header_is_written_again() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    storage.inject(FaultRule::new(Operation::Write, When::Nth(1), Fault::NoSpace));
+    let mut log = open(&storage, GlobalOffset::ZERO).unwrap();
+    assert!(log.append(&[b"frame"]).unwrap_err().is_disk_full());
+    drop(log);
+    storage.inject(FaultRule::new(Operation::Sync, When::Nth(0), Fault::Io));
+    let storage = Arc::new(storage.reopen());
+    assert!(matches!(open(&storage, GlobalOffset::ZERO), Err(Error::Io { .. })));
+    let storage = Arc::new(storage.reopen());
+    let mut log = open(&storage, GlobalOffset::ZERO).unwrap();
+    log.append(&[b"frame"]).unwrap();
+    let durable = log.sync().unwrap();
+    let after = Arc::new(storage.crash(storage.operations(), Crash::LoseAll));
+    assert_eq!(payloads(&open(&after, durable).unwrap(), GlobalOffset::ZERO), [b"frame"]);
 }
