@@ -9,7 +9,9 @@
 //! a transaction of the block has a witness, its second output commits to all wtxids (BIP141):
 //! `OP_RETURN 36 aa21a9ed ‖ SHA256d(witness root ‖ 32 zero bytes)`.
 
-use varve_types::{BlockHash, Height, Network, Txid, compact_size, merkle_root, sha256d};
+use varve_types::{BlockHash, Height, Network, Txid, compact_size, sha256d};
+
+use varve_types::merkle::merkle_root;
 
 use crate::coins::Coin;
 use crate::keys::Keys;

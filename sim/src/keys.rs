@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use bitcoin::hashes::{Hash as _, hash160, sha256};
-use bitcoin::secp256k1::{Keypair, Message, Secp256k1, SecretKey, SignOnly, XOnlyPublicKey};
+use bitcoin::secp256k1::{All, Keypair, Message, Secp256k1, SecretKey, XOnlyPublicKey};
 use bitcoin::taproot::{LeafVersion, TapLeafHash, TapNodeHash, TapTweakHash};
 
 use crate::profile::{Span, Table};
@@ -21,7 +21,7 @@ const POOL: u32 = (1 << LEVELS) - 1;
 /// The keys of one chain.
 pub(crate) struct Keys {
     seed: u64,
-    secp: Secp256k1<SignOnly>,
+    secp: Secp256k1<All>,
     inscription: &'static [Span],
     slots: Vec<Slot>,
 }
@@ -70,7 +70,7 @@ impl Keys {
     pub(crate) fn new(seed: u64, table: &Table) -> Self {
         Self {
             seed,
-            secp: Secp256k1::signing_only(),
+            secp: Secp256k1::new(),
             inscription: table.inscription,
             slots: (0..POOL).map(|_| Slot::default()).collect(),
         }

@@ -11,8 +11,8 @@
 //!   probability of rank `r` falls as about `1 / r`.
 
 use bitcoin::hashes::{Hash as _, HashEngine as _, sha256};
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng as _, SeedableRng as _};
 
 use crate::profile::Span;
 
