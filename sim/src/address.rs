@@ -41,11 +41,13 @@ impl Addresses {
         Script::dummy(kind, self.fresh)
     }
 
-    /// The scripts that are paid most often: of each of these kinds the two lowest ranks, signed
+    /// The scripts that are paid most often: of each of these kinds three low ranks, signed
     /// and not.
     pub(crate) fn hottest(kinds: &[Kind]) -> Vec<Script> {
         let ranks = |kind| {
-            (0..2).flat_map(move |rank| [Script::dummy(kind, rank), Script::signed(kind, rank)])
+            [0, 5, 40].into_iter().flat_map(move |rank| {
+                [Script::dummy(kind, rank), Script::signed(kind, rank)]
+            })
         };
         kinds.iter().flat_map(|kind| ranks(*kind)).collect()
     }
