@@ -107,8 +107,8 @@ impl Coins {
         }
     }
 
-    /// Takes a coin whose age is drawn from `ages`. When there is none of that age, takes the
-    /// next younger one; `None` when there is none at all.
+    /// Takes a coin whose age is drawn from `ages`. When there is none of that age, takes a
+    /// younger one; `None` when there is none at all.
     pub(crate) fn take(&mut self, ages: &Ages, want: Want, rng: &mut Rng) -> Option<Coin> {
         let draw = rng.below(1000);
         let age = rng.span(ages.young_ages) as usize;
@@ -118,11 +118,11 @@ impl Coins {
         } else if draw < young {
             self.take_recent(age, want, rng)
         } else if draw < young + ages.old {
-            self.take_old(want, rng).or_else(|| self.take_oldest_recent(want, rng))
+            self.take_old(want, rng).or_else(|| self.take_recent(age, want, rng))
         } else {
             take_from(&mut self.ancient, want, rng)
                 .or_else(|| self.take_old(want, rng))
-                .or_else(|| self.take_oldest_recent(want, rng))
+                .or_else(|| self.take_recent(age, want, rng))
         }
         .or_else(|| self.take_same_block(want, rng))?;
         self.record(coin);
@@ -211,10 +211,6 @@ impl Coins {
             }
         }
         None
-    }
-
-    fn take_oldest_recent(&mut self, want: Want, rng: &mut Rng) -> Option<Coin> {
-        self.take_recent(self.recent.len().saturating_sub(1), want, rng)
     }
 }
 

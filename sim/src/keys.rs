@@ -12,7 +12,7 @@ use bitcoin::taproot::{LeafVersion, TapLeafHash, TapNodeHash, TapTweakHash};
 
 use crate::profile::{Span, Table};
 use crate::rng::{Rng, secret};
-use crate::script::push_data;
+use crate::script::{Script, push_data, push_len};
 
 /// How many keys there are, as a power of two: `POOL = 2^LEVELS - 1` ranks of [`Rng::rank`].
 pub(crate) const LEVELS: u32 = 11;
@@ -122,8 +122,7 @@ impl Keys {
     pub(crate) fn inscription(&self, index: u32) -> &Inscription {
         self.slot(index).inscription.get_or_init(|| {
             let (keypair, internal) = self.internal(index);
-            let mut rng = Rng::keyed(secret(self.seed, "inscription", index % POOL));
-            let leaf = inscription_leaf(&internal.serialize(), self.inscription, &mut rng);
+            let leaf = self.leaf(&internal.serialize());
             let script = bitcoin::Script::from_bytes(&leaf);
             let leaf_hash = TapLeafHash::from_script(script, LeafVersion::TapScript);
             let root = TapNodeHash::from(leaf_hash);
@@ -144,9 +143,12 @@ impl Keys {
         })
     }
 
-    /// The sizes of inscriptions.
-    pub(crate) const fn inscription_sizes(&self) -> &'static [Span] {
-        self.inscription
+    /// The length of the leaf that spends an inscription's script.
+    pub(crate) fn leaf_len(&self, script: Script) -> usize {
+        match script.key() {
+            Some(index) => self.inscription(index).leaf.len(),
+            None => self.leaf(&script.program(self.seed)).len(),
+        }
     }
 
     /// Appends a DER signature and its sighash byte.
@@ -181,24 +183,26 @@ impl Keys {
     fn slot(&self, index: u32) -> &Slot {
         self.slots.get((index % POOL) as usize).expect("the index is taken modulo the pool")
     }
-}
 
-/// `<key> OP_CHECKSIG OP_0 OP_IF "ord" 1 "text/plain" 0 <content, in pushes of 520> OP_ENDIF`.
-pub(crate) fn inscription_leaf(key: &[u8; 32], sizes: &[Span], rng: &mut Rng) -> Vec<u8> {
-    let mut left = rng.span(sizes) as usize;
-    let mut leaf = Vec::with_capacity(left + 70 + left / 520 * 3);
-    push_data(key, &mut leaf);
-    leaf.extend_from_slice(&[0xac, 0x00, 0x63]);
-    push_data(b"ord", &mut leaf);
-    leaf.extend_from_slice(&[0x01, 0x01]);
-    push_data(b"text/plain", &mut leaf);
-    leaf.push(0x00);
-    while left > 0 {
-        let len = left.min(520);
-        crate::script::push_len(len, &mut leaf);
-        rng.fill(len, &mut leaf);
-        left -= len;
+    /// `<key> OP_CHECKSIG OP_0 OP_IF "ord" 1 "text/plain" 0 <content, in pushes of 520> OP_ENDIF`,
+    /// with a content that follows from the key.
+    pub(crate) fn leaf(&self, key: &[u8; 32]) -> Vec<u8> {
+        let mut rng = Rng::keyed(*key);
+        let mut left = rng.span(self.inscription) as usize;
+        let mut leaf = Vec::with_capacity(left + 70 + left / 520 * 3);
+        push_data(key, &mut leaf);
+        leaf.extend_from_slice(&[0xac, 0x00, 0x63]);
+        push_data(b"ord", &mut leaf);
+        leaf.extend_from_slice(&[0x01, 0x01]);
+        push_data(b"text/plain", &mut leaf);
+        leaf.push(0x00);
+        while left > 0 {
+            let len = left.min(520);
+            push_len(len, &mut leaf);
+            rng.fill(len, &mut leaf);
+            left -= len;
+        }
+        leaf.push(0x68);
+        leaf
     }
-    leaf.push(0x68);
-    leaf
 }

@@ -17,6 +17,7 @@ mod reorg;
 mod rng;
 mod script;
 mod sighash;
+pub mod stats;
 mod transaction;
 mod unlock;
 mod write;

@@ -155,7 +155,7 @@ const fn mix(weight: u32, purpose: Purpose) -> Mix {
 static MAINNET: Table = Table {
     transactions: 3_300,
     inputs: &[span(850, 1, 1, 1), span(90, 2, 2, 1), span(50, 3, 10, 3), span(10, 11, 211, 3)],
-    outputs: &[span(170, 1, 1, 1), span(610, 2, 2, 1), span(210, 3, 10, 4), span(14, 11, 83, 5)],
+    outputs: &[span(170, 1, 1, 1), span(610, 2, 2, 1), span(210, 3, 10, 4), span(14, 11, 100, 5)],
     mix: &[
         // P2WPKH, 50.9 %, of which a little is worth less than 1,000 satoshi.
         pay(4_740, Kind::P2wpkh),
@@ -164,8 +164,8 @@ static MAINNET: Table = Table {
         mix(1_780, Purpose::Data),
         // P2TR, 16.3 %: half of it the dust that is never spent.
         mix(800, Purpose::Dust),
-        pay(770, Kind::P2tr),
-        pay(60, Kind::Inscription),
+        pay(710, Kind::P2tr),
+        pay(120, Kind::Inscription),
         // P2PKH 7.3 %, P2SH 4.8 %, P2WSH 2.4 %, P2A 0.5 %, and traces of the oldest kinds.
         pay(725, Kind::P2pkh),
         pay(330, Kind::P2shWpkh),

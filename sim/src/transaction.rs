@@ -110,20 +110,19 @@ impl Draft {
             stripped.extend_from_slice(&script);
             stripped.extend_from_slice(&SEQUENCE);
             sigops += coin.script.kind().input_sigops();
-            witness_weight += witness_bound(coin.script.kind(), table);
+            witness_weight += witness_bound(coin.script, keys);
         }
         compact_size::write(self.output_count as u64, &mut stripped);
         let outputs_at = stripped.len();
         stripped.extend_from_slice(&self.outputs);
         stripped.extend_from_slice(&LOCK_TIME);
-        let size = u32::try_from(stripped.len()).expect("a transaction is far below 4 GiB");
         let funds: u64 = self.inputs.iter().map(|coin| coin.value).sum();
         Transaction {
             txid: Txid::from_bytes(sha256d(&stripped)),
             wtxid: [0; 32],
             bytes: Vec::new(),
             fee: funds.checked_sub(self.paid).expect("outputs are drawn from the inputs' value"),
-            weight: size * 4 + witness_weight,
+            weight: u32::try_from(stripped.len() * 4 + witness_weight).expect("far below 4 GiB"),
             sigops,
             inputs: self.inputs,
             stripped,
@@ -135,18 +134,14 @@ impl Draft {
 }
 
 /// The most weight that the witness of one input can have.
-fn witness_bound(kind: Kind, table: &Table) -> u32 {
-    let signatures = match kind {
-        Kind::P2wpkh | Kind::P2shWpkh => 108,
+fn witness_bound(script: Script, keys: &Keys) -> usize {
+    match script.kind() {
+        Kind::P2wpkh | Kind::P2shWpkh => 109,
         Kind::P2tr => 66,
-        Kind::P2wsh => 255,
-        Kind::Inscription => {
-            let longest = table.inscription.iter().map(|span| span.high).max().unwrap_or(0);
-            200 + longest + longest / 520 * 3
-        }
-        _ => 0,
-    };
-    signatures + 1
+        Kind::P2wsh => 256,
+        Kind::Inscription => 1 + 65 + 3 + keys.leaf_len(script) + 34,
+        _ => 1,
+    }
 }
 
 impl Transaction {

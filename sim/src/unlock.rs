@@ -20,7 +20,7 @@
 use varve_types::compact_size;
 
 use crate::coins::Coin;
-use crate::keys::{Keys, inscription_leaf};
+use crate::keys::Keys;
 use crate::rng::Rng;
 use crate::script::{Kind, push_data};
 use crate::sighash::{ALL, ALL_FORKID, Sighash};
@@ -129,7 +129,7 @@ impl Unlock<'_> {
             let program = self.coin.script.program(self.keys.seed());
             rng.fill(64, &mut signature);
             push_item(&signature, out);
-            push_item(&inscription_leaf(&program, self.keys.inscription_sizes(), rng), out);
+            push_item(&self.keys.leaf(&program), out);
             out.extend_from_slice(&[33, 0xc0]);
             out.extend_from_slice(&program);
         }
