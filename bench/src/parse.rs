@@ -1,0 +1,149 @@
+//! `parse`: from the bytes of real blocks to the txids of all their transactions.
+//!
+//! Three sides do the same work over the same full mainnet blocks, in memory, in one thread:
+//!
+//! * `varve`: [`Block::parse`] and [`Block::txids`];
+//! * `bitcoin`: `deserialize::<Block>` and `compute_txid` of every transaction;
+//! * `bitcoin_slices`: its visitor, with `txid` of every transaction.
+//!
+//! The sides take turns, round after round, so that a change in the machine's speed hits all of
+//! them. Each side is credited with its best round: noise only ever adds time. Before anything is
+//! measured, all sides must have found the same txids.
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use bitcoin_slices::{Visit as _, Visitor, bsl};
+use varve_types::{Block, Format};
+
+use crate::Effort;
+use crate::ratio::Ratio;
+
+/// Smaller files are single blocks of the early chain, which measure nothing.
+const FULL_BLOCK: usize = 500_000;
+
+const SIDES: [(&str, fn(&[u8]) -> Hashes); 3] =
+    [("varve", varve), ("bitcoin", bitcoin), ("bitcoin_slices", slices)];
+
+/// Internal bytes of txids.
+type Hashes = Vec<[u8; 32]>;
+
+pub(crate) fn run(effort: Effort) -> Result<(), String> {
+    let blocks = full_blocks()?;
+    let bytes: usize = blocks.iter().map(Vec::len).sum();
+    let mut txs = 0;
+    for block in &blocks {
+        let ours = varve(block);
+        txs += ours.len();
+        if ours != bitcoin(block) || ours != slices(block) {
+            return Err("the sides disagree about the txids of a block".into());
+        }
+    }
+    println!("{} blocks, {txs} transactions, {} MB", blocks.len(), bytes / 1_000_000);
+
+    let duration = Duration::from_secs(if effort == Effort::Full { 60 } else { 12 });
+    let best = best_rounds(&blocks, duration);
+    let rate = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
+    for ((name, _), time) in SIDES.iter().zip(best) {
+        println!(
+            "{name:15} {:8.0} MB/s  {:6.0} ns a transaction",
+            rate(time),
+            time.as_nanos() as f64 / txs as f64
+        );
+    }
+    let parse_only = best_of(&blocks, duration / 4, |block| {
+        black_box(Block::parse(block, Format::Segwit).is_ok());
+    });
+    println!("{:15} {:8.0} MB/s", "varve, no txid", rate(parse_only));
+    let with_merkle = best_of(&blocks, duration / 4, |block| {
+        black_box(Block::parse(block, Format::Segwit).map(|block| block.merkle_tree()).is_ok());
+    });
+    println!("{:15} {:8.0} MB/s", "varve, merkle", rate(with_merkle));
+
+    let [ours, theirs, slices] = best.map(|time| time.as_secs_f64());
+    println!("{:15} {:8.2} × bitcoin_slices", "varve", slices / ours);
+    Ratio { name: "parse.bitcoin", value: theirs / ours, goal: 2.5 }.print();
+    Ok(())
+}
+
+/// The full blocks among the data, whatever their folder.
+fn full_blocks() -> Result<Vec<Vec<u8>>, String> {
+    let mut blocks = Vec::new();
+    for folder in ["stale", "blocks", "blocks/bcoin"] {
+        let Some(folder) = varve_testdata::data(folder) else {
+            return Err("no real blocks to parse; set VARVE_DATA to the folder with them".into());
+        };
+        let mut paths: Vec<_> = std::fs::read_dir(&folder)
+            .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
+            .map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+        paths.sort();
+        for path in paths {
+            let raw = path.extension().is_some_and(|end| end == "bin" || end == "raw");
+            if !raw || !path.is_file() {
+                continue;
+            }
+            let bytes = std::fs::read(&path)
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            if bytes.len() >= FULL_BLOCK && Block::parse(&bytes, Format::Segwit).is_ok() {
+                blocks.push(bytes);
+            }
+        }
+    }
+    if blocks.is_empty() { Err("no full block among the data".into()) } else { Ok(blocks) }
+}
+
+/// The best time of each side for all blocks, over as many rounds as fit.
+fn best_rounds(blocks: &[Vec<u8>], duration: Duration) -> [Duration; 3] {
+    let mut best = [Duration::MAX; 3];
+    let start = Instant::now();
+    while start.elapsed() < duration {
+        for ((_, side), best) in SIDES.iter().zip(&mut best) {
+            *best = (*best).min(time(blocks, |block| {
+                black_box(side(black_box(block)));
+            }));
+        }
+    }
+    best
+}
+
+fn best_of(blocks: &[Vec<u8>], duration: Duration, work: impl Fn(&[u8])) -> Duration {
+    let start = Instant::now();
+    let mut best = Duration::MAX;
+    while start.elapsed() < duration {
+        best = best.min(time(blocks, |block| work(black_box(block))));
+    }
+    best
+}
+
+fn time(blocks: &[Vec<u8>], work: impl Fn(&[u8])) -> Duration {
+    let start = Instant::now();
+    blocks.iter().for_each(|block| work(block));
+    start.elapsed()
+}
+
+fn varve(bytes: &[u8]) -> Hashes {
+    let block = Block::parse(bytes, Format::Segwit).expect("the real blocks parse");
+    block.txids().into_iter().map(varve_types::Txid::to_bytes).collect()
+}
+
+fn bitcoin(bytes: &[u8]) -> Hashes {
+    use bitcoin::hashes::Hash as _;
+    let block: bitcoin::Block =
+        bitcoin::consensus::deserialize(bytes).expect("the real blocks parse");
+    block.txdata.iter().map(|tx| tx.compute_txid().to_byte_array()).collect()
+}
+
+fn slices(bytes: &[u8]) -> Hashes {
+    struct Txids(Hashes);
+    impl Visitor for Txids {
+        fn visit_transaction(&mut self, tx: &bsl::Transaction<'_>) -> ControlFlow<()> {
+            use bitcoin::hashes::Hash as _;
+            self.0.push(tx.txid().to_byte_array());
+            ControlFlow::Continue(())
+        }
+    }
+    let mut txids = Txids(Vec::new());
+    bsl::Block::visit(bytes, &mut txids).expect("the real blocks parse");
+    txids.0
+}
