@@ -1,0 +1,151 @@
+//! Hashes and figures of the whole set.
+//!
+//! Between two sampled heights the tracker only notes which coins came and went; a coin that did
+//! both is forgotten. At a sampled height what is left is multiplied into the MuHash, by all
+//! threads: a product does not depend on its order.
+
+use bitcoin::hashes::{Hash as _, HashEngine as _, sha256d};
+use rayon::prelude::*;
+use varve_types::Outpoint;
+use varve_types::muhash::MuHash;
+
+use super::{CoinMap, Delta, StoredCoin};
+
+/// Coins that one thread multiplies at a time.
+const CHUNK: usize = 1024;
+
+/// The set at one height, in the words of `gettxoutsetinfo`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetStats {
+    /// The height.
+    pub height: u32,
+    /// How many coins there are.
+    pub txouts: u64,
+    /// Their size in Bitcoin Core's measure.
+    pub bogosize: u64,
+    /// Their value in satoshi.
+    pub total_amount: u64,
+    /// MuHash3072 of the set, in internal byte order.
+    pub muhash: [u8; 32],
+}
+
+/// What is computed over the sorted set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetHashes {
+    /// Bitcoin Core's `hash_serialized_3`, in internal byte order.
+    pub hash_serialized_3: [u8; 32],
+    /// Transactions with at least one unspent output.
+    pub transactions: u64,
+}
+
+/// Follows the set block by block.
+pub(crate) struct SetTracker {
+    every: u32,
+    muhash: MuHash,
+    came: CoinMap,
+    went: Vec<(Outpoint, StoredCoin)>,
+    height: u32,
+    txouts: u64,
+    bogosize: u64,
+    total_amount: u64,
+    samples: Vec<SetStats>,
+}
+
+impl SetTracker {
+    pub(crate) fn new(every: u32) -> Self {
+        Self {
+            every: every.max(1),
+            muhash: MuHash::new(),
+            came: CoinMap::default(),
+            went: Vec::new(),
+            height: 0,
+            txouts: 0,
+            bogosize: 0,
+            total_amount: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    /// Takes the next block's changes.
+    pub(crate) fn apply(&mut self, delta: Delta) {
+        self.height = delta.height;
+        for (outpoint, coin) in delta.created {
+            self.txouts += 1;
+            self.bogosize += coin.view().bogosize();
+            self.total_amount += coin.value;
+            self.came.insert(outpoint, coin);
+        }
+        for (outpoint, coin) in delta.spent {
+            self.txouts -= 1;
+            self.bogosize -= coin.view().bogosize();
+            self.total_amount -= coin.value;
+            if self.came.remove(&outpoint).is_none() {
+                self.went.push((outpoint, coin));
+            }
+        }
+        if self.height.is_multiple_of(self.every) {
+            self.sample();
+        }
+    }
+
+    /// Every sample, the last at `height`.
+    pub(crate) fn finish(&mut self, height: u32) -> &[SetStats] {
+        if self.samples.last().is_none_or(|sample| sample.height != height) {
+            self.sample();
+        }
+        &self.samples
+    }
+
+    fn sample(&mut self) {
+        let came: Vec<(Outpoint, StoredCoin)> = self.came.drain().collect();
+        self.muhash.combine(&product(&came, MuHash::insert));
+        self.muhash.combine(&product(&self.went, MuHash::remove));
+        self.went.clear();
+        self.samples.push(SetStats {
+            height: self.height,
+            txouts: self.txouts,
+            bogosize: self.bogosize,
+            total_amount: self.total_amount,
+            muhash: self.muhash.finalize(),
+        });
+    }
+}
+
+fn product(coins: &[(Outpoint, StoredCoin)], take: fn(&mut MuHash, &[u8])) -> MuHash {
+    let one = |chunk: &[(Outpoint, StoredCoin)]| {
+        let mut muhash = MuHash::new();
+        let mut bytes = Vec::with_capacity(128);
+        for (outpoint, coin) in chunk {
+            bytes.clear();
+            coin.view().write_for_hash(outpoint, &mut bytes);
+            take(&mut muhash, &bytes);
+        }
+        muhash
+    };
+    let join = |mut left: MuHash, right: MuHash| {
+        left.combine(&right);
+        left
+    };
+    coins.par_chunks(CHUNK).map(one).reduce(MuHash::new, join)
+}
+
+/// `hash_serialized_3` over every coin, sorted by outpoint.
+pub(crate) fn hash_sorted(coins: &CoinMap) -> SetHashes {
+    let mut sorted: Vec<(&Outpoint, &StoredCoin)> = coins.iter().collect();
+    sorted.par_sort_unstable_by_key(|(outpoint, _)| **outpoint);
+    let mut engine = sha256d::Hash::engine();
+    let mut bytes = Vec::with_capacity(128);
+    let mut transactions = 0;
+    let mut last = None;
+    for (outpoint, coin) in sorted {
+        bytes.clear();
+        coin.view().write_for_hash(outpoint, &mut bytes);
+        engine.input(&bytes);
+        if last != Some(outpoint.txid) {
+            transactions += 1;
+            last = Some(outpoint.txid);
+        }
+    }
+    let hash_serialized_3 = sha256d::Hash::from_engine(engine).to_byte_array();
+    SetHashes { hash_serialized_3, transactions }
+}
