@@ -7,7 +7,7 @@
 //! ```
 //!
 //! and these lines are summed. Rust's test harness knows no skipped tests: one that cannot run
-//! (no data, no node) appends `TEST<TAB>REASON` to the file that `VARVE_SKIP_LOG` names and
+//! (no data, no node) appends `PACKAGE TEST<TAB>REASON` to the file that `VARVE_SKIP_LOG` names and
 //! returns, which the harness counts as passed. So each test in the log is moved from the passed
 //! to the skipped. A test that logs several reasons is one skipped test.
 
