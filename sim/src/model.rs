@@ -125,8 +125,8 @@ pub struct Model {
 }
 
 impl Model {
-    /// An empty model that can rewind `window` blocks, takes set hashes every `sample_every`
-    /// blocks, and keeps the histories of `watched` scripts next to those it samples.
+    /// An empty model that can rewind `window` blocks, takes set hashes at least every
+    /// `sample_every` blocks, and keeps the histories of `watched` scripts next to those it samples.
     #[must_use]
     pub fn new(network: Network, window: u32, sample_every: u32, watched: &[Vec<u8>]) -> Self {
         Self {
@@ -418,3 +418,6 @@ impl Model {
         times.get(times.len() / 2).copied().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,7 +188,7 @@ static MAINNET: Table = Table {
             span(110, 37, 144, 1),
         ],
     },
-    stock_blocks: 48,
+    stock_blocks: 40,
     fee_rate: span(1, 1_500, 20_000, 4),
     giant_every: 0,
     bsv: false,

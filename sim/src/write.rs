@@ -20,8 +20,8 @@ use crate::rng::secret;
 
 /// Blocks that the generator may be ahead.
 const AHEAD: usize = 24;
-/// Set hashes are taken at about this many heights.
-const SET_SAMPLES: u32 = 20;
+/// Set hashes are taken at so many heights of the chain, and more often while the set is small.
+const SET_SAMPLES: u32 = 4;
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
