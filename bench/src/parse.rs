@@ -23,7 +23,10 @@ use crate::ratio::Ratio;
 /// Smaller files are single blocks of the early chain, which measure nothing.
 const FULL_BLOCK: usize = 500_000;
 
-const SIDES: [(&str, fn(&[u8]) -> Hashes); 3] =
+/// From the bytes of a block to its txids.
+type Side = fn(&[u8]) -> Hashes;
+
+const SIDES: [(&str, Side); 3] =
     [("varve", varve), ("bitcoin", bitcoin), ("bitcoin_slices", slices)];
 
 /// Internal bytes of txids.
