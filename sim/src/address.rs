@@ -45,9 +45,9 @@ impl Addresses {
     /// and not.
     pub(crate) fn hottest(kinds: &[Kind]) -> Vec<Script> {
         let ranks = |kind| {
-            [0, 5, 40].into_iter().flat_map(move |rank| {
-                [Script::dummy(kind, rank), Script::signed(kind, rank)]
-            })
+            [0, 5, 40]
+                .into_iter()
+                .flat_map(move |rank| [Script::dummy(kind, rank), Script::signed(kind, rank)])
         };
         kinds.iter().flat_map(|kind| ranks(*kind)).collect()
     }

@@ -144,15 +144,19 @@ impl Composer {
         transactions
     }
 
-    /// A transaction with more than 20,000 outputs, if a ripe coinbase can pay for it.
+    /// A transaction with more than 20,000 outputs, if a coin is found that can pay for it.
     pub(crate) fn giant(&mut self) -> Option<Transaction> {
-        let coinbase = self.coins.take_coinbase()?;
         let count = GIANT + self.rng.below(GIANT / 4);
-        if coinbase.value < u64::from(count) * 10 * LEAST_PAYMENT {
-            self.coins.put_back(coinbase);
+        let need = u64::from(count) * 2 * LEAST_PAYMENT;
+        let coin = match self.coins.take_coinbase() {
+            Some(coinbase) => coinbase,
+            None => self.coins.take(&self.table.ages, Want::AtLeast(need), &mut self.rng)?,
+        };
+        if coin.value < need {
+            self.coins.put_back(coin);
             return None;
         }
-        Some(self.split(coinbase, count))
+        Some(self.split(coin, count))
     }
 
     /// What each of `count` outputs is for; at least one pays.
@@ -253,10 +257,8 @@ impl Composer {
         let weights: Vec<u64> = (0..count).map(|_| u64::from(self.rng.between(1, 16))).collect();
         let total: u64 = weights.iter().sum();
         let spare = value - LEAST_PAYMENT * count as u64;
-        let mut shares: Vec<u64> = weights
-            .iter()
-            .map(|weight| LEAST_PAYMENT + spare / total * weight)
-            .collect();
+        let mut shares: Vec<u64> =
+            weights.iter().map(|weight| LEAST_PAYMENT + spare / total * weight).collect();
         let given: u64 = shares.iter().sum();
         *shares.last_mut().expect("at least one output pays") += value - given;
         shares

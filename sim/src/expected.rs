@@ -114,9 +114,7 @@ fn script(sample: &ScriptSample) -> Value {
         "unspent_count": sample.unspent.len(),
         "balance": sample.unspent.values().map(|(value, _)| value).sum::<u64>(),
     });
-    let entry = |(height, txid): &(u32, varve_types::Txid)| {
-        json!({ "height": height, "tx_hash": txid.to_string() })
-    };
+    let entry = |(height, txid): &(u32, varve_types::Txid)| json!({ "height": height, "tx_hash": txid.to_string() });
     let coin = |(outpoint, (value, height)): (&varve_types::Outpoint, &(u64, u32))| {
         json!({
             "tx_hash": outpoint.txid.to_string(),

@@ -68,7 +68,8 @@ pub(crate) struct Span {
 impl Span {
     /// The mean of the range, in thousandths.
     pub(crate) fn mean_per_thousand(&self) -> u64 {
-        u64::from(self.low) * 1000 + u64::from(self.high - self.low) * 1000 / u64::from(self.skew + 1)
+        u64::from(self.low) * 1000
+            + u64::from(self.high - self.low) * 1000 / u64::from(self.skew + 1)
     }
 }
 

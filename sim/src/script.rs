@@ -55,10 +55,7 @@ const KINDS: [Kind; 10] = [
 impl Kind {
     /// Does an input of this kind keep its signature in the witness?
     pub(crate) const fn has_witness(self) -> bool {
-        matches!(
-            self,
-            Self::P2wpkh | Self::P2tr | Self::Inscription | Self::P2shWpkh | Self::P2wsh
-        )
+        matches!(self, Self::P2wpkh | Self::P2tr | Self::Inscription | Self::P2shWpkh | Self::P2wsh)
     }
 
     /// The weight of a spending input, as much as it can be; an inscription's content comes on

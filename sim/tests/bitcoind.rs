@@ -4,6 +4,8 @@
 //! loopback only, is asked through JSON-RPC over plain HTTP with its cookie, and is killed when the
 //! test ends.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -88,7 +90,14 @@ impl Node {
     fn start(program: &Path, folder: &Path, options: &[&str]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let process = Command::new(program)
-            .args(["-regtest", "-server", "-listen=0", "-dnsseed=0", "-fixedseeds=0", "-dbcache=64"])
+            .args([
+                "-regtest",
+                "-server",
+                "-listen=0",
+                "-dnsseed=0",
+                "-fixedseeds=0",
+                "-dbcache=64",
+            ])
             .args(["-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1", "-acceptnonstdtxn=1"])
             .arg(format!("-rpcport={port}"))
             .arg(format!("-datadir={}", folder.display()))

@@ -2,6 +2,8 @@
 //! computes; with a share signed, that share does. (Whether whole scripts run is asked of a real
 //! node, in `tests/bitcoind.rs`.)
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
+
 use std::collections::HashMap;
 
 use bitcoin::consensus::deserialize;
@@ -73,7 +75,8 @@ impl Verifier {
             let all = TapSighashType::Default;
             (cache.taproot_key_spend_signature_hash(index, &prevouts, all).unwrap(), program)
         } else {
-            let leaf = TapLeafHash::from_script(Script::from_bytes(&witness[1]), LeafVersion::TapScript);
+            let leaf =
+                TapLeafHash::from_script(Script::from_bytes(&witness[1]), LeafVersion::TapScript);
             let all = TapSighashType::Default;
             let digest = cache.taproot_script_spend_signature_hash(index, &prevouts, leaf, all);
             (digest.unwrap(), &witness[1][1..33])

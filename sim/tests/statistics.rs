@@ -1,5 +1,7 @@
 //! After its warm-up a chain has the figures of its profile, within a tenth.
 
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+
 use varve_sim::stats::{Meter, Stats};
 use varve_sim::{Chain, Config, Profile};
 use varve_types::script::Class;

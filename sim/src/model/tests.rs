@@ -1,3 +1,5 @@
+//! The model refuses blocks that were spoilt in one place each.
+
 use bitcoin::consensus::{deserialize, serialize};
 use bitcoin::{Block as Parsed, OutPoint};
 
