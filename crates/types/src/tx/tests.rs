@@ -70,6 +70,7 @@ fn core_rules_of_the_witness() {
     // No inputs at all, and still the flag: nothing can have a witness.
     let none = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     assert_eq!(kind(&none, Format::Segwit), SuperfluousWitness);
+    assert!(bitcoin::consensus::deserialize::<bitcoin::Transaction>(&none).is_ok());
     // Without segwit the marker is a count of no inputs: one output of 7 script bytes follows,
     // and the transaction ends early.
     let error = Tx::parse(&tx(&[0, 1], &[], &[1, 0]), Format::Legacy).unwrap_err();
@@ -156,7 +157,11 @@ proptest! {
             }
             // That crate reads a flag of 0 as an unknown one, where Core reads no outputs.
             (Ok(ours), Err(_)) => prop_assert_eq!(ours.inputs().len(), 0),
-            (Err(_), Ok(theirs)) => prop_assert!(false, "we refuse {theirs:?}"),
+            // And it takes a flag of 1 without inputs, where Core misses the witness.
+            (Err(error), Ok(theirs)) => {
+                prop_assert!(theirs.input.is_empty(), "{theirs:?}");
+                prop_assert_eq!(error.kind, DecodeErrorKind::SuperfluousWitness);
+            }
             (Err(_), Err(_)) => {}
         }
     }
