@@ -7,11 +7,12 @@ use varve_types::{Block, Outpoint, Txid};
 
 const DEPTH: u32 = 5;
 
+/// Long and full enough that coinbases from after the first reorgs are spent.
 fn config() -> Config {
     Config {
-        transactions: Some(40),
+        transactions: Some(100),
         reorg_depth: Some(DEPTH),
-        ..Config::new(Profile::Mainnet, 260, 9)
+        ..Config::new(Profile::Mainnet, 250, 9)
     }
 }
 
