@@ -30,20 +30,24 @@
 //!
 //! Hashes are in the order in which they are shown, amounts in satoshi.
 //!
-//! | field | is |
-//! |---|---|
-//! | `network`, `profile`, `seed`, `signed`, `blocks` | the description |
-//! | `height`, `bestblock` | the tip |
-//! | `transactions_confirmed` | transactions on the active branch, with coinbases |
-//! | `chaintips` | `height`, `hash`, `branchlen` of every branch, the highest first |
-//! | `reorgs` | in order: `from` (the old tip's height), `depth`, `old_tip`, `new_tip`, `height` |
-//! | `hash_serialized_3`, `muhash`, `txouts`, `bogosize`, `total_amount`, `transactions` | the set at the tip, as Core's `gettxoutsetinfo` says it |
-//! | `at_heights` | by height: `height`, `bestblock`, `txouts`, `bogosize`, `muhash`, `total_amount` |
-//! | `outputs` | sampled outputs that entered the set: `txid`, `vout`, `value`, `script_pubkey`, `height`, `coinbase`, and `spender` (`txid`, `vin`, `height`, `blockhash`), `null` when unspent |
-//! | `scripts` | sampled scripts, the longest history first: `script_pubkey`, `scripthash` (Electrum's), `history_count`, `status` (Electrum's), `unspent_count`, `balance`; up to 5,000 entries also `history` (`height`, `tx_hash`) and `unspent` (`tx_hash`, `tx_pos`, `value`, `height`) |
-//! | `mempool` | transactions that are valid on the tip, parents first: `txid`, `hex` |
-//!
-//! Scripts' histories are those of the active branch; the mempool is not in them.
+//! - `network`, `profile`, `seed`, `signed`, `blocks`: the description.
+//! - `height`, `bestblock`: the tip. `transactions_confirmed`: how many transactions the active
+//!   branch has, coinbases among them.
+//! - `chaintips`: `height`, `hash` and `branchlen` of every branch, the highest first.
+//! - `reorgs`, in order: `from` (the height of the old tip), `depth`, `old_tip`, `new_tip`,
+//!   `height` (of the new one).
+//! - `hash_serialized_3`, `muhash`, `txouts`, `bogosize`, `total_amount`, `transactions`: the set
+//!   at the tip, as Core's `gettxoutsetinfo` says it.
+//! - `at_heights`, by height: `height`, `bestblock`, `txouts`, `bogosize`, `muhash`,
+//!   `total_amount`. Every 25 blocks while the set is small; halfway and at the tip always.
+//! - `outputs`: sampled outputs that entered the set: `txid`, `vout`, `value`, `script_pubkey`,
+//!   `height`, `coinbase`, and `spender` with `txid`, `vin`, `height`, `blockhash`, or `null`
+//!   when it is unspent.
+//! - `scripts`: sampled scripts, the longest history first: `script_pubkey`, `scripthash` and
+//!   `status` as in the Electrum protocol, `history_count`, `unspent_count`, `balance`; up to 5,000
+//!   entries also `history` (`height`, `tx_hash`) and `unspent` (`tx_hash`, `tx_pos`, `value`,
+//!   `height`). They are those of the active branch, without the mempool.
+//! - `mempool`: transactions that are valid on the tip, parents first: `txid`, `hex`.
 
 #![forbid(unsafe_code)]
 

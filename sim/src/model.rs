@@ -1,4 +1,5 @@
-//! An independent model of the chain: reads blocks' bytes, follows the most work, knows the answers.
+//! An independent model of the chain: it reads blocks' bytes, follows the most work, and knows the
+//! answers.
 //!
 //! It shares nothing with the generator but the block bytes. It parses them, checks every rule that
 //! does not need scripts to be run, and keeps the set of coins in a hash map. On a heavier branch
@@ -100,7 +101,8 @@ pub struct Model {
 
 impl Model {
     /// An empty model that can rewind `window` blocks, takes set hashes at least every
-    /// `sample_every` blocks, and keeps the histories of `watched` scripts next to those it samples.
+    /// `sample_every` blocks, and keeps the histories of `watched` scripts next to those it
+    /// samples.
     #[must_use]
     pub fn new(network: Network, window: u32, sample_every: u32, watched: &[Vec<u8>]) -> Self {
         Self {

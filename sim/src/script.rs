@@ -105,6 +105,9 @@ const ID_MASK: u32 = KEY_BIT - 1;
 pub(crate) struct Script(u32);
 
 impl Script {
+    /// The largest number of a script.
+    pub(crate) const MAX_ID: u32 = ID_MASK;
+
     /// A script that the pool's key `index` signs for.
     pub(crate) const fn signed(kind: Kind, index: u32) -> Self {
         Self((kind as u32) << 28 | KEY_BIT | (index & ID_MASK))

@@ -1,8 +1,8 @@
 //! Writing a chain: block files and the answers.
 //!
-//! Two threads: one generates, one writes each block and gives it to the model, with a few blocks in
-//! a channel between them. Both lend work to the pool of threads: the first its witnesses, the second
-//! its set hashes.
+//! Two threads: one generates, one writes each block and gives it to the model, with a few blocks
+//! in a channel between them. Both lend work to the pool of threads: the first its witnesses, the
+//! second its set hashes.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};

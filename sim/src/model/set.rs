@@ -2,8 +2,8 @@
 //!
 //! At a sampled height the coins that came since the last sample are multiplied into the MuHash,
 //! and those that went, out of it. A coin that did both in between is in neither list and costs
-//! nothing. What came is found by the heights in the map of coins, which is ahead by the blocks that
-//! may still be disconnected: what those have spent is taken from their undo data.
+//! nothing. What came is found by the heights in the map of coins, which is ahead by the blocks
+//! that may still be disconnected: what those have spent is taken from their undo data.
 //!
 //! The multiplications are done by all threads: a product does not depend on its order.
 
