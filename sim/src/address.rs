@@ -15,13 +15,13 @@ const HOT: u32 = 1 << HOT_LEVELS;
 /// Draws the scripts of outputs.
 pub(crate) struct Addresses {
     signed_percent: u32,
-    /// The next number of a fresh script; numbers below `HOT` are the hot ones.
-    fresh: u32,
+    /// The last number of a fresh script; numbers below `HOT` are the hot ones.
+    last: u32,
 }
 
 impl Addresses {
     pub(crate) const fn new(signed_percent: u32) -> Self {
-        Self { signed_percent, fresh: HOT }
+        Self { signed_percent, last: HOT }
     }
 
     pub(crate) fn draw(&mut self, kind: Kind, rng: &mut Rng) -> Script {
@@ -30,24 +30,23 @@ impl Addresses {
         } else if rng.chance(1, 3) {
             Script::dummy(kind, rng.rank(HOT_LEVELS))
         } else {
-            self.fresh = self.fresh.wrapping_add(1).max(HOT);
-            Script::dummy(kind, self.fresh)
+            self.fresh(kind)
         }
     }
 
-    /// A script that nobody is paid to twice and nobody spends.
-    pub(crate) fn lost(&mut self, kind: Kind) -> Script {
-        self.fresh = self.fresh.wrapping_add(1).max(HOT);
-        Script::dummy(kind, self.fresh)
+    /// A script that was never paid before; numbers repeat after 134 million of them.
+    pub(crate) fn fresh(&mut self, kind: Kind) -> Script {
+        self.last = if self.last == Script::MAX_ID { HOT } else { self.last + 1 };
+        Script::dummy(kind, self.last)
     }
 
     /// The scripts that are paid most often: of each of these kinds three low ranks, signed
     /// and not.
     pub(crate) fn hottest(kinds: &[Kind]) -> Vec<Script> {
         let ranks = |kind| {
-            [0, 5, 40].into_iter().flat_map(move |rank| {
-                [Script::dummy(kind, rank), Script::signed(kind, rank)]
-            })
+            [0, 5, 40]
+                .into_iter()
+                .flat_map(move |rank| [Script::dummy(kind, rank), Script::signed(kind, rank)])
         };
         kinds.iter().flat_map(|kind| ranks(*kind)).collect()
     }

@@ -73,14 +73,8 @@ impl Template<'_> {
             bytes.extend_from_slice(&transaction.bytes);
         }
         let block = Block { height: self.height, hash, bytes, stale: false };
-        let coin = Coin {
-            txid,
-            value,
-            vout: 0,
-            height: self.height,
-            script: self.miner,
-            coinbase: true,
-        };
+        let coin =
+            Coin { txid, value, vout: 0, height: self.height, script: self.miner, coinbase: true };
         (block, coin)
     }
 

@@ -169,7 +169,8 @@ impl Chain {
         if height > QUIET && self.warm_up > 0 {
             let made = self.warm_up.min(WARM_UP);
             transactions = self.composer.fan_out(made, height);
-            self.warm_up -= if transactions.is_empty() { 0 } else { made };
+            // Without a coinbase worth splitting, what there is must do.
+            self.warm_up = if transactions.is_empty() { 0 } else { self.warm_up - made };
         } else if height > QUIET {
             self.fill(&mut transactions, height, self.transactions);
         }

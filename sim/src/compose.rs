@@ -19,7 +19,7 @@ use crate::coins::{Coin, Coins, Want};
 use crate::keys::Keys;
 use crate::profile::{Purpose, Table};
 use crate::rng::Rng;
-use crate::script::{Kind, push_len};
+use crate::script::{Kind, Script, push_len};
 use crate::transaction::{Draft, Transaction};
 
 /// No paying output is worth less.
@@ -63,7 +63,7 @@ impl Composer {
     }
 
     /// The script of a coinbase.
-    pub(crate) fn miner(&mut self) -> crate::script::Script {
+    pub(crate) fn miner(&mut self) -> Script {
         self.addresses.draw(self.main_kind(), &mut self.rng)
     }
 
@@ -125,11 +125,17 @@ impl Composer {
     }
 
     /// The warm-up: splits a ripe coinbase in two steps into at most `count` coins. Empty when
-    /// none is ripe.
+    /// there is none that is worth it.
     pub(crate) fn fan_out(&mut self, count: u32, height: u32) -> Vec<Transaction> {
         let Some(coinbase) = self.coins.take_coinbase() else {
             return Vec::new();
         };
+        let affordable = coinbase.value / (4 * LEAST_PAYMENT);
+        let count = u32::try_from(affordable).map_or(count, |affordable| count.min(affordable));
+        if count == 0 {
+            self.coins.put_back(coinbase);
+            return Vec::new();
+        }
         let first = self.split(coinbase, count.div_ceil(FAN_OUT));
         let rich: Vec<Coin> = first.coins(height).collect();
         let mut left = count;
@@ -144,15 +150,19 @@ impl Composer {
         transactions
     }
 
-    /// A transaction with more than 20,000 outputs, if a ripe coinbase can pay for it.
+    /// A transaction with more than 20,000 outputs, if a coin is found that can pay for it.
     pub(crate) fn giant(&mut self) -> Option<Transaction> {
-        let coinbase = self.coins.take_coinbase()?;
         let count = GIANT + self.rng.below(GIANT / 4);
-        if coinbase.value < u64::from(count) * 10 * LEAST_PAYMENT {
-            self.coins.put_back(coinbase);
+        let need = u64::from(count) * 2 * LEAST_PAYMENT;
+        let coin = match self.coins.take_coinbase() {
+            Some(coinbase) => coinbase,
+            None => self.coins.take(&self.table.ages, Want::AtLeast(need), &mut self.rng)?,
+        };
+        if coin.value < need {
+            self.coins.put_back(coin);
             return None;
         }
-        Some(self.split(coinbase, count))
+        Some(self.split(coin, count))
     }
 
     /// What each of `count` outputs is for; at least one pays.
@@ -220,7 +230,7 @@ impl Composer {
             match purpose {
                 Purpose::Data => draft.data(&data.pop().expect("one was made for each")),
                 Purpose::Dust => {
-                    let script = self.addresses.lost(Kind::P2tr);
+                    let script = self.addresses.fresh(Kind::P2tr);
                     draft.pay_never_spent(value, script, &self.keys);
                 }
                 Purpose::Small(kind) | Purpose::Pay(kind) => {
@@ -253,10 +263,8 @@ impl Composer {
         let weights: Vec<u64> = (0..count).map(|_| u64::from(self.rng.between(1, 16))).collect();
         let total: u64 = weights.iter().sum();
         let spare = value - LEAST_PAYMENT * count as u64;
-        let mut shares: Vec<u64> = weights
-            .iter()
-            .map(|weight| LEAST_PAYMENT + spare / total * weight)
-            .collect();
+        let mut shares: Vec<u64> =
+            weights.iter().map(|weight| LEAST_PAYMENT + spare / total * weight).collect();
         let given: u64 = shares.iter().sum();
         *shares.last_mut().expect("at least one output pays") += value - given;
         shares

@@ -4,10 +4,11 @@
 use bitcoin::hashes::{Hash as _, HashEngine as _, sha256};
 use bitcoin::hex::DisplayHex as _;
 use serde_json::{Map, Value, json};
+use varve_types::{Outpoint, Txid};
 
 use crate::chain::Unconfirmed;
 use crate::config::Config;
-use crate::model::{Model, OutputSample, ScriptSample, SetStats};
+use crate::model::{ChainTip, Model, OutputSample, Reorg, ScriptSample, SetStats};
 
 /// Longer histories and lists are given by their number and hash alone.
 const MAX_LIST: usize = 5_000;
@@ -46,7 +47,7 @@ pub(crate) fn expected(config: &Config, model: &mut Model, mempool: &[Unconfirme
 }
 
 fn chain_tips(model: &Model) -> Value {
-    let tip = |tip: &crate::model::ChainTip| {
+    let tip = |tip: &ChainTip| {
         json!({
             "height": tip.height,
             "hash": tip.hash.to_string(),
@@ -57,7 +58,7 @@ fn chain_tips(model: &Model) -> Value {
 }
 
 fn reorgs(model: &Model) -> Value {
-    let reorg = |reorg: &crate::model::Reorg| {
+    let reorg = |reorg: &Reorg| {
         json!({
             "from": reorg.from,
             "depth": reorg.depth,
@@ -114,10 +115,11 @@ fn script(sample: &ScriptSample) -> Value {
         "unspent_count": sample.unspent.len(),
         "balance": sample.unspent.values().map(|(value, _)| value).sum::<u64>(),
     });
-    let entry = |(height, txid): &(u32, varve_types::Txid)| {
-        json!({ "height": height, "tx_hash": txid.to_string() })
+    let entry = |(height, txid): &(u32, Txid)| {
+        let txid = txid.to_string();
+        json!({ "height": height, "tx_hash": txid })
     };
-    let coin = |(outpoint, (value, height)): (&varve_types::Outpoint, &(u64, u32))| {
+    let coin = |(outpoint, (value, height)): (&Outpoint, &(u64, u32))| {
         json!({
             "tx_hash": outpoint.txid.to_string(),
             "tx_pos": outpoint.vout,

@@ -27,6 +27,7 @@ pub(crate) struct BlockFiles {
     /// The number of the file, and how long it is.
     number: u32,
     length: u64,
+    limit: u64,
     scratch: Vec<u8>,
 }
 
@@ -48,6 +49,7 @@ impl BlockFiles {
             file: open(folder, 0)?,
             number: 0,
             length: 0,
+            limit: MAX_FILE,
             scratch: Vec::new(),
         })
     }
@@ -62,7 +64,7 @@ impl BlockFiles {
         let size = u32::try_from(block.len())
             .map_err(|_| io::Error::other("a block file cannot hold a block of 4 GiB"))?;
         let record = u64::from(size) + 8;
-        if self.length > 0 && self.length + record > MAX_FILE {
+        if self.length > 0 && self.length + record > self.limit {
             self.file.flush()?;
             self.number += 1;
             self.length = 0;
@@ -99,4 +101,35 @@ impl BlockFiles {
 fn open(folder: &Path, number: u32) -> Result<BufWriter<File>, io::Error> {
     let file = File::create_new(folder.join(format!("blk{number:05}.dat")))?;
     Ok(BufWriter::with_capacity(BUFFER, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_ends_before_it_is_too_long_and_every_file_is_xored_from_its_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = [1, 2, 3, 4, 5, 6, 7, 8];
+        let mut files = BlockFiles::create(folder.path(), Network::Regtest, Some(key)).unwrap();
+        files.limit = 100;
+        let blocks = [vec![0xaa; 50], vec![0xbb; 33], vec![0xcc; 300], vec![0xdd; 1]];
+        for block in &blocks {
+            files.append(block).unwrap();
+        }
+        files.finish().unwrap();
+        assert_eq!(fs::read(folder.path().join("xor.dat")).unwrap(), key);
+        let read = |number: u32| {
+            let bytes = fs::read(folder.path().join(format!("blk{number:05}.dat"))).unwrap();
+            bytes.iter().zip(key.iter().cycle()).map(|(byte, key)| byte ^ key).collect::<Vec<u8>>()
+        };
+        let record = |block: &[u8]| {
+            let size = u32::try_from(block.len()).unwrap().to_le_bytes();
+            [&[0xfa, 0xbf, 0xb5, 0xda], size.as_slice(), block].concat()
+        };
+        assert_eq!(read(0), [record(&blocks[0]), record(&blocks[1])].concat());
+        assert_eq!(read(1), record(&blocks[2]));
+        assert_eq!(read(2), record(&blocks[3]));
+        assert!(!folder.path().join("blk00003.dat").exists());
+    }
 }

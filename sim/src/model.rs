@@ -1,4 +1,5 @@
-//! An independent model of the chain: reads blocks' bytes, follows the most work, knows the answers.
+//! An independent model of the chain: it reads blocks' bytes, follows the most work, and knows the
+//! answers.
 //!
 //! It shares nothing with the generator but the block bytes. It parses them, checks every rule that
 //! does not need scripts to be run, and keeps the set of coins in a hash map. On a heavier branch
@@ -11,18 +12,20 @@
 //! ```
 //!
 //! Set hashes lag behind by the depth of reorgs, so they never have to be taken back. A coin that
-//! is made and spent between two sampled heights costs them nothing.
+//! is made and spent between two sampled heights costs nothing.
 
 mod check;
 mod coin;
+mod error;
 mod samples;
 mod set;
 
 use std::collections::{HashMap, VecDeque};
 
-use varve_types::{Block, BlockHash, DecodeError, Height, Network, Outpoint, unspendable};
+use varve_types::{Block, BlockHash, Height, Network, Outpoint, unspendable};
 
 pub(crate) use coin::{CoinMap, StoredCoin};
+pub use error::ModelError;
 pub use samples::{OutputSample, ScriptSample, SpendSample};
 pub use set::{SetHashes, SetStats};
 
@@ -31,36 +34,6 @@ use samples::{Place, Samples};
 use set::SetTracker;
 
 const MATURITY: u32 = 100;
-
-/// Why the model refuses a block or a transaction.
-#[derive(Debug, thiserror::Error)]
-pub enum ModelError {
-    /// The bytes are not a block or a transaction.
-    #[error("bytes do not decode: {0}")]
-    Decode(#[from] DecodeError),
-    /// A block whose parent never came.
-    #[error("block {hash} has the unknown parent {previous}")]
-    Orphan {
-        /// The block.
-        hash: BlockHash,
-        /// Its parent.
-        previous: BlockHash,
-    },
-    /// A reorg below the undo data.
-    #[error("block {hash} forks off deeper than the model can rewind")]
-    TooDeep {
-        /// The tip of the other branch.
-        hash: BlockHash,
-    },
-    /// A rule of consensus is broken.
-    #[error("at height {height}: {rule}")]
-    Rule {
-        /// The block's height, or the next one for an unconfirmed transaction.
-        height: u32,
-        /// What is wrong.
-        rule: String,
-    },
-}
 
 /// A branch's last block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +72,9 @@ struct Node {
 #[derive(Default)]
 pub(crate) struct Delta {
     height: u32,
-    created: Vec<(Outpoint, StoredCoin)>,
+    created: Vec<Outpoint>,
+    created_bogosize: u64,
+    created_amount: u64,
     spent: Vec<(Outpoint, StoredCoin)>,
 }
 
@@ -125,8 +100,9 @@ pub struct Model {
 }
 
 impl Model {
-    /// An empty model that can rewind `window` blocks, takes set hashes every `sample_every`
-    /// blocks, and keeps the histories of `watched` scripts next to those it samples.
+    /// An empty model that can rewind `window` blocks, takes set hashes at least every
+    /// `sample_every` blocks, and keeps the histories of `watched` scripts next to those it
+    /// samples.
     #[must_use]
     pub fn new(network: Network, window: u32, sample_every: u32, watched: &[Vec<u8>]) -> Self {
         Self {
@@ -174,7 +150,7 @@ impl Model {
             self.keep(height, hash, bytes);
         } else {
             self.keep(height, hash, bytes);
-            if height >= self.height() + 1 {
+            if height > self.height() {
                 self.reorganise(hash)?;
             }
         }
@@ -250,9 +226,9 @@ impl Model {
     /// The set's figures and MuHash at the sampled heights and at the tip. No reorg can follow.
     pub fn set_stats(&mut self) -> &[SetStats] {
         while let Some(delta) = self.undo.pop_front() {
-            self.set.apply(delta);
+            self.set.apply(delta, &self.coins, &self.undo);
         }
-        self.set.finish(self.height())
+        self.set.finish(&self.coins)
     }
 
     /// The hash over the sorted set at the tip.
@@ -317,7 +293,8 @@ impl Model {
         self.transactions += txids.len() as u64;
         self.undo.push_back(delta);
         while self.undo.len() > self.window as usize {
-            self.set.apply(self.undo.pop_front().expect("the queue is not empty"));
+            let delta = self.undo.pop_front().expect("the queue is not empty");
+            self.set.apply(delta, &self.coins, &self.undo);
         }
         Ok(())
     }
@@ -357,10 +334,12 @@ impl Model {
             }
             let coin = StoredCoin::new(value, height, coinbase, output.script);
             self.samples.create(&outpoint, &coin, place);
-            if self.coins.insert(outpoint, coin.clone()).is_some() {
+            delta.created.push(outpoint);
+            delta.created_bogosize += coin.view().bogosize();
+            delta.created_amount += value;
+            if self.coins.insert(outpoint, coin).is_some() {
                 return Err(broken(format!("{outpoint} is made twice")));
             }
-            delta.created.push((outpoint, coin));
         }
         if coinbase {
             totals.coinbase = paid;
@@ -379,7 +358,7 @@ impl Model {
             self.samples.unspend(&outpoint, &coin);
             self.coins.insert(outpoint, coin);
         }
-        for (outpoint, _) in &delta.created {
+        for outpoint in &delta.created {
             self.coins.remove(outpoint);
         }
         self.samples.disconnect(delta.height);
@@ -418,3 +397,6 @@ impl Model {
         times.get(times.len() / 2).copied().unwrap_or(0)
     }
 }
+
+#[cfg(test)]
+mod tests;

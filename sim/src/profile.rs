@@ -68,7 +68,8 @@ pub(crate) struct Span {
 impl Span {
     /// The mean of the range, in thousandths.
     pub(crate) fn mean_per_thousand(&self) -> u64 {
-        u64::from(self.low) * 1000 + u64::from(self.high - self.low) * 1000 / u64::from(self.skew + 1)
+        u64::from(self.low) * 1000
+            + u64::from(self.high - self.low) * 1000 / u64::from(self.skew + 1)
     }
 }
 
@@ -188,7 +189,7 @@ static MAINNET: Table = Table {
             span(110, 37, 144, 1),
         ],
     },
-    stock_blocks: 48,
+    stock_blocks: 40,
     fee_rate: span(1, 1_500, 20_000, 4),
     giant_every: 0,
     bsv: false,

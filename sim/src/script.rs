@@ -55,10 +55,7 @@ const KINDS: [Kind; 10] = [
 impl Kind {
     /// Does an input of this kind keep its signature in the witness?
     pub(crate) const fn has_witness(self) -> bool {
-        matches!(
-            self,
-            Self::P2wpkh | Self::P2tr | Self::Inscription | Self::P2shWpkh | Self::P2wsh
-        )
+        matches!(self, Self::P2wpkh | Self::P2tr | Self::Inscription | Self::P2shWpkh | Self::P2wsh)
     }
 
     /// The weight of a spending input, as much as it can be; an inscription's content comes on
@@ -108,6 +105,9 @@ const ID_MASK: u32 = KEY_BIT - 1;
 pub(crate) struct Script(u32);
 
 impl Script {
+    /// The largest number of a script.
+    pub(crate) const MAX_ID: u32 = ID_MASK;
+
     /// A script that the pool's key `index` signs for.
     pub(crate) const fn signed(kind: Kind, index: u32) -> Self {
         Self((kind as u32) << 28 | KEY_BIT | (index & ID_MASK))

@@ -1,8 +1,8 @@
 //! Writing a chain: block files and the answers.
 //!
-//! Two threads: one generates, one writes each block and gives it to the model, with a few blocks in
-//! a channel between them. Both lend work to the pool of threads: the first its witnesses, the second
-//! its set hashes.
+//! Two threads: one generates, one writes each block and gives it to the model, with a few blocks
+//! in a channel between them. Both lend work to the pool of threads: the first its witnesses, the
+//! second its set hashes.
 
 use std::fs;
 use std::io::{self, BufWriter, Write as _};
@@ -20,8 +20,8 @@ use crate::rng::secret;
 
 /// Blocks that the generator may be ahead.
 const AHEAD: usize = 24;
-/// Set hashes are taken at about this many heights.
-const SET_SAMPLES: u32 = 20;
+/// Set hashes are taken at so many heights of the chain, and more often while the set is small.
+const SET_SAMPLES: u32 = 2;
 
 /// What was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +92,7 @@ pub fn write_chain(
         move |source| WriteError::Io { path, source }
     };
     let key = config.xor.then(|| xor_key(config.seed));
-    let mut files =
-        BlockFiles::create(&blocks, config.network(), key).map_err(failed(&blocks))?;
+    let mut files = BlockFiles::create(&blocks, config.network(), key).map_err(failed(&blocks))?;
     let window = config.reorg_depth.unwrap_or(0);
     let every = (config.blocks / SET_SAMPLES).max(1);
     let mut model = Model::new(config.network(), window, every, &chain.hot_scripts());

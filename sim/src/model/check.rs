@@ -1,4 +1,5 @@
-//! The rules that need neither coins nor scripts: work, time, merkle root, commitment, size, height.
+//! The rules that need neither coins nor scripts: work, time, merkle root, commitment, size and
+//! height.
 
 use varve_types::merkle::merkle_root;
 use varve_types::{Block, Header, Height, Network, Tx, Txid, compact_size};

@@ -102,13 +102,7 @@ impl Samples {
         self.shrink();
     }
 
-    pub(crate) fn spend(
-        &mut self,
-        outpoint: &Outpoint,
-        coin: &StoredCoin,
-        place: Place,
-        vin: u32,
-    ) {
+    pub(crate) fn spend(&mut self, outpoint: &Outpoint, coin: &StoredCoin, place: Place, vin: u32) {
         if let Some(sample) = self.script(coin.script()) {
             sample.touch(place);
             sample.unspent.remove(outpoint);

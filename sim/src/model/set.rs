@@ -1,8 +1,13 @@
 //! Hashes and figures of the whole set.
 //!
-//! Between two sampled heights the tracker only notes which coins came and went; a coin that did
-//! both is forgotten. At a sampled height what is left is multiplied into the MuHash, by all
-//! threads: a product does not depend on its order.
+//! At a sampled height the coins that came since the last sample are multiplied into the MuHash,
+//! and those that went, out of it. A coin that did both in between is in neither list and costs
+//! nothing. What came is found by the heights in the map of coins, which is ahead by the blocks
+//! that may still be disconnected: what those have spent is taken from their undo data.
+//!
+//! The multiplications are done by all threads: a product does not depend on its order.
+
+use std::collections::VecDeque;
 
 use bitcoin::hashes::{Hash as _, HashEngine as _, sha256d};
 use rayon::prelude::*;
@@ -13,6 +18,12 @@ use super::{CoinMap, Delta, StoredCoin};
 
 /// Coins that one thread multiplies at a time.
 const CHUNK: usize = 1024;
+
+/// While the set has fewer coins than `FEW`, samples cost next to nothing and are taken every so
+/// many blocks. Later a sample costs about two multiplications for every coin that lives
+/// through it and dies later, which for full blocks is half a second.
+const EVERY: u32 = 25;
+const FEW: u64 = 50_000;
 
 /// The set at one height, in the words of `gettxoutsetinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +53,9 @@ pub struct SetHashes {
 pub(crate) struct SetTracker {
     every: u32,
     muhash: MuHash,
-    came: CoinMap,
+    /// The first height whose coins are not in the MuHash yet.
+    from: u32,
+    /// Coins that are in the MuHash and have been spent.
     went: Vec<(Outpoint, StoredCoin)>,
     height: u32,
     txouts: u64,
@@ -56,7 +69,7 @@ impl SetTracker {
         Self {
             every: every.max(1),
             muhash: MuHash::new(),
-            came: CoinMap::default(),
+            from: 0,
             went: Vec::new(),
             height: 0,
             txouts: 0,
@@ -66,41 +79,49 @@ impl SetTracker {
         }
     }
 
-    /// Takes the next block's changes.
-    pub(crate) fn apply(&mut self, delta: Delta) {
+    /// Takes the next block's changes. `coins` is the set after the blocks of `later`, which
+    /// follow it.
+    pub(crate) fn apply(&mut self, delta: Delta, coins: &CoinMap, later: &VecDeque<Delta>) {
         self.height = delta.height;
-        for (outpoint, coin) in delta.created {
-            self.txouts += 1;
-            self.bogosize += coin.view().bogosize();
-            self.total_amount += coin.value;
-            self.came.insert(outpoint, coin);
-        }
+        self.txouts += delta.created.len() as u64;
+        self.bogosize += delta.created_bogosize;
+        self.total_amount += delta.created_amount;
         for (outpoint, coin) in delta.spent {
             self.txouts -= 1;
             self.bogosize -= coin.view().bogosize();
             self.total_amount -= coin.value;
-            if self.came.remove(&outpoint).is_none() {
+            if coin.height() < self.from {
                 self.went.push((outpoint, coin));
             }
         }
-        if self.height.is_multiple_of(self.every) {
-            self.sample();
+        let cheap = self.height.is_multiple_of(EVERY) && self.txouts < FEW;
+        if cheap || self.height.is_multiple_of(self.every) {
+            self.sample(coins, later);
         }
     }
 
-    /// Every sample, the last at `height`.
-    pub(crate) fn finish(&mut self, height: u32) -> &[SetStats] {
-        if self.samples.last().is_none_or(|sample| sample.height != height) {
-            self.sample();
+    /// Every sample, the last at the tip, which is the last block applied.
+    pub(crate) fn finish(&mut self, coins: &CoinMap) -> &[SetStats] {
+        if self.samples.last().is_none_or(|sample| sample.height != self.height) {
+            self.sample(coins, &VecDeque::new());
         }
         &self.samples
     }
 
-    fn sample(&mut self) {
-        let came: Vec<(Outpoint, StoredCoin)> = self.came.drain().collect();
+    fn sample(&mut self, coins: &CoinMap, later: &VecDeque<Delta>) {
+        let new = self.from..=self.height;
+        let spent_later = later.iter().flat_map(|delta| &delta.spent).map(|(o, coin)| (o, coin));
+        let came: Vec<(&Outpoint, &StoredCoin)> = coins
+            .iter()
+            .chain(spent_later)
+            .filter(|(_, coin)| new.contains(&coin.height()))
+            .collect();
+        let went: Vec<(&Outpoint, &StoredCoin)> =
+            self.went.iter().map(|(o, coin)| (o, coin)).collect();
         self.muhash.combine(&product(&came, MuHash::insert));
-        self.muhash.combine(&product(&self.went, MuHash::remove));
+        self.muhash.combine(&product(&went, MuHash::remove));
         self.went.clear();
+        self.from = self.height + 1;
         self.samples.push(SetStats {
             height: self.height,
             txouts: self.txouts,
@@ -111,8 +132,8 @@ impl SetTracker {
     }
 }
 
-fn product(coins: &[(Outpoint, StoredCoin)], take: fn(&mut MuHash, &[u8])) -> MuHash {
-    let one = |chunk: &[(Outpoint, StoredCoin)]| {
+fn product(coins: &[(&Outpoint, &StoredCoin)], take: fn(&mut MuHash, &[u8])) -> MuHash {
+    let one = |chunk: &[(&Outpoint, &StoredCoin)]| {
         let mut muhash = MuHash::new();
         let mut bytes = Vec::with_capacity(128);
         for (outpoint, coin) in chunk {
