@@ -14,6 +14,7 @@
 //! Set hashes lag behind by the depth of reorgs, so they never have to be taken back. A coin that
 //! is made and spent between two sampled heights costs nothing.
 
+mod branches;
 mod check;
 mod coin;
 mod error;
@@ -24,27 +25,18 @@ use std::collections::{HashMap, VecDeque};
 
 use varve_types::{Block, BlockHash, Height, Network, Outpoint, unspendable};
 
+pub use branches::ChainTip;
 pub(crate) use coin::{CoinMap, StoredCoin};
 pub use error::ModelError;
 pub use samples::{OutputSample, ScriptSample, SpendSample};
 pub use set::{SetHashes, SetStats};
 
+use branches::Branches;
 use check::{Totals, check_block, check_header};
 use samples::{Place, Samples};
 use set::SetTracker;
 
 const MATURITY: u32 = 100;
-
-/// A branch's last block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChainTip {
-    /// Its height.
-    pub height: u32,
-    /// Its hash.
-    pub hash: BlockHash,
-    /// Blocks between it and the active chain.
-    pub branch_length: u32,
-}
 
 /// One change of the active branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,13 +51,6 @@ pub struct Reorg {
     pub new_tip: BlockHash,
     /// Its height.
     pub height: u32,
-}
-
-struct Node {
-    height: u32,
-    previous: BlockHash,
-    time: u32,
-    has_child: bool,
 }
 
 /// What a block did to the set, to take it back or to hash it.
@@ -83,14 +68,10 @@ pub struct Model {
     network: Network,
     /// How deep reorgs go.
     window: u32,
-    nodes: HashMap<BlockHash, Node>,
-    /// In the order of arrival.
-    arrivals: Vec<BlockHash>,
+    branches: Branches,
     /// Bytes of the blocks that a reorg may still connect.
     bytes: HashMap<BlockHash, Vec<u8>>,
     bytes_by_age: VecDeque<(u32, BlockHash)>,
-    /// The active branch, by height.
-    active: Vec<BlockHash>,
     coins: CoinMap,
     undo: VecDeque<Delta>,
     set: SetTracker,
@@ -108,11 +89,9 @@ impl Model {
         Self {
             network,
             window,
-            nodes: HashMap::new(),
-            arrivals: Vec::new(),
+            branches: Branches::default(),
             bytes: HashMap::new(),
             bytes_by_age: VecDeque::new(),
-            active: Vec::new(),
             coins: CoinMap::default(),
             undo: VecDeque::new(),
             set: SetTracker::new(sample_every),
@@ -131,22 +110,15 @@ impl Model {
         let block = Block::parse(&bytes, self.network.format())?;
         let (hash, header) = (block.hash(), block.header());
         let (previous, time) = (header.previous(), header.time());
-        let height = if let Some(parent) = self.nodes.get_mut(&previous) {
-            parent.has_child = true;
-            parent.height + 1
-        } else if self.nodes.is_empty() {
-            0
-        } else {
-            return Err(ModelError::Orphan { hash, previous });
-        };
+        let height = self.branches.next_height(&previous);
+        let height = height.ok_or(ModelError::Orphan { hash, previous })?;
         if height > 0 {
-            check_header(&header, height, self.median_time(&previous))?;
+            check_header(&header, height, self.branches.median_time(&previous))?;
         }
-        self.nodes.insert(hash, Node { height, previous, time, has_child: false });
-        self.arrivals.push(hash);
+        self.branches.add(hash, previous, time, height);
         if self.tip().is_none_or(|tip| tip == previous) {
             self.connect(&block, height)?;
-            self.active.push(hash);
+            self.branches.connect(hash);
             self.keep(height, hash, bytes);
         } else {
             self.keep(height, hash, bytes);
@@ -176,39 +148,25 @@ impl Model {
     /// The height of the tip; 0 before the first block.
     #[must_use]
     pub fn height(&self) -> u32 {
-        u32::try_from(self.active.len()).map_or(u32::MAX, |count| count.saturating_sub(1))
+        self.branches.height()
     }
 
     /// The tip of the active branch.
     #[must_use]
     pub fn tip(&self) -> Option<BlockHash> {
-        self.active.last().copied()
+        self.branches.tip()
     }
 
     /// The hash of the block of the active branch at this height.
     #[must_use]
     pub fn block_hash(&self, height: u32) -> Option<BlockHash> {
-        self.active.get(height as usize).copied()
+        self.branches.block_hash(height)
     }
 
     /// Every branch's last block, the highest first.
     #[must_use]
     pub fn chain_tips(&self) -> Vec<ChainTip> {
-        let mut tips: Vec<ChainTip> = Vec::new();
-        for hash in &self.arrivals {
-            let mut at = *hash;
-            let mut length = 0;
-            let Some(node) = self.nodes.get(hash).filter(|node| !node.has_child) else { continue };
-            while let Some(node) = self.nodes.get(&at)
-                && self.block_hash(node.height) != Some(at)
-            {
-                at = node.previous;
-                length += 1;
-            }
-            tips.push(ChainTip { height: node.height, hash: *hash, branch_length: length });
-        }
-        tips.sort_by_key(|tip| (std::cmp::Reverse(tip.height), *tip.hash.as_bytes()));
-        tips
+        self.branches.tips()
     }
 
     /// Every change of the active branch, in order.
@@ -252,15 +210,7 @@ impl Model {
     fn reorganise(&mut self, new_tip: BlockHash) -> Result<(), ModelError> {
         let old_tip = self.tip().expect("genesis is connected");
         let from = self.height();
-        let mut branch = Vec::new();
-        let mut at = new_tip;
-        while let Some(node) = self.nodes.get(&at)
-            && self.block_hash(node.height) != Some(at)
-        {
-            branch.push(at);
-            at = node.previous;
-        }
-        let fork = self.nodes.get(&at).map_or(0, |node| node.height);
+        let (branch, fork) = self.branches.off_active(&new_tip);
         while self.height() > fork {
             self.disconnect().ok_or(ModelError::TooDeep { hash: new_tip })?;
         }
@@ -268,7 +218,7 @@ impl Model {
             let bytes = self.bytes.remove(&hash).ok_or(ModelError::TooDeep { hash: new_tip })?;
             let block = Block::parse(&bytes, self.network.format())?;
             self.connect(&block, self.height() + 1)?;
-            self.active.push(hash);
+            self.branches.connect(hash);
             self.bytes.insert(hash, bytes);
         }
         let (depth, height) = (from - fork, self.height());
@@ -353,7 +303,7 @@ impl Model {
     /// Takes the tip back; `None` when its undo data is gone.
     fn disconnect(&mut self) -> Option<()> {
         let delta = self.undo.pop_back()?;
-        let hash = self.active.pop()?;
+        let hash = self.branches.disconnect()?;
         for (outpoint, coin) in delta.spent.into_iter().rev() {
             self.samples.unspend(&outpoint, &coin);
             self.coins.insert(outpoint, coin);
@@ -381,20 +331,6 @@ impl Model {
             self.bytes.remove(hash);
             self.bytes_by_age.pop_front();
         }
-    }
-
-    /// The median time of a block and the ten before it.
-    fn median_time(&self, hash: &BlockHash) -> u32 {
-        let mut times = Vec::with_capacity(11);
-        let mut at = *hash;
-        while let Some(node) = self.nodes.get(&at)
-            && times.len() < 11
-        {
-            times.push(node.time);
-            at = node.previous;
-        }
-        times.sort_unstable();
-        times.get(times.len() / 2).copied().unwrap_or(0)
     }
 }
 
