@@ -29,6 +29,7 @@ pub(crate) fn expected(config: &Config, model: &mut Model, mempool: &[Unconfirme
         "signed": config.signed_percent,
         "blocks": config.blocks,
         "height": model.height(),
+        "tip": tip,
         "bestblock": tip,
         "transactions_confirmed": model.transactions(),
         "chaintips": chain_tips(model),

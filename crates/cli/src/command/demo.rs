@@ -1,8 +1,8 @@
 //! `varve demo`: a whole chain in front of your eyes.
 //!
 //! 1. Simulate a chain that looks like today's main chain, and write it as block files.
-//! 2. Read the files back, parse every transaction, hash it, and check every merkle root and that each
-//!    block follows the one before it.
+//! 2. Read the files back, parse every transaction, hash it, and check every merkle root and that
+//!    each block follows the one before it.
 //! 3. Compare the tip with the answers the simulator's own model gave, and sum the chain up.
 
 use std::cmp::Reverse;
