@@ -31,8 +31,8 @@
 //! Hashes are in the order in which they are shown, amounts in satoshi.
 //!
 //! - `network`, `profile`, `seed`, `signed`, `blocks`: the description.
-//! - `height`, `tip`, `bestblock` (the same again, in Core's word): the tip. `transactions_confirmed`: how many transactions the active
-//!   branch has, coinbases among them.
+//! - `height`, `tip`: the best block; `bestblock` is the same in Core's word.
+//! - `transactions_confirmed`: how many transactions the active branch has, with coinbases.
 //! - `chaintips`: `height`, `hash` and `branchlen` of every branch, the highest first.
 //! - `reorgs`, in order: `from` (the height of the old tip), `depth`, `old_tip`, `new_tip`,
 //!   `height` (of the new one).
