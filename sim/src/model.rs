@@ -229,6 +229,8 @@ impl Model {
     fn connect(&mut self, block: &Block<'_>, height: u32) -> Result<(), ModelError> {
         let txids = block.txids();
         let mut delta = Delta { height, ..Delta::default() };
+        delta.created.reserve(2 * txids.len());
+        delta.spent.reserve(2 * txids.len());
         // The coinbase of genesis is not in the set.
         if height > 0 {
             check_block(self.network, block, &txids, height)?;

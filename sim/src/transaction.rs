@@ -57,7 +57,8 @@ pub(crate) struct Transaction {
 
 impl Draft {
     pub(crate) fn new(inputs: Vec<Coin>) -> Self {
-        Self { inputs, ..Self::default() }
+        // Room for three usual outputs, which most transactions do not exceed.
+        Self { inputs, outputs: Vec::with_capacity(128), ..Self::default() }
     }
 
     /// Adds an output that will be spent, or at least could be.

@@ -37,31 +37,20 @@ pub(crate) struct Unlock<'a> {
 impl Unlock<'_> {
     /// Appends the input's script, without its length.
     pub(crate) fn script(&self, sighash: &mut Sighash<'_>, rng: &mut Rng, out: &mut Vec<u8>) {
-        let mut item = Vec::with_capacity(110);
-        let kind = self.coin.script.kind();
-        match kind {
+        match self.coin.script.kind() {
             Kind::P2pkh => {
-                self.legacy_signature(0, sighash, rng, &mut item);
-                push_data(&item, out);
-                item.clear();
-                self.public_key(rng, &mut item);
-                push_data(&item, out);
+                push_short(out, |out| self.legacy_signature(0, sighash, rng, out));
+                push_short(out, |out| self.public_key(rng, out));
             }
-            Kind::P2pk => {
-                self.legacy_signature(0, sighash, rng, &mut item);
-                push_data(&item, out);
-            }
+            Kind::P2pk => push_short(out, |out| self.legacy_signature(0, sighash, rng, out)),
             Kind::Multisig => {
-                self.legacy_signature(0, sighash, rng, &mut item);
                 out.push(0);
-                push_data(&item, out);
+                push_short(out, |out| self.legacy_signature(0, sighash, rng, out));
             }
             Kind::P2shMultisig => {
                 out.push(0);
                 for offset in 0..2 {
-                    item.clear();
-                    self.legacy_signature(offset, sighash, rng, &mut item);
-                    push_data(&item, out);
+                    push_short(out, |out| self.legacy_signature(offset, sighash, rng, out));
                 }
                 push_data(&self.multisig(rng), out);
             }
@@ -78,34 +67,27 @@ impl Unlock<'_> {
 
     /// Appends the input's witness: the number of items, and each with its length.
     pub(crate) fn witness(&self, sighash: &mut Sighash<'_>, rng: &mut Rng, out: &mut Vec<u8>) {
-        let mut item = Vec::with_capacity(110);
         match self.coin.script.kind() {
             Kind::P2wpkh | Kind::P2shWpkh => {
                 out.push(2);
-                self.segwit_signature(0, sighash, rng, &mut item);
-                push_item(&item, out);
-                item.clear();
-                self.public_key(rng, &mut item);
-                push_item(&item, out);
+                push_short(out, |out| self.segwit_signature(0, sighash, rng, out));
+                push_short(out, |out| self.public_key(rng, out));
             }
             Kind::P2tr => {
-                out.push(1);
+                out.extend_from_slice(&[1, 64]);
                 match self.coin.script.key() {
                     Some(key) => {
                         let digest = sighash.taproot(self.index, None, self.keys);
-                        self.keys.sign_taproot(key, digest, &mut item);
+                        self.keys.sign_taproot(key, digest, out);
                     }
-                    None => rng.fill(64, &mut item),
+                    None => rng.fill(64, out),
                 }
-                push_item(&item, out);
             }
             Kind::Inscription => self.inscription(sighash, rng, out),
             Kind::P2wsh => {
                 out.extend_from_slice(&[4, 0]);
                 for offset in 0..2 {
-                    item.clear();
-                    self.segwit_signature(offset, sighash, rng, &mut item);
-                    push_item(&item, out);
+                    push_short(out, |out| self.segwit_signature(offset, sighash, rng, out));
                 }
                 push_item(&self.multisig(rng), out);
             }
@@ -116,19 +98,16 @@ impl Unlock<'_> {
     }
 
     fn inscription(&self, sighash: &mut Sighash<'_>, rng: &mut Rng, out: &mut Vec<u8>) {
-        let mut signature = Vec::with_capacity(64);
-        out.push(3);
+        out.extend_from_slice(&[3, 64]);
         if let Some(key) = self.coin.script.key() {
             let inscription = self.keys.inscription(key);
             let digest = sighash.taproot(self.index, Some(&inscription.leaf_hash), self.keys);
-            self.keys.sign_leaf(key, digest, &mut signature);
-            push_item(&signature, out);
+            self.keys.sign_leaf(key, digest, out);
             push_item(&inscription.leaf, out);
             push_item(&inscription.control, out);
         } else {
             let program = self.coin.script.program(self.keys.seed());
-            rng.fill(64, &mut signature);
-            push_item(&signature, out);
+            rng.fill(64, out);
             push_item(&self.keys.leaf(&program), out);
             out.extend_from_slice(&[33, 0xc0]);
             out.extend_from_slice(&program);
@@ -204,6 +183,16 @@ impl Unlock<'_> {
     const fn sighash_type(&self) -> u8 {
         if self.bsv { ALL_FORKID } else { ALL }
     }
+}
+
+/// Appends a length and what `write` appends. The length is one byte, and the same in a script and
+/// in a witness, since signatures and keys are shorter than 76 bytes.
+fn push_short(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let at = out.len();
+    out.push(0);
+    write(out);
+    let length = u8::try_from(out.len() - at - 1).expect("signatures and keys are short");
+    *out.get_mut(at).expect("the byte was just pushed") = length;
 }
 
 fn push_item(item: &[u8], out: &mut Vec<u8>) {
