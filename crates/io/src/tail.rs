@@ -116,10 +116,10 @@ impl TailWriter {
 mod tests {
     use super::*;
 
-    /// Readers hammer the published part while the writer grows it: every byte below the
-    /// published length has its final value at first sight, and lengths never go back. Rows are
-    /// long, so that a length published before its bytes would be seen. (Miri finds the race itself,
-    /// with rows of any length.)
+    /// Readers hammer the published part while the writer grows it: every byte below the published
+    /// length has its final value at first sight, and lengths never go back. Rows are long, so
+    /// that a length published before its bytes would be seen. (Miri finds the race itself, with
+    /// rows of any length.)
     #[test]
     fn readers_never_see_an_unwritten_byte() {
         const ROW: usize = if cfg!(miri) { 30 } else { 200_000 };
