@@ -21,7 +21,7 @@ fn lanes(bytes: &[u8]) {
         messages.push(message);
         rest = after;
     }
-    let one_by_one: Vec<Digest> = messages.iter().map(|message| double(message)).collect();
+    let one_by_one: Vec<Digest> = messages.iter().map(|message| double(*message)).collect();
     let in_pieces = messages.iter().map(|message| {
         let (first, second) = message.split_at(message.len() / 3);
         Message::new(first, &[], second)

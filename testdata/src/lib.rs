@@ -11,8 +11,8 @@
 //!
 //! Rust's test harness has no "skipped", so the reason is written where `cargo xtask test` looks:
 //! one line `PACKAGE TEST<TAB>REASON` appended to the file named by `VARVE_SKIP_LOG`, and to
-//! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout that
-//! should have the data cannot pass without it.
+//! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
+//! that should have the data cannot pass without it.
 
 #![forbid(unsafe_code)]
 
