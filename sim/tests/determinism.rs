@@ -72,17 +72,17 @@ const GOLDEN: [(Profile, &str, &str); 3] = [
     (
         Profile::Mainnet,
         "3fcd6a219562d3e6ecd35befd7058efcfdc839730756ba2113204ef9f2d34676",
-        "4b1ee6a225105e1b4f1eb57a6d42807c026be6095e30fb0ab7a7432cd82e4844",
+        "99b07d09127666a688e375047e2f33dfcdd1ee12a02badefa643d894500b6280",
     ),
     (
         Profile::Dense,
         "4646e3b8579da61ad5e18a2641ecd0fbf9ee2d0f69c22ab69845b63c49c05666",
-        "3cad691418ca0fdb2ae5f25c1f6ec17c4e65bf49718b38deb800cd4c4f3f0124",
+        "294e6469e377c6be0ba32fa82cec0940b62061566cfcece634a87bd0db45fcee",
     ),
     (
         Profile::Bsv,
         "7e9975fa776284548a1ea06f525856fad39d6ee50d3373bfc4fcc26aec800fd6",
-        "8045ccdc4fb2ebd0303c3737982d9fcd8e5cd1ab5ff71af996bec4ff62cbae10",
+        "2a4bc716d16a7a8fa847a62a48ff20ad643ebdcc95cb5a965846f39add286bdc",
     ),
 ];
 
