@@ -79,7 +79,8 @@ impl<S: SetUnderTest> Chain<S> {
     fn with<T>(&mut self, draft: &BlockDraft, run: impl FnOnce(&mut S, &BlockAt<'_>) -> T) -> T {
         let bytes = draft.bytes();
         let block = Block::parse(&bytes, self.network.format()).expect("a draft parses");
-        run(&mut self.set, &BlockAt::new(self.next(), &block))
+        let block = BlockAt::new(self.next(), &block);
+        run(&mut self.set, &block)
     }
 
     /// Connects the block, which must succeed. Returns the txids.
@@ -100,6 +101,7 @@ impl<S: SetUnderTest> Chain<S> {
             let view = set.view(block);
             let walk = view.for_each_spend(block, |_| ControlFlow::<Infallible>::Continue(()));
             let by_walk = verdict(walk.err());
+            drop(view);
             assert_eq!(by_query, by_walk, "the query and the walk give the same reason");
             assert_eq!(set.connect(block), Err(by_query), "and connecting gives it too");
             by_query
@@ -108,7 +110,9 @@ impl<S: SetUnderTest> Chain<S> {
 
     /// Whether the output can be spent now.
     fn has(&mut self, outpoint: Outpoint) -> bool {
-        let draft = self.draft([TxDraft::spending(&[outpoint], 1)]);
+        // Its coinbase is like no other, so that the block does not make the output itself.
+        let coinbase = TxDraft::coinbase(self.next(), 0);
+        let draft = BlockDraft::new(vec![coinbase, TxDraft::spending(&[outpoint], 1)]);
         self.with(&draft, |set, block| set.view(block).query_prevouts_unspent(block).is_ok())
     }
 }
