@@ -30,6 +30,7 @@
 //! This crate and `varve-io` are the only ones with `unsafe`: see `docs/adr/0003-sha256-lanes.md`.
 
 mod backend;
+#[cfg(target_arch = "x86_64")]
 mod feed;
 #[cfg(target_arch = "x86_64")]
 mod lanes;

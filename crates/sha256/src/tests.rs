@@ -11,7 +11,7 @@ fn expected(message: &[u8]) -> Digest {
 
 /// Bytes that differ from place to place, so that a block read twice or skipped shows.
 fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|at| ((at * 31 + at / 251) % 256) as u8).collect()
+    (0..length).map(|at| u8::try_from((at * 31 + at / 251) % 256).unwrap()).collect()
 }
 
 fn hex(text: &str) -> Digest {

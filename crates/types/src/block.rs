@@ -7,7 +7,7 @@
 //! A block is parsed in one pass, which remembers where its transactions are. Their hashes are
 //! computed for the whole block at once, side by side in the lanes of `varve-sha256`.
 //!
-//! Blocks that do not fit in memory are for `BlockStream`.
+//! Blocks that do not fit in memory are for [`BlockStream`](crate::stream::BlockStream).
 
 mod commitment;
 

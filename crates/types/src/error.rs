@@ -52,11 +52,8 @@ pub enum DecodeErrorKind {
     #[error("expected the extended format marker 0000000000EF")]
     NotExtended,
     /// Bytes after the end.
-    #[error("expected the end, but {count} bytes follow")]
-    TrailingBytes {
-        /// How many.
-        count: u64,
-    },
+    #[error("expected the end, but more bytes follow")]
+    TrailingBytes,
     /// A transaction larger than the caller allows.
     #[error("expected a transaction of at most {limit} bytes")]
     TransactionTooLarge {
@@ -69,13 +66,11 @@ pub enum DecodeErrorKind {
     /// A compressed script that no script compresses to.
     #[error("expected the x coordinate of a public key")]
     NotAPublicKey,
-    /// A script longer than a script may be.
-    #[error("expected a script of at most {limit} bytes, found {size}")]
-    ScriptTooLarge {
-        /// The length found.
-        size: u64,
-        /// The largest allowed.
-        limit: u64,
+    /// A compressed amount of more than 64 bits.
+    #[error("expected a compressed amount of at most 64 bits, found {compressed}")]
+    AmountTooLarge {
+        /// The number found.
+        compressed: u64,
     },
 }
 

@@ -3,9 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+pub mod blk;
 mod block;
 mod coin;
 pub mod compact_size;
+pub mod compress;
 mod error;
 mod format;
 mod genesis;
@@ -16,9 +18,12 @@ pub mod merkle;
 pub mod muhash;
 mod network;
 mod outpoint;
+pub mod pushdata;
 mod reader;
 pub mod script;
+pub mod stream;
 mod tx;
+pub mod varint;
 
 pub use amount::Amount;
 pub use block::Block;

@@ -99,9 +99,6 @@ impl<'a> Reader<'a> {
 
     /// Nothing may be left.
     pub fn end(&self) -> Result<(), DecodeError> {
-        match self.rest.len() {
-            0 => Ok(()),
-            count => Err(self.error(DecodeErrorKind::TrailingBytes { count: count as u64 })),
-        }
+        if self.rest.is_empty() { Ok(()) } else { Err(self.error(DecodeErrorKind::TrailingBytes)) }
     }
 }

@@ -105,7 +105,7 @@ fn trailing_bytes_are_an_error_only_of_the_whole() {
     let mut bytes = tx(&[], &[], &[]);
     let length = bytes.len();
     bytes.push(0);
-    let trailing = DecodeErrorKind::TrailingBytes { count: 1 };
+    let trailing = DecodeErrorKind::TrailingBytes;
     assert_eq!(Tx::parse(&bytes, Format::Segwit), Err(trailing.at(length)));
     assert_eq!(Tx::parse_first(&bytes, Format::Segwit).unwrap().bytes().len(), length);
 }
