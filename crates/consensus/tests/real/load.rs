@@ -79,11 +79,12 @@ pub(crate) fn kernel() -> Option<Vec<Vec<u8>>> {
     Some([genesis].into_iter().chain(text.lines().map(hex)).collect())
 }
 
-/// The blocks of a folder, one file each, in any order.
+/// The blocks of a folder, each in a file named by its hash, in any order.
 pub(crate) fn folder(path: &str) -> Option<Vec<Vec<u8>>> {
     let folder = varve_testdata::data(path)?;
     let mut paths: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.file_name().is_some_and(|name| name.len() == 64));
     paths.sort();
     Some(paths.iter().map(|path| unpack(path)).collect())
 }
