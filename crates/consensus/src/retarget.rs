@@ -44,7 +44,7 @@ pub fn next_bits<A: Ancestors + ?Sized>(
     if params.network.is_bsv() {
         return bsv::next_bits(pow, height, parent, ancestors);
     }
-    if height.to_u32() % pow.interval == 0 {
+    if height.to_u32().is_multiple_of(pow.interval) {
         return adjusted(pow, height, parent, ancestors);
     }
     if !pow.min_difficulty {
@@ -98,7 +98,7 @@ fn last_real_bits<A: Ancestors + ?Sized>(
     let limit = pow.limit.to_bits();
     loop {
         let bits = ancestor_at(ancestors, height)?.bits;
-        if bits != limit || height.to_u32() % pow.interval == 0 {
+        if bits != limit || height.to_u32().is_multiple_of(pow.interval) {
             return Ok(bits);
         }
         height = height.checked_sub(1).expect("genesis begins a period");

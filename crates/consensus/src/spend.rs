@@ -13,6 +13,8 @@
 //! The outputs come from a view in one walk; nothing is kept but sums.
 
 mod tally;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -142,8 +144,9 @@ where
     V: UnspentOutputsView,
     A: Ancestors + ?Sized,
 {
-    // The outputs of the genesis block never enter the set, and its coinbase takes what it takes.
-    if block.height() == Height::GENESIS {
+    // The outputs of the genesis block never enter the set. A block without transactions spends
+    // nothing; `check_block` refuses it.
+    if block.height() == Height::GENESIS || block.txids().is_empty() {
         return Ok(Spending { fees: Amount::ZERO, sigop_cost: 0, inputs: 0 });
     }
     if asks_bip30(params, block, ancestors) {

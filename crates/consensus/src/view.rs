@@ -22,8 +22,8 @@
 //!    back, so that the set depends on the branch alone.
 //! 6. A refused block changes nothing.
 //!
-//! An engine proves that it keeps the contract with [`contract`](crate::contract), a suite of
-//! tests behind the feature `test-suite`.
+//! An engine proves that it keeps the contract with `contract::check`, a suite of tests behind the
+//! feature `test-suite`.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -74,7 +74,7 @@ fn block(plan: &Plan, height: Height, unspent: &mut Vec<Outpoint>) -> Vec<u8> {
     let repeated = if plan.repeat { Height::new(1) } else { height };
     let mut txs = vec![TxDraft::coinbase(repeated, 50)];
     let add = |tx: &TxDraft, unspent: &mut Vec<Outpoint>| {
-        let outpoints = (0..tx.outputs.len()).map(|vout| Outpoint::new(tx.txid(), vout as u32));
+        let outpoints = (0..).zip(&tx.outputs).map(|(vout, _)| Outpoint::new(tx.txid(), vout));
         unspent.extend(outpoints);
         unspent.sort_unstable();
         unspent.dedup();

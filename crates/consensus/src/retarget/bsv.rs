@@ -49,7 +49,7 @@ fn emergency<A: Ancestors + ?Sized>(
     parent: Ancestor,
     ancestors: &A,
 ) -> Result<u32, MissingAncestorError> {
-    if height.to_u32() % pow.interval == 0 {
+    if height.to_u32().is_multiple_of(pow.interval) {
         return adjusted(pow, height, parent, ancestors);
     }
     let earlier = height.checked_sub(EMERGENCY_BLOCKS + 1);

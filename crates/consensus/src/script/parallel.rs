@@ -11,9 +11,9 @@ use crate::block_at::BlockAt;
 use crate::verifier::{ScriptVerifier, SpendingTx, VerifyError};
 use crate::view::Spend;
 
-/// Inputs in a chunk: some tenths of a millisecond, much more than taking a chunk costs, and few
+/// Inputs in a chunk: half a millisecond, much more than taking a chunk costs, and few
 /// enough that threads end together.
-const CHUNK: usize = 8;
+const CHUNK: usize = 16;
 
 /// Some inputs of one transaction.
 struct Chunk {

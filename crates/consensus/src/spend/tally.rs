@@ -60,7 +60,7 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
         block: &'a BlockAt<'a>,
         ancestors: &'a A,
     ) -> Result<Self, SpendError> {
-        let open = Open::new(block, 0).expect("a block has a coinbase, or it is refused before");
+        let open = Open::new(block, 0).expect("an empty block is not tallied");
         let mut tally = Self {
             params,
             block,
@@ -76,7 +76,7 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
 
     /// Adds the next spend.
     pub(super) fn add(&mut self, spend: &Spend<'_>) -> Result<(), SpendError> {
-        if spend.tx != self.open.index {
+        while self.open.index < spend.tx {
             self.next_transaction()?;
         }
         assert_eq!((spend.tx, spend.vin), (self.open.index, self.open.seen), "{IN_ORDER}");
@@ -97,8 +97,10 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
 
     /// Closes the last transaction and checks the whole.
     pub(super) fn finish(mut self) -> Result<Spending, SpendError> {
+        while self.open.index + 1 < self.block.txids().len() {
+            self.next_transaction()?;
+        }
         self.close()?;
-        assert_eq!(self.open.index + 1, self.block.txids().len(), "{IN_ORDER}");
         let subsidy = self.params.network.subsidy(self.block.height());
         let allowed = self.spending.fees.checked_add(subsidy).ok_or(SpendError::FeesTooLarge)?;
         let coinbase = self.block.block().txs().first().map_or(Some(Amount::ZERO), output_sum);

@@ -29,8 +29,11 @@ fn each_rule_has_its_reason() {
     let expect = |reason: &'static str| Some(Cow::Borrowed(reason));
     assert_eq!(reason(|_| {}), None);
     // Without inputs the bytes would read as a witness marker, except without outputs too.
-    let empty = |tx: &mut TxDraft| (tx.inputs.clear(), tx.outputs.clear());
-    assert_eq!(reason(|tx| drop(empty(tx))), expect("bad-txns-vin-empty"));
+    let empty = |tx: &mut TxDraft| {
+        tx.inputs.clear();
+        tx.outputs.clear();
+    };
+    assert_eq!(reason(empty), expect("bad-txns-vin-empty"));
     assert_eq!(reason(|tx| tx.outputs.clear()), expect("bad-txns-vout-empty"));
     assert_eq!(reason(|tx| tx.outputs[1].value = MAX_MONEY + 1), expect("bad-txns-vout-toolarge"));
     assert_eq!(reason(|tx| tx.outputs[1].value = MAX_MONEY - 1000), None);

@@ -3,6 +3,8 @@
 //!
 //! Where the data is missing a test records that it was skipped.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
 mod chains;
 mod dependencies;
 mod full_blocks;
