@@ -4,9 +4,9 @@
 //! blocks, even older ones, except for three that would fail; the others by height.
 //!
 //! The inputs of a block are cut into chunks, each of one transaction, and threads take the chunks
-//! in block order from a common counter. A failure lowers a common bar: chunks above it need not
-//! be looked at any more, those below it must. So the answer, the first failing input in block
-//! order, does not depend on the number of threads.
+//! in block order from a common counter. After a failure no more are taken, but those that have
+//! been are checked to the end, and all below the failure are among them. So the answer, the first
+//! failing input in block order, does not depend on the number of threads.
 
 mod parallel;
 #[cfg(test)]

@@ -92,6 +92,14 @@ pub enum SpendError {
         /// The limit.
         limit: u64,
     },
+    /// BSV: too many signature operations in a transaction, with those of the spent scripts.
+    #[error("{txid} has {count} signature operations, more than a transaction may have")]
+    TransactionSigops {
+        /// The transaction.
+        txid: Txid,
+        /// How many.
+        count: u64,
+    },
     /// The coinbase takes too much.
     #[error("the coinbase takes {taken}, and subsidy and fees are {allowed}")]
     CoinbaseTooLarge {
@@ -116,6 +124,7 @@ impl SpendError {
             Self::FeesTooLarge => "bad-txns-accumulated-fee-outofrange",
             Self::RelativelyLocked { .. } => "bad-txns-nonfinal",
             Self::Sigops { .. } => "bad-blk-sigops",
+            Self::TransactionSigops { .. } => "bad-txn-sigops",
             Self::CoinbaseTooLarge { .. } => "bad-cb-amount",
         }))
     }

@@ -25,7 +25,7 @@ const BSV_MAX_TX_SIZE: u64 = 1_000_000;
 /// BSV from its Genesis upgrade on: what fits a message.
 const BSV_GENESIS_MAX_TX_SIZE: u64 = u32::MAX as u64;
 /// BSV before its Genesis upgrade: signature operations of a transaction.
-const BSV_MAX_TX_SIGOPS: u64 = 20_000;
+pub(crate) const BSV_MAX_TX_SIGOPS: u64 = 20_000;
 
 /// Why a transaction is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -146,6 +146,19 @@ fn moving_average_of_bsv() {
 }
 
 #[test]
+fn moving_average_begins_above_504031() {
+    // A slow day would double the target on average, and raise it by a quarter in an emergency.
+    let bits = 0x1802_0000;
+    let slow = |tip: u32| {
+        let start = tip - 199;
+        let chain = (0..200).map(|at| ancestor(1_500_000_000 + at * 7200, bits)).collect();
+        bits_at(Network::Bsv, tip + 1, 0, &Late(start, chain))
+    };
+    assert_eq!(slow(504_030), 0x1802_8000);
+    assert_eq!(slow(504_031) >> 8, 0x0018_0400, "twice as easy");
+}
+
+#[test]
 fn moving_average_never_exceeds_the_limit() {
     let start = 510_000;
     let slow: Vec<_> = (0..200).map(|at| ancestor(at * 9000, EASY)).collect();

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use varve_types::TxOut;
 
@@ -44,22 +44,19 @@ pub(super) fn first_failure<'s, S: ScriptVerifier>(
         result.err().map(|(vin, error)| (chunk.spends.start + vin, error))
     };
 
-    // Threads take chunks by `next`. `bar` is the lowest chunk that failed.
+    // Threads take chunks in block order by `next`, until one has failed. All chunks below that
+    // one have been taken by then, and a chunk that was taken is checked.
     let next = AtomicUsize::new(0);
-    let bar = AtomicUsize::new(usize::MAX);
+    let failed = AtomicBool::new(false);
     let work = || {
-        let mut first: Option<(usize, VerifyError)> = None;
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(chunk) = chunks.get(at).filter(|_| at <= bar.load(Ordering::Relaxed)) else {
-                return first;
-            };
-            // A thread takes ever higher chunks, so its first failure is its lowest.
+        while !failed.load(Ordering::Relaxed) {
+            let chunk = chunks.get(next.fetch_add(1, Ordering::Relaxed))?;
             if let Some(failure) = check(chunk) {
-                bar.fetch_min(at, Ordering::Relaxed);
-                first = first.or(Some(failure));
+                failed.store(true, Ordering::Relaxed);
+                return Some(failure);
             }
         }
+        None
     };
     let helpers = threads.get().min(chunks.len()).saturating_sub(1);
     let failure = std::thread::scope(|scope| {

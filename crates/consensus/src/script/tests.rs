@@ -47,7 +47,7 @@ fn block_and_set(inputs: &[usize], failing: &[bool]) -> (Vec<u8>, MemorySet) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn the_first_failure_in_block_order_is_named(

@@ -19,6 +19,7 @@ use crate::lock_time::{has_relative, is_relatively_final};
 use crate::params::Params;
 use crate::script::ScriptFlags;
 use crate::sigops;
+use crate::transaction::BSV_MAX_TX_SIGOPS;
 use crate::view::Spend;
 use crate::weight::WITNESS_SCALE;
 
@@ -42,15 +43,17 @@ struct Open<'a> {
     witnesses: Witnesses<'a>,
     seen: usize,
     value: Amount,
+    /// What the operations of the transactions before cost.
+    sigops_before: u64,
     /// The first input whose relative lock time has not passed.
     locked: Option<usize>,
 }
 
 impl<'a> Open<'a> {
-    fn new(block: &'a BlockAt<'a>, index: usize) -> Option<Self> {
+    fn new(block: &'a BlockAt<'a>, index: usize, sigops_before: u64) -> Option<Self> {
         let (txid, tx) = (*block.txids().get(index)?, block.block().txs().get(index)?);
-        let witnesses = tx.witnesses();
-        Some(Self { index, txid, tx, witnesses, seen: 0, value: Amount::ZERO, locked: None })
+        let (witnesses, value) = (tx.witnesses(), Amount::ZERO);
+        Some(Self { index, txid, tx, witnesses, seen: 0, value, sigops_before, locked: None })
     }
 }
 
@@ -60,7 +63,7 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
         block: &'a BlockAt<'a>,
         ancestors: &'a A,
     ) -> Result<Self, SpendError> {
-        let open = Open::new(block, 0).expect("an empty block is not tallied");
+        let open = Open::new(block, 0, 0).expect("an empty block is not tallied");
         let mut tally = Self {
             params,
             block,
@@ -113,7 +116,8 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
 
     fn next_transaction(&mut self) -> Result<(), SpendError> {
         self.close()?;
-        self.open = Open::new(self.block, self.open.index + 1).expect(IN_ORDER);
+        let next = self.open.index + 1;
+        self.open = Open::new(self.block, next, self.spending.sigop_cost).expect(IN_ORDER);
         self.add_sigops(WITNESS_SCALE * sigops::legacy(self.open.tx))
     }
 
@@ -131,6 +135,12 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
         self.spending.fees = fees.ok_or(SpendError::FeesTooLarge)?;
         if let Some(vin) = open.locked {
             return Err(SpendError::RelativelyLocked { txid: open.txid, vin });
+        }
+        // Where BSV limits the operations of a block, it also limits those of a transaction.
+        let count = (self.spending.sigop_cost - open.sigops_before) / WITNESS_SCALE;
+        let limited = self.params.network.is_bsv() && self.sigop_limit.is_some();
+        if limited && count > BSV_MAX_TX_SIGOPS {
+            return Err(SpendError::TransactionSigops { txid: open.txid, count });
         }
         self.add_sigops(0)
     }

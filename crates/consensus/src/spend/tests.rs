@@ -8,7 +8,7 @@ use varve_types::{Block, Format, Network};
 use super::*;
 use crate::ancestors::Ancestor;
 use crate::contract::draft::{BlockDraft, TxDraft};
-use crate::memory::MemorySet;
+use crate::memory::{MemorySet, OwnedCoin};
 use crate::view::Spend;
 
 /// A set whose disk is broken in one place.
@@ -96,6 +96,49 @@ fn blocks_that_have_no_right_form_do_not_panic() {
     let mut greedy = coinbase;
     greedy.outputs = rich.outputs;
     assert_eq!(verdict(vec![greedy]), "bad-cb-amount");
+}
+
+/// BSV counts what a spent script hash hides, for the block and for the transaction.
+#[test]
+fn hidden_operations_on_bsv() {
+    let p2sh = [&[0xa9, 20][..], &[7; 20], &[0x87]].concat();
+    let outpoints = [0, 1].map(|vout| Outpoint::new(Txid::ZERO, vout));
+    let network = Network::BsvRegtest;
+    let upgrade = network.genesis_upgrade().unwrap().to_u32();
+    let verdict = |height: u32, txs: Vec<TxDraft>| {
+        let mut set = MemorySet::new(network);
+        for outpoint in outpoints {
+            let (value, script) = (Amount::COIN, p2sh.clone());
+            let coin = OwnedCoin { height: Height::new(1), coinbase: false, value, script };
+            set.insert(outpoint, coin);
+        }
+        let coinbase = TxDraft::coinbase(Height::new(height), 0);
+        let bytes = BlockDraft::new([vec![coinbase], txs].concat()).bytes();
+        let block = Block::parse(&bytes, Format::Legacy).unwrap();
+        let block = BlockAt::new(Height::new(height), &block);
+        let time = 1_333_234_914;
+        let header = Ancestor { hash: varve_types::BlockHash::ZERO, time, bits: 0 };
+        let headers = vec![header; height as usize];
+        let result = check_spends(&Params::new(network), &block, &headers, &set);
+        result.err().map(|error| match error {
+            CheckError::Invalid(error) => error.reject_reason().unwrap(),
+            CheckError::View(never) => match never {},
+        })
+    };
+    // 520 times 20 operations an input.
+    let spend = |outpoints: &[Outpoint]| {
+        let mut tx = TxDraft::spending(outpoints, 1);
+        for input in &mut tx.inputs {
+            input.script = [&[0x4d, 0x08, 0x02][..], &[0xae; 520]].concat();
+        }
+        tx
+    };
+    assert_eq!(verdict(2, vec![spend(&outpoints[..1])]), None);
+    assert_eq!(verdict(2, vec![spend(&outpoints)]).unwrap(), "bad-txn-sigops");
+    let each = outpoints.map(|outpoint| spend(&[outpoint])).to_vec();
+    assert_eq!(verdict(2, each.clone()).unwrap(), "bad-blk-sigops");
+    assert_eq!(verdict(upgrade, each), None);
+    assert_eq!(verdict(upgrade, vec![spend(&outpoints)]), None);
 }
 
 #[test]

@@ -96,7 +96,9 @@ fn rules_of_bsv() {
 
 proptest::proptest! {
     #[test]
-    fn base_size_is_that_of_the_legacy_bytes(items in proptest::collection::vec(0_usize..600, 0..5)) {
+    fn base_size_is_that_of_the_legacy_bytes(
+        items in proptest::collection::vec(0_usize..600, 0..5),
+    ) {
         let mut draft = draft();
         draft.inputs[0].witness = items.iter().map(|length| vec![1; *length]).collect();
         let bytes = draft.bytes();

@@ -40,7 +40,9 @@ proptest! {
     }
 
     #[test]
-    fn operations_undo_each_other(a: [u8; 32], b: [u8; 32], factor in 1_u32.., shift in 0_u32..256) {
+    fn operations_undo_each_other(
+        a: [u8; 32], b: [u8; 32], factor in 1_u32.., shift in 0_u32..256,
+    ) {
         let (x, y) = (U256::from_le_bytes(&a), U256::from_le_bytes(&b));
         prop_assert_eq!(x.to_le_bytes(), a);
         prop_assert_eq!(x.wrapping_add(y).wrapping_sub(y), x);

@@ -418,6 +418,14 @@ fn signet_solutions() {
     assert_eq!(refused(&none), "there is no witness commitment");
     let flip = |draft: &mut BlockDraft| draft.txs[0].outputs[commitment].script[60] ^= 1;
     assert_eq!(refused(&flip), wrong);
+    // The empty element below the signature is no longer empty: BIP147 holds here too.
+    let dummy = |draft: &mut BlockDraft| {
+        let script = &mut draft.txs[0].outputs[commitment].script;
+        let header = script.windows(4).position(|window| window == [0xec, 0xc7, 0xda, 0xa2]);
+        let first = header.unwrap() + 5;
+        assert_eq!(std::mem::replace(&mut script[first], OP_1), OP_0);
+    };
+    assert_eq!(refused(&dummy), wrong);
     // One byte more than the solution says: the push grows by a byte.
     let longer = |draft: &mut BlockDraft| {
         let script = &mut draft.txs[0].outputs[commitment].script;

@@ -44,7 +44,7 @@ fn numbers() -> impl Strategy<Value = u32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn a_stand_in_answers_like_the_whole(
