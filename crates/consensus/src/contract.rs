@@ -157,6 +157,8 @@ fn spends_come_in_block_order<S: SetUnderTest>(mut chain: Chain<S>) {
     });
 }
 
+/// Hornet's query asked for outputs below the height of the block, and so refused every spend
+/// within a block: a quarter of mainnet's.
 fn same_block_spends_work_in_order<S: SetUnderTest>(mut chain: Chain<S>) {
     let first = chain.connect(&chain.draft([]));
     let one = TxDraft::spending(&[Outpoint::new(first[0], 0)], 2);
@@ -189,6 +191,7 @@ fn same_block_spends_fail_out_of_order<S: SetUnderTest>(mut chain: Chain<S>) {
     assert!(chain.has(Outpoint::new(first[0], 0)), "a refused block changes nothing");
 }
 
+/// Hornet asked for each input by itself, and so let two transactions of a block spend one output.
 fn two_spends_in_a_block_name_both<S: SetUnderTest>(mut chain: Chain<S>) {
     let coinbase = chain.connect(&chain.draft([]));
     let outpoint = Outpoint::new(coinbase[0], 0);
@@ -228,6 +231,7 @@ fn a_spent_output_is_missing<S: SetUnderTest>(mut chain: Chain<S>) {
     }
 }
 
+/// Hornet kept `OP_RETURN` outputs, a sixth of all that are made now, for ever.
 fn unspendable_outputs_never_enter<S: SetUnderTest>(mut chain: Chain<S>) {
     let coinbase = chain.connect(&chain.draft([]));
     let mut tx = TxDraft::spending(&[Outpoint::new(coinbase[0], 0)], 1);

@@ -89,6 +89,9 @@ impl<V: UnspentOutputsView> UnspentOutputsView for &V {
 }
 
 /// An input of a block, with the output that it spends.
+///
+/// A relative lock time also takes the median time of the block that made the output. That is not
+/// for the set to know: the rules find it among the headers, by the height of the coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spend<'a> {
     /// The place of the spending transaction in the block.
