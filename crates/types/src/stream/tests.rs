@@ -111,6 +111,24 @@ fn steps_end_within_transactions() {
 }
 
 #[test]
+fn memory_is_one_transaction_and_one_step() {
+    // 100,000 transactions, 13 MB, in chunks of 1 MB that end within a transaction.
+    let small = tx(1, 2, true);
+    let count = 100_000;
+    let mut bytes = vec![3; 80];
+    compact_size::write(count, &mut bytes);
+    (0..count).for_each(|_| bytes.extend_from_slice(&small));
+    let mut stream = BlockStream::new(Format::Segwit);
+    let mut txs = 0;
+    for chunk in bytes.chunks(1_000_003) {
+        stream.push(chunk, |item| txs += u64::from(matches!(item, Item::Tx { .. }))).unwrap();
+        assert!(stream.buffer.capacity() < small.len() + 2 * STEP);
+    }
+    assert_eq!(txs, count);
+    assert_eq!(stream.finish().unwrap().length, bytes.len() as u64);
+}
+
+#[test]
 fn the_genesis_block_of_every_network() {
     for network in Network::ALL {
         let bytes = network.genesis_block();
