@@ -20,6 +20,27 @@
 //!
 //! [`MemorySet`] is the oracle: the same view over a plain map, which all engines are compared
 //! with. The rules of BSV are here too, except those of scripts.
+//!
+//! ```
+//! use varve_consensus::{Ancestor, BlockAt, MemorySet, Params};
+//! use varve_types::{Block, Height, Network};
+//!
+//! let params = Params::new(Network::Mainnet);
+//! let bytes = params.network.genesis_block();
+//! let block = Block::parse(&bytes, params.network.format())?;
+//! let block = BlockAt::new(Height::GENESIS, &block);
+//! let below: Vec<Ancestor> = Vec::new();
+//! let now = 1_231_006_505;
+//! varve_consensus::check_header(&params, block.block().header(), block.height(), &below, now)?;
+//! varve_consensus::check_block(&params, &block)?;
+//!
+//! let mut set = MemorySet::new(params.network);
+//! let spending = varve_consensus::check_spends(&params, &block, &below, &set)?;
+//! assert_eq!(spending.inputs, 0);
+//! set.connect(&block)?;
+//! assert!(set.is_empty(), "the first coinbase can never be spent");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

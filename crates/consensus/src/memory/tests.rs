@@ -5,7 +5,7 @@ use varve_types::{Block, Format};
 
 use super::*;
 use crate::contract::draft::{BlockDraft, TxDraft};
-use crate::contract::{SetUnderTest, check};
+use crate::contract::{SetUnderTest, check, check_bsv};
 
 struct Oracle {
     set: MemorySet,
@@ -30,7 +30,11 @@ impl SetUnderTest for Oracle {
 
 #[test]
 fn keeps_the_contract() {
-    check(|network| Oracle { set: MemorySet::new(network), undo: Vec::new() });
+    let new = |network| Oracle { set: MemorySet::new(network), undo: Vec::new() };
+    check(|| new(Network::Regtest));
+    for height in [1, 9_999, 10_000] {
+        check_bsv(new(Network::BsvRegtest), Height::new(height));
+    }
 }
 
 #[test]
