@@ -8,6 +8,7 @@
 mod chains;
 mod dependencies;
 mod full_blocks;
+mod hostile;
 mod load;
 mod mutations;
 mod replay;
