@@ -1,2 +1,33 @@
-//! The `varve` command.
-fn main() {}
+//! The `varve` command: the one place that builds the whole.
+//!
+//! `args` says what can be typed, `command` has a module for each command, `progress` shows long
+//! work. An error is one sentence on standard error that says what to do next; exit code 1, or 2
+//! for a mistake in the command line. With `--json` standard output carries one JSON object and
+//! nothing else.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod command;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let done = match &args.command {
+        Command::Demo(demo) => command::demo::run(demo, args.json),
+        Command::Sim(sim) => command::sim::run(sim, args.json),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

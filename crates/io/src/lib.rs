@@ -1,1 +1,76 @@
-//! The storage seam.
+//! The storage seam: every byte Varve keeps goes through here.
+//!
+//! The crate knows files, not what is in them. It must not learn what a block, a coin or a record
+//! is.
+//!
+//! | you want | take | bytes drawn in |
+//! |---|---|---|
+//! | a directory and its files | [`Storage`], [`File`]; [`Disk`], `faulty::FaultyStorage` | |
+//! | a log of checksummed frames: append, rewind, prune | [`Segments`] | `segment`, `frame` |
+//! | a log of plain bytes, read as slices while it grows | [`MappedLog`] | `mapped_log` |
+//! | a file written once, read by pages | [`PageFileWriter`], [`PageFile`] | `page_file`, `page` |
+//! | a small file replaced atomically | [`replace`], [`load`] | `envelope` |
+//! | many reads in one submission | [`BatchReader`] | |
+//! | immutable bytes without copying | [`Map`] | |
+//! | one opener per directory | [`Storage::lock`] | `lock` |
+//!
+//! Rules that hold in all of it:
+//!
+//! - Nothing is durable before a sync returned: [`File::sync`] for bytes, [`Storage::sync_dir`]
+//!   for names.
+//! - After a failed sync the storage is poisoned until it is opened again; see [`storage`].
+//! - Whatever is read is verified, and damage is an error naming file and offset. Lengths found in
+//!   files are compared with the file before memory is given for them.
+//! - Maps are read-only and cover bytes that do not change.
+//! - Positions in a file and in a log are different types.
+//!
+//! Formats are described together in `docs/format/io.md`. `unsafe` is in five files (`buffer`,
+//! `fault`, `map`, `tail`, `uring`), each with its argument.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("varve-io needs Linux: io_uring, O_DIRECT and what its fsync promises");
+
+mod bitmap;
+mod buffer;
+mod checksum;
+mod disk;
+mod envelope;
+mod error;
+mod fault;
+#[cfg(any(test, feature = "test-storage"))]
+pub mod faulty;
+mod fields;
+mod frame;
+mod held;
+mod lock;
+mod map;
+mod mapped_log;
+mod offset;
+mod page;
+mod page_file;
+mod poison;
+mod reader;
+mod segment;
+mod segments;
+pub mod storage;
+mod tail;
+mod transfer;
+mod uring;
+
+pub use buffer::{AlignedBuffer, BLOCK};
+pub use checksum::{Checksum, Kind, StoreId};
+pub use disk::Disk;
+pub use envelope::{ENVELOPE_HEADER_LEN, ENVELOPE_MAX, Envelope, load, replace};
+pub use error::{Error, FormatError, Result};
+pub use fault::FAULT_EXIT_CODE;
+pub use frame::{FRAME_HEADER_LEN, FrameHeader, decode_frame};
+pub use lock::{Holder, LOCK_FILE, LockGuard};
+pub use map::Map;
+pub use mapped_log::{LogCheckpoint, LogReader, LogSnapshot, MappedLog, MappedLogConfig};
+pub use offset::{FileOffset, GlobalOffset};
+pub use page::{FileId, PAGE_LEN, PAGE_PAYLOAD_LEN, PageNumber, seal_page, verify_page};
+pub use page_file::{PageFile, PageFileWriter, verify_header_page};
+pub use reader::{BatchReader, Completion, Method, ReadRequest};
+pub use segment::{Layout, SEGMENT_HEADER_LEN, SegmentHeader};
+pub use segments::{Frame, Frames, Segments, SegmentsConfig, SegmentsReader};
+pub use storage::{Access, Caching, File, Storage};

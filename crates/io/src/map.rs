@@ -1,0 +1,151 @@
+//! Read-only maps of bytes that will not change any more.
+//!
+//! A [`Map`] is a reference-counted view: cloning it and cutting a part out of it copy nothing, and
+//! the file stays mapped until the last of them is dropped. The bytes are lent for as long as the
+//! `Map` is borrowed, so a slice cannot outlive its map:
+//!
+//! ```compile_fail
+//! # fn f(file: &dyn varve_io::File) -> varve_io::Result<()> {
+//! let slice: &[u8] = {
+//!     let map = file.map(varve_io::FileOffset::ZERO, 100)?;
+//!     &map[..10]
+//! }; // the map is dropped here, the slice does not compile
+//! # let _ = slice; Ok(())
+//! # }
+//! ```
+//!
+//! Three things keep mapped bytes from changing: the seam refuses writes and cuts below a live map
+//! (`held`), the directory lock keeps other processes of ours out, and nothing is ever mapped for
+//! writing. When the file is cut behind our back all the same, or its disk fails, the access
+//! faults and `fault` ends the process with a message.
+
+#![expect(unsafe_code, reason = "asks the system for a memory map")]
+
+use std::fmt;
+use std::fs;
+use std::ops::{Deref, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::{Mmap, MmapOptions};
+
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::held::{HeldRanges, Hold};
+use crate::offset::FileOffset;
+
+/// Bytes of a file, in memory, immutable and shared.
+///
+/// ```
+/// use varve_io::{Access, Caching, Disk, FileOffset, Storage};
+///
+/// # fn main() -> varve_io::Result<()> {
+/// let dir = tempfile::tempdir().expect("a temporary directory");
+/// let storage = Disk::open(dir.path())?;
+/// let file = storage.open("sealed", Access::Create, Caching::Buffered)?;
+/// file.write_at(FileOffset::ZERO, b"one two three")?;
+///
+/// let map = file.map(FileOffset::ZERO, 13)?;
+/// let word = map.slice(4..7).expect("the range lies inside");
+/// drop(map); // the word keeps the file mapped
+/// assert_eq!(&word[..], b"two");
+/// assert!(file.truncate(FileOffset::ZERO).is_err(), "and the file as it is");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Map {
+    backing: Arc<Backing>,
+    part: Range<usize>,
+}
+
+/// Who owns the bytes. Fields are dropped in this order: a range must leave the fault registry
+/// while it is still mapped, and the file may change only after it is unmapped.
+enum Backing {
+    File { _registration: fault::Registration, bytes: Mmap, _hold: Hold },
+    Memory { bytes: Vec<u8>, _hold: Option<Hold> },
+}
+
+impl Backing {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::File { bytes, .. } => bytes,
+            Self::Memory { bytes, .. } => bytes,
+        }
+    }
+}
+
+impl Map {
+    /// Maps `len` bytes of `file`, whose held ranges are `held`.
+    pub(crate) fn of_file(
+        (file, path): (&fs::File, &Path),
+        held: &Arc<HeldRanges>,
+        (offset, len): (FileOffset, u64),
+    ) -> Result<Self> {
+        let end = offset.plus(len);
+        let size = usize::try_from(len).map_err(|_| Error::TooLarge {
+            path: path.to_path_buf(),
+            len,
+            limit: u64::MAX,
+        })?;
+        if size == 0 {
+            return Ok(Self::of_memory(Vec::new(), None));
+        }
+        let (bytes, hold) = held.hold(offset.get()..end.get(), || {
+            let metadata = file.metadata().map_err(|e| Error::from_io("measure", path, e))?;
+            if metadata.len() < end.get() {
+                let len = FileOffset::new(metadata.len());
+                return Err(Error::UnexpectedEnd { path: path.to_path_buf(), len, wanted: end });
+            }
+            // SAFETY: the mapped bytes must not change while the map lives. `held` refuses every
+            // change of this range through the seam, on this and every other opening of the
+            // file, until the hold made here is dropped, which is after the unmapping; all
+            // writes of the process go through the seam; other processes are kept out by the
+            // directory lock. The range lies inside the file, checked above under the same
+            // lock that cuts take.
+            unsafe { MmapOptions::new().offset(offset.get()).len(size).map(file) }
+                .map_err(|e| Error::from_io("map", path, e))
+        })?;
+        let registration = fault::register(&bytes, path, offset);
+        let part = 0..bytes.len();
+        let backing = Backing::File { _registration: registration, bytes, _hold: hold };
+        Ok(Self { backing: Arc::new(backing), part })
+    }
+
+    /// A map of bytes that are in memory anyway.
+    pub(crate) fn of_memory(bytes: Vec<u8>, hold: Option<Hold>) -> Self {
+        let part = 0..bytes.len();
+        Self { backing: Arc::new(Backing::Memory { bytes, _hold: hold }), part }
+    }
+
+    /// A part of this map, sharing its memory; `None` when `range` reaches outside.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Option<Self> {
+        if range.start > range.end || range.end > self.part.len() {
+            return None;
+        }
+        let start = self.part.start + range.start;
+        let part = start..start + range.len();
+        Some(Self { backing: Arc::clone(&self.backing), part })
+    }
+}
+
+impl Deref for Map {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.backing.bytes().get(self.part.clone()).unwrap_or_default()
+    }
+}
+
+impl AsRef<[u8]> for Map {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Map").field("len", &self.part.len()).finish_non_exhaustive()
+    }
+}

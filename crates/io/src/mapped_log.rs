@@ -1,0 +1,345 @@
+//! Plain bytes in a growing log, lent to readers as slices, without a lock.
+//!
+//! For rows that are appended once, never change, and are read at random: no frames, no copies.
+//!
+//! ```text
+//!  position   0                  capacity            2·capacity        end
+//!             ├──────────────────┼───────────────────┼─────────────────┤
+//!             sealed file: map   sealed file: map    tail: memory, and a file behind it
+//!
+//!  file       0        64                    64+capacity
+//!             ┌────────┬─────────────────────┬──────────────────────────────┬──────────┐
+//!             │ segment│ bytes               │ crc of each 4 KiB of bytes   │ crc of   │
+//!             │ header │ (`segment`, plain)  │ u32 × ⌈capacity / 4096⌉      │ them u32 │
+//!             └────────┴─────────────────────┴──────────────────────────────┴──────────┘
+//!                                            └ only in a sealed file ────────────────────┘
+//! ```
+//!
+//! 1. **Append** copies into the tail's memory and publishes; readers see it at once (`tail`).
+//!    What does not fit into the rest of a segment goes to the next one, zeroes fill the rest: a
+//!    piece is never split. (Rows of one width stay evenly spaced when the capacity is a multiple
+//!    of it.)
+//! 2. **Sync** writes what is new to the tail's file in one write, syncs, and returns a
+//!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
+//!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
+//! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
+//!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
+//! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
+//!    whatever came later: it was never acknowledged. Sealed files are verified block by block on
+//!    first touch.
+//!
+//! Block crc = CRC32C(store id 16 ‖ segment number u64 ‖ block index u64 ‖ the block's bytes).
+//! Table crc = CRC32C(store id 16 ‖ segment number u64 ‖ the block crcs).
+//! Tail crc = CRC32C(store id 16 ‖ segment number u64 ‖ the tail's bytes up to the end).
+
+mod read;
+mod sealed;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+pub use read::{LogReader, LogSnapshot};
+
+use crate::checksum::{Checksum, Kind, StoreId};
+use crate::error::{Error, FormatError, Result};
+use crate::fields::{put, u32_at, u64_at};
+use crate::offset::{FileOffset, GlobalOffset};
+use crate::segment::{self, Layout, SEGMENT_HEADER_LEN, SegmentHeader};
+use crate::storage::{Access, Caching, File, Storage};
+use crate::tail::TailWriter;
+use read::State;
+use sealed::{Sealed, seal_table};
+
+/// What a log is called and how it is cut into files.
+#[derive(Debug, Clone)]
+pub struct MappedLogConfig {
+    /// The first part of every file's name.
+    pub prefix: String,
+    /// What the log holds; checked when it is opened.
+    pub kind: Kind,
+    /// The store it belongs to.
+    pub store: StoreId,
+    /// The bytes in a segment; at least one.
+    pub capacity: u32,
+}
+
+impl MappedLogConfig {
+    /// The header of segment `number`.
+    fn header(&self, number: u64) -> SegmentHeader {
+        let Self { kind, store, .. } = *self;
+        let start = GlobalOffset::new(number.saturating_mul(self.capacity()));
+        SegmentHeader { layout: Layout::Plain, kind, store, number, start }
+    }
+
+    fn capacity(&self) -> u64 {
+        u64::from(self.capacity)
+    }
+
+    fn file_name(&self, number: u64) -> String {
+        segment::file_name(&self.prefix, number)
+    }
+
+    /// The start of every checksum of segment `number`.
+    fn salt(&self, number: u64) -> Checksum {
+        Checksum::new().with(&self.store.0).with_u64(number)
+    }
+}
+
+/// How far a log is durable, and how to recognise it: twelve bytes to keep with the caller's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogCheckpoint {
+    /// The position behind the last durable byte.
+    pub end: GlobalOffset,
+    /// The checksum of the last, unsealed segment up to there.
+    pub tail_crc: u32,
+}
+
+impl LogCheckpoint {
+    /// The checkpoint of a log that does not exist yet.
+    pub const NEW: Self = Self { end: GlobalOffset::ZERO, tail_crc: 0 };
+
+    /// The length of a checkpoint in bytes.
+    pub const LEN: usize = size_of::<u64>() + size_of::<u32>();
+
+    /// End u64, tail crc u32.
+    #[must_use]
+    pub fn encode(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        put(&mut bytes, 0, &self.end.get().to_le_bytes());
+        put(&mut bytes, size_of::<u64>(), &self.tail_crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what [`LogCheckpoint::encode`] gave. The caller's own checksum protects it.
+    #[must_use]
+    pub fn decode(bytes: [u8; Self::LEN]) -> Self {
+        let end = GlobalOffset::new(u64_at(&bytes, 0));
+        Self { end, tail_crc: u32_at(&bytes, size_of::<u64>()) }
+    }
+}
+
+const _: () = assert!(LogCheckpoint::LEN == 12);
+
+/// The writer of a log of plain bytes.
+///
+/// ```
+/// use std::sync::Arc;
+/// use varve_io::{Disk, Kind, LogCheckpoint, MappedLog, MappedLogConfig, StoreId};
+///
+/// # fn main() -> varve_io::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary directory");
+/// let storage = Arc::new(Disk::open(dir.path())?);
+/// let config = MappedLogConfig {
+///     prefix: "rows".to_owned(),
+///     kind: Kind(*b"EXAMPLE\0"),
+///     store: StoreId([7; 16]),
+///     capacity: 1 << 20,
+/// };
+/// let mut log = MappedLog::open(storage.clone(), config.clone(), LogCheckpoint::NEW)?;
+/// let reader = log.reader(); // clone it into other threads
+/// let row = log.append(b"a row")?;
+/// assert_eq!(reader.snapshot().get(row, 5)?, b"a row"); // no copy, no lock
+/// let checkpoint = log.sync()?; // keep this with your own state
+/// log.append(b"never acknowledged")?;
+/// drop((log, reader));
+///
+/// let log = MappedLog::open(storage, config, checkpoint)?;
+/// assert_eq!(log.end(), checkpoint.end);
+/// assert_eq!(log.reader().snapshot().get(row, 5)?, b"a row");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct MappedLog {
+    storage: Arc<dyn Storage>,
+    config: MappedLogConfig,
+    state: Arc<ArcSwap<State>>,
+    tail: TailWriter,
+    /// The tail's segment number: all before it are sealed.
+    number: u64,
+    /// The tail's file, once there is something in it.
+    file: Option<Arc<dyn File>>,
+    /// How much of the tail its file holds.
+    written: usize,
+    /// The checksum of the tail so far.
+    crc: Checksum,
+    /// A file was created since the directory was last synced.
+    names_changed: bool,
+}
+
+impl MappedLog {
+    /// Opens the log as it was at `checkpoint`; what came later is cut off.
+    ///
+    /// # Panics
+    ///
+    /// When the capacity is zero.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        config: MappedLogConfig,
+        checkpoint: LogCheckpoint,
+    ) -> Result<Self> {
+        assert!(config.capacity > 0, "a segment holds at least one byte");
+        let number = checkpoint.end.get() / config.capacity();
+        let rest = checkpoint.end.get() % config.capacity();
+        let sealed = (0..number).map(|number| Sealed::open(storage.as_ref(), &config, number));
+        let sealed = sealed.map(|sealed| sealed.map(Arc::new)).collect::<Result<Vec<_>>>()?;
+        let size = usize::try_from(config.capacity()).expect("a u32 is an address");
+        let mut tail = TailWriter::new(size);
+        let mut crc = config.salt(number);
+        let mut file = None;
+        if rest > 0 {
+            let found =
+                storage.open(&config.file_name(number), Access::Write, Caching::Buffered)?;
+            let bytes = read_tail(found.as_ref(), &config, number, rest)?;
+            crc = crc.with(&bytes);
+            if crc.get() != checkpoint.tail_crc {
+                let what = "the unsealed segment differs from its checkpoint";
+                let error = FormatError::damaged(SEGMENT_HEADER_LEN, what);
+                return Err(error.in_file(found.path(), FileOffset::ZERO));
+            }
+            tail.append(&bytes);
+            file = Some(found);
+        }
+        remove_after(storage.as_ref(), &config, number, file.is_some())?;
+        if let Some(file) = &file {
+            cut(file.as_ref(), FileOffset::new(segment::HEADER_BYTES + rest))?;
+        }
+        let written = tail.len();
+        let state = State::new(sealed, tail.reader());
+        let state = Arc::new(ArcSwap::from_pointee(state));
+        let names_changed = false;
+        Ok(Self { storage, config, state, tail, number, file, written, crc, names_changed })
+    }
+
+    /// The position behind the last byte.
+    #[must_use]
+    pub fn end(&self) -> GlobalOffset {
+        self.config.header(self.number).start.plus(self.tail.len() as u64)
+    }
+
+    /// A reader of this log, to be cloned and sent where it is needed.
+    #[must_use]
+    pub fn reader(&self) -> LogReader {
+        LogReader::new(Arc::clone(&self.state), self.config.clone(), self.storage.path())
+    }
+
+    /// Puts `bytes` behind the end, in one piece, and returns their position. Readers see them at
+    /// once; they survive a crash after [`MappedLog::sync`]. Fails, changing nothing, when a full
+    /// segment had to be sealed first and could not be.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<GlobalOffset> {
+        let (len, limit) = (bytes.len() as u64, self.config.capacity());
+        if len > limit {
+            let path = self.storage.path().join(&self.config.prefix);
+            return Err(Error::TooLarge { path, len, limit });
+        }
+        if bytes.len() > self.tail.room() {
+            self.seal()?;
+        }
+        let at = self.end();
+        self.tail.append(bytes);
+        self.crc = self.crc.with(bytes);
+        Ok(at)
+    }
+
+    /// Makes everything appended so far durable and returns the checkpoint to open it with.
+    pub fn sync(&mut self) -> Result<LogCheckpoint> {
+        if self.tail.room() == 0 {
+            self.seal()?;
+        }
+        self.write_tail(self.tail.len())?;
+        if let Some(file) = &self.file {
+            file.sync()?;
+        }
+        if self.names_changed {
+            self.storage.sync_dir()?;
+            self.names_changed = false;
+        }
+        Ok(LogCheckpoint { end: self.end(), tail_crc: self.crc.get() })
+    }
+
+    /// Brings the tail's file to `len` bytes. May be repeated after a failure.
+    fn write_tail(&mut self, len: usize) -> Result<()> {
+        if len == self.written {
+            return Ok(());
+        }
+        let file = if let Some(file) = &self.file {
+            Arc::clone(file)
+        } else {
+            let name = self.config.file_name(self.number);
+            self.names_changed = true;
+            let file = self.storage.open(&name, Access::Replace, Caching::Buffered)?;
+            file.write_at(FileOffset::ZERO, &self.config.header(self.number).encode())?;
+            Arc::clone(self.file.insert(file))
+        };
+        let fresh = self.tail.whole().get(self.written..len).unwrap_or_default();
+        let at = FileOffset::new(segment::HEADER_BYTES).plus(self.written as u64);
+        file.write_at(at, fresh)?;
+        self.written = len;
+        Ok(())
+    }
+
+    /// Turns the tail into a sealed file and begins a new tail.
+    fn seal(&mut self) -> Result<()> {
+        let whole = self.tail.len() + self.tail.room();
+        self.write_tail(whole)?;
+        let file = self.file.as_ref().expect("a segment is sealed when it holds something");
+        let table = seal_table(&self.config, self.number, self.tail.whole());
+        let at = FileOffset::new(segment::HEADER_BYTES).plus(self.config.capacity());
+        file.write_at(at, &table)?;
+        file.sync()?;
+        let sealed = Sealed::of_file(file, &self.config, self.number)?;
+        self.tail = TailWriter::new(whole);
+        self.number += 1;
+        self.file = None;
+        self.written = 0;
+        self.crc = self.config.salt(self.number);
+        let state = self.state.load().with_sealed(Arc::new(sealed), self.tail.reader());
+        self.state.store(Arc::new(state));
+        Ok(())
+    }
+}
+
+/// The first `len` bytes of the unsealed segment `number`.
+fn read_tail(file: &dyn File, config: &MappedLogConfig, number: u64, len: u64) -> Result<Vec<u8>> {
+    check_header(file, config, number)?;
+    let mut bytes = vec![0; usize::try_from(len).expect("below the capacity, a u32")];
+    file.read_at(FileOffset::new(segment::HEADER_BYTES), &mut bytes)?;
+    Ok(bytes)
+}
+
+fn check_header(file: &dyn File, config: &MappedLogConfig, number: u64) -> Result<()> {
+    let mut bytes = [0; SEGMENT_HEADER_LEN];
+    file.read_at(FileOffset::ZERO, &mut bytes)?;
+    let checked = SegmentHeader::decode(&bytes);
+    let checked = checked.and_then(|header| header.check_is(&config.header(number)));
+    checked.map_err(|error| error.in_file(file.path(), FileOffset::ZERO))
+}
+
+/// Removes the files after segment `number`, and `number` itself unless it is `kept`.
+fn remove_after(
+    storage: &dyn Storage,
+    config: &MappedLogConfig,
+    number: u64,
+    kept: bool,
+) -> Result<()> {
+    let first = if kept { number + 1 } else { number };
+    let numbers = segment::numbers(&config.prefix, &storage.list()?);
+    let junk: Vec<u64> = numbers.into_iter().filter(|number| *number >= first).collect();
+    for number in &junk {
+        storage.remove(&config.file_name(*number))?;
+    }
+    if junk.is_empty() { Ok(()) } else { storage.sync_dir() }
+}
+
+/// Cuts a file that is longer than `len`, durably.
+fn cut(file: &dyn File, len: FileOffset) -> Result<()> {
+    if file.size()? > len.get() {
+        file.truncate(len)?;
+        file.sync()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

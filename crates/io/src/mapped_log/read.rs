@@ -1,0 +1,115 @@
+//! Reading a log of plain bytes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::MappedLogConfig;
+use super::sealed::Sealed;
+use crate::error::{Error, Result};
+use crate::offset::GlobalOffset;
+use crate::tail::Tail;
+
+/// What readers share: replaced whole when a segment is sealed.
+#[derive(Debug)]
+pub(super) struct State {
+    sealed: Vec<Arc<Sealed>>,
+    tail: Arc<Tail>,
+}
+
+impl State {
+    pub(super) fn new(sealed: Vec<Arc<Sealed>>, tail: Arc<Tail>) -> Self {
+        Self { sealed, tail }
+    }
+
+    /// The state after the old tail became `sealed`.
+    pub(super) fn with_sealed(&self, sealed: Arc<Sealed>, tail: Arc<Tail>) -> Self {
+        let mut all = self.sealed.clone();
+        all.push(sealed);
+        Self { sealed: all, tail }
+    }
+}
+
+/// Reads a log of plain bytes, beside its writer and other readers.
+#[derive(Debug, Clone)]
+pub struct LogReader {
+    state: Arc<ArcSwap<State>>,
+    config: Arc<MappedLogConfig>,
+    path: Arc<PathBuf>,
+}
+
+impl LogReader {
+    pub(super) fn new(
+        state: Arc<ArcSwap<State>>,
+        config: MappedLogConfig,
+        directory: &Path,
+    ) -> Self {
+        let path = Arc::new(directory.join(&config.prefix));
+        Self { state, config: Arc::new(config), path }
+    }
+
+    /// The log as it is now. It stays as it is while the snapshot is held.
+    #[must_use]
+    pub fn snapshot(&self) -> LogSnapshot {
+        let state = self.state.load_full();
+        let sealed = (state.sealed.len() as u64).saturating_mul(self.config.capacity());
+        let end = GlobalOffset::new(sealed).plus(state.tail.bytes().len() as u64);
+        LogSnapshot { state, config: Arc::clone(&self.config), path: Arc::clone(&self.path), end }
+    }
+}
+
+/// A log at one moment. Slices borrow from it and cannot outlive it:
+///
+/// ```compile_fail
+/// # fn f(reader: &varve_io::LogReader) -> varve_io::Result<()> {
+/// let row = reader.snapshot().get(varve_io::GlobalOffset::ZERO, 8)?;
+/// println!("{row:?}"); // the snapshot is gone
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct LogSnapshot {
+    state: Arc<State>,
+    config: Arc<MappedLogConfig>,
+    path: Arc<PathBuf>,
+    end: GlobalOffset,
+}
+
+impl LogSnapshot {
+    /// The position behind the last byte of this moment.
+    #[must_use]
+    pub const fn end(&self) -> GlobalOffset {
+        self.end
+    }
+
+    /// The `len` bytes at `at`, which must have been appended in one piece.
+    pub fn get(&self, at: GlobalOffset, len: usize) -> Result<&[u8]> {
+        let capacity = self.config.capacity();
+        let segment = usize::try_from(at.get() / capacity).ok();
+        let start = usize::try_from(at.get() % capacity).ok();
+        let (Some(segment), Some(start)) = (segment, start) else {
+            return Err(self.out_of_range(at));
+        };
+        let Some(end) = start.checked_add(len).filter(|_| at.plus(len as u64) <= self.end) else {
+            return Err(self.out_of_range(at));
+        };
+        let found = if let Some(sealed) = self.state.sealed.get(segment) {
+            sealed.get(&self.config, start..end)?
+        } else {
+            // The tail holds the segment after the sealed ones; the end was checked above.
+            self.state.tail.bytes().get(start..end)
+        };
+        found.ok_or_else(|| self.out_of_range(at))
+    }
+
+    fn out_of_range(&self, at: GlobalOffset) -> Error {
+        let start = GlobalOffset::ZERO;
+        let path = self
+            .state
+            .sealed
+            .last()
+            .map_or_else(|| self.path.to_path_buf(), |sealed| sealed.path().to_path_buf());
+        Error::OutOfRange { path, at, start, end: self.end }
+    }
+}

@@ -1,0 +1,192 @@
+//! Opening a log: what is there, what counts, what goes.
+//!
+//! 1. List the files by number. Numbers follow one another; a hole is damage, unless it lies
+//!    beyond the durable position.
+//! 2. Each file must have a sound header that starts where the file before it ends. The first file
+//!    whose header is not so, beyond the durable position, begins the junk.
+//! 3. A file before the last ends where the next begins. In the last file, and in any that the
+//!    durable position does not cover, frames are verified one by one from the durable position
+//!    on; the first that fails is where the log ends.
+//! 4. Later files are removed and the directory synced; then the last file is cut and synced. In
+//!    that order no crash in between leaves a file that starts where another ends by accident.
+//!    Both are synced even when there is nothing to remove or cut: a process before this one may
+//!    have done that and died before its sync.
+//! 5. What was kept beyond the durable position is about to be served, so it is made durable: the
+//!    process that wrote it may have died before its sync, or its sync may have failed. After a
+//!    failed sync the kernel calls the pages clean and a new sync would do nothing, so they are
+//!    written again, the same bytes, and then synced.
+
+use std::sync::Arc;
+
+use super::SegmentsConfig;
+use super::series::Segment;
+use crate::checksum::Checksum;
+use crate::error::{Error, Result};
+use crate::frame::{self, FRAME_HEADER_LEN, FrameHeader};
+use crate::offset::{FileOffset, GlobalOffset};
+use crate::segment::{self, SEGMENT_HEADER_LEN, SegmentHeader};
+use crate::storage::{Access, Caching, File, Storage};
+
+/// Payloads are verified in pieces of this size, whatever length a header claims.
+const PIECE: usize = 1 << 20;
+
+/// The segments of the log, cut to what verifies.
+pub(super) fn recover(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    durable: GlobalOffset,
+) -> Result<Vec<Arc<Segment>>> {
+    let numbers = segment::numbers(&config.prefix, &storage.list()?);
+    let mut segments: Vec<Arc<Segment>> = Vec::new();
+    let mut junk = numbers.as_slice();
+    while let Some((&number, later)) = junk.split_first() {
+        let Some(segment) = open_next(storage, config, (number, segments.last()), durable)? else {
+            break;
+        };
+        segments.push(Arc::new(segment));
+        junk = later;
+        let last = segments.last().expect("pushed above");
+        if last.file_end().get() < last.file.size()? {
+            break;
+        }
+    }
+    let end = segments.last().map_or(GlobalOffset::ZERO, |segment| segment.end());
+    if end < durable {
+        return Err(missing(storage, config, &segments, durable));
+    }
+    remove_junk(storage, config, junk)?;
+    if let Some(last) = segments.last() {
+        if last.file_end().get() < last.file.size()? {
+            last.file.truncate(last.file_end())?;
+        }
+        last.file.sync()?;
+    }
+    // A segment that begins at the durable position or later may have an unproven header.
+    let is_unproven = |s: &&Arc<Segment>| s.end() > durable || s.start >= durable;
+    segments.iter().filter(is_unproven).try_for_each(|segment| rewrite(segment, durable))?;
+    Ok(segments)
+}
+
+/// Writes what a segment holds beyond `durable` once more, with the header when all of it is, and
+/// syncs.
+fn rewrite(segment: &Segment, durable: GlobalOffset) -> Result<()> {
+    let place = segment.place(durable).filter(|_| durable > segment.start);
+    let mut at = place.unwrap_or(FileOffset::ZERO);
+    let mut piece = vec![0; PIECE];
+    while at < segment.file_end() {
+        let left = segment.file_end().get() - at.get();
+        let count = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
+        let part = piece.get_mut(..count).unwrap_or_default();
+        segment.file.read_at(at, part)?;
+        segment.file.write_at(at, part)?;
+        at = at.plus(count as u64);
+    }
+    segment.file.sync()
+}
+
+/// Opens the segment `number` after `before`; `None` when the log ends before it.
+fn open_next(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    (number, before): (u64, Option<&Arc<Segment>>),
+    durable: GlobalOffset,
+) -> Result<Option<Segment>> {
+    let begin = before.map(|before| before.end());
+    let name = segment::file_name(&config.prefix, number);
+    if before.is_some_and(|before| before.number.checked_add(1) != Some(number)) {
+        return Ok(None);
+    }
+    let file = storage.open(&name, Access::Write, Caching::Buffered)?;
+    // A file begun and never synced; the durable position says whether it may be.
+    let may_be_junk = begin.unwrap_or_default() >= durable;
+    let header = match read_header(file.as_ref()) {
+        Ok(header) => header,
+        Err(error) if error.is_damage() && may_be_junk => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // A first file that is not number 0 is what pruning left: it says itself where it starts.
+    let begin = begin.or((number == 0).then_some(GlobalOffset::ZERO)).unwrap_or(header.start);
+    if header.start != begin && may_be_junk {
+        return Ok(None);
+    }
+    // A sound header of something else is never junk: it is someone else's, or the caller errs.
+    let checked = header.check_is(&config.header(number, begin));
+    checked.map_err(|error| error.in_file(file.path(), FileOffset::ZERO))?;
+    let body = file.size()?.saturating_sub(segment::HEADER_BYTES);
+    let end = header.start.plus(body);
+    let segment = Segment::new(number, header.start, file, body);
+    if end > durable {
+        let from = durable.max(header.start);
+        segment.publish(scan(&segment, config, from, end)?);
+    }
+    Ok(Some(segment))
+}
+
+fn read_header(file: &dyn File) -> Result<SegmentHeader> {
+    let mut bytes = [0; SEGMENT_HEADER_LEN];
+    file.read_at(FileOffset::ZERO, &mut bytes)?;
+    SegmentHeader::decode(&bytes).map_err(|error| error.in_file(file.path(), FileOffset::ZERO))
+}
+
+/// Verifies frames from `from` on and returns where the last good one ends.
+fn scan(
+    segment: &Segment,
+    config: &SegmentsConfig,
+    from: GlobalOffset,
+    end: GlobalOffset,
+) -> Result<GlobalOffset> {
+    let mut at = from;
+    let mut piece = vec![0; PIECE.min(usize::try_from(end.get() - from.get()).unwrap_or(PIECE))];
+    while let Some(place) = segment.place(at)
+        && at.plus(frame::HEADER_BYTES) <= end
+    {
+        let mut header = [0; FRAME_HEADER_LEN];
+        segment.file.read_at(place, &mut header)?;
+        let Ok(header) = FrameHeader::decode(&header, config.store, at) else { break };
+        let next = at.plus(header.frame_len());
+        if next > end {
+            break;
+        }
+        let mut crc = Checksum::new();
+        let (mut from, mut left) = (place.plus(frame::HEADER_BYTES), header.length);
+        while left > 0 {
+            let count = usize::try_from(left).map_or(PIECE, |left| left.min(piece.len()));
+            let part = piece.get_mut(..count).unwrap_or_default();
+            segment.file.read_at(from, part)?;
+            crc = crc.with(part);
+            from = from.plus(count as u64);
+            left -= count as u64;
+        }
+        if header.check_crc(crc).is_err() {
+            break;
+        }
+        at = next;
+    }
+    Ok(at)
+}
+
+fn remove_junk(storage: &dyn Storage, config: &SegmentsConfig, junk: &[u64]) -> Result<()> {
+    for number in junk {
+        storage.remove(&segment::file_name(&config.prefix, *number))?;
+    }
+    storage.sync_dir()
+}
+
+/// The log ends before the position that was durable: says where.
+fn missing(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    segments: &[Arc<Segment>],
+    durable: GlobalOffset,
+) -> Error {
+    match segments.last() {
+        Some(last) => Error::UnexpectedEnd {
+            path: last.file.path().to_path_buf(),
+            len: last.file_end(),
+            wanted: last.place(durable).unwrap_or_default(),
+        },
+        None => {
+            Error::NotFound { path: storage.path().join(segment::file_name(&config.prefix, 0)) }
+        }
+    }
+}

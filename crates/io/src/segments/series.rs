@@ -1,0 +1,164 @@
+//! The list of a log's segments, changed by one writer and read by many without a lock.
+//!
+//! The list is immutable and replaced whole; readers take a reference to the current one. The only
+//! thing that changes inside is the length of the tail, which the writer stores (release) after
+//! the bytes are written and readers load (acquire) before they read.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+
+use crate::checksum::StoreId;
+use crate::error::{Error, Result};
+use crate::map::Map;
+use crate::offset::{FileOffset, GlobalOffset};
+use crate::segment;
+use crate::storage::File;
+
+/// One file of a log.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    pub(super) start: GlobalOffset,
+    pub(super) file: Arc<dyn File>,
+    len: AtomicU64,
+    map: OnceLock<Map>,
+    /// Frames of the mapped file that verified once and are not checked again.
+    verified: Mutex<HashSet<u64>>,
+}
+
+impl Segment {
+    pub(super) fn new(number: u64, start: GlobalOffset, file: Arc<dyn File>, len: u64) -> Self {
+        Self {
+            number,
+            start,
+            file,
+            len: AtomicU64::new(len),
+            map: OnceLock::new(),
+            verified: Mutex::default(),
+        }
+    }
+
+    /// The bytes of whole frames in this file.
+    pub(super) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    pub(super) fn end(&self) -> GlobalOffset {
+        self.start.plus(self.len())
+    }
+
+    /// Where the last frame ends in the file.
+    pub(super) fn file_end(&self) -> FileOffset {
+        file_offset(self.len())
+    }
+
+    /// Where position `at` lies in the file; `None` when it lies before the segment.
+    pub(super) fn place(&self, at: GlobalOffset) -> Option<FileOffset> {
+        at.since(self.start).map(file_offset)
+    }
+
+    /// Lets readers see the frames up to `end`, which are written.
+    pub(super) fn publish(&self, end: GlobalOffset) {
+        let len = end.since(self.start).expect("the end of a segment lies behind its start");
+        self.len.store(len, Ordering::Release);
+    }
+
+    /// The same file with another length, and nothing known about it.
+    pub(super) fn with_len(&self, len: u64) -> Self {
+        Self::new(self.number, self.start, Arc::clone(&self.file), len)
+    }
+
+    /// The frames of a sealed segment, mapped on first use.
+    pub(super) fn map(&self) -> Result<&Map> {
+        if let Some(map) = self.map.get() {
+            return Ok(map);
+        }
+        let map = self.file.map(file_offset(0), self.len())?;
+        Ok(self.map.get_or_init(|| map))
+    }
+
+    pub(super) fn is_verified(&self, at: GlobalOffset) -> bool {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner).contains(&at.get())
+    }
+
+    pub(super) fn set_verified(&self, at: GlobalOffset) {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(at.get());
+    }
+}
+
+const fn file_offset(len: u64) -> FileOffset {
+    FileOffset::new(segment::HEADER_BYTES).plus(len)
+}
+
+/// All segments of a log.
+#[derive(Debug)]
+pub(super) struct Series {
+    /// The directory with the prefix, for messages.
+    path: PathBuf,
+    pub(super) store: StoreId,
+    list: ArcSwap<Vec<Arc<Segment>>>,
+}
+
+impl Series {
+    pub(super) fn new(path: PathBuf, store: StoreId, segments: Vec<Arc<Segment>>) -> Self {
+        Self { path, store, list: ArcSwap::from_pointee(segments) }
+    }
+
+    pub(super) fn list(&self) -> Arc<Vec<Arc<Segment>>> {
+        self.list.load_full()
+    }
+
+    pub(super) fn tail(&self) -> Option<Arc<Segment>> {
+        self.list.load().last().map(Arc::clone)
+    }
+
+    pub(super) fn start(&self) -> GlobalOffset {
+        self.list.load().first().map_or(GlobalOffset::ZERO, |segment| segment.start)
+    }
+
+    pub(super) fn end(&self) -> GlobalOffset {
+        self.list.load().last().map_or(GlobalOffset::ZERO, |segment| segment.end())
+    }
+
+    pub(super) fn out_of_range(&self, at: GlobalOffset) -> Error {
+        let path = self.path.clone();
+        Error::OutOfRange { path, at, start: self.start(), end: self.end() }
+    }
+
+    /// The first segment when it is not the last and all of it lies before `position`.
+    pub(super) fn first_if_ends_by(&self, position: GlobalOffset) -> Option<Arc<Segment>> {
+        let list = self.list.load();
+        let [first, _, ..] = list.as_slice() else { return None };
+        (first.end() <= position).then(|| Arc::clone(first))
+    }
+
+    pub(super) fn push(&self, segment: Arc<Segment>) {
+        self.change(|list| list.push(segment));
+    }
+
+    pub(super) fn pop(&self) {
+        self.change(|list| _ = list.pop());
+    }
+
+    pub(super) fn shift(&self) {
+        self.change(|list| _ = list.drain(..1));
+    }
+
+    pub(super) fn replace_tail(&self, segment: Segment) {
+        self.change(|list| {
+            list.pop();
+            list.push(Arc::new(segment));
+        });
+    }
+
+    /// Publishes a changed copy of the list. Only the one writer calls this.
+    fn change(&self, change: impl FnOnce(&mut Vec<Arc<Segment>>)) {
+        let mut list = self.list.load().as_ref().clone();
+        change(&mut list);
+        self.list.store(Arc::new(list));
+    }
+}
