@@ -13,6 +13,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use varve_types::Network;
+use varve_types::blk::XorKey;
 
 /// Bitcoin Core's `MAX_BLOCKFILE_SIZE`.
 const MAX_FILE: u64 = 128 << 20;
@@ -22,7 +23,7 @@ const BUFFER: usize = 1 << 20;
 pub(crate) struct BlockFiles {
     folder: PathBuf,
     magic: [u8; 4],
-    key: Option<[u8; 8]>,
+    key: Option<XorKey>,
     file: BufWriter<File>,
     /// The number of the file, and how long it is.
     number: u32,
@@ -45,7 +46,7 @@ impl BlockFiles {
         Ok(Self {
             folder: folder.to_owned(),
             magic: network.disk_magic(),
-            key,
+            key: key.map(XorKey::new),
             file: open(folder, 0)?,
             number: 0,
             length: 0,
@@ -90,9 +91,7 @@ impl BlockFiles {
         };
         self.scratch.clear();
         self.scratch.extend_from_slice(bytes);
-        let phase = usize::try_from(self.length % 8).expect("a remainder of 8 fits usize");
-        let cycle = key.into_iter().cycle().skip(phase);
-        self.scratch.iter_mut().zip(cycle).for_each(|(byte, key)| *byte ^= key);
+        key.apply(self.length, &mut self.scratch);
         self.length += bytes.len() as u64;
         self.file.write_all(&self.scratch)
     }
