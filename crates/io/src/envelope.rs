@@ -9,12 +9,12 @@
 //!  └────────┴────────┴────────┴────────┴────────┴────────┴───────┴─────────┘
 //! ```
 //!
-//! crc = CRC32C(bytes 0 to 36 ‖ payload). `version` is of this envelope; the payload's version is the
-//! owner's affair. The file is exactly 40 + length bytes.
+//! crc = CRC32C(bytes 0 to 36 ‖ payload). `version` is of this envelope; the payload's version is
+//! the owner's affair. The file is exactly 40 + length bytes.
 //!
-//! [`replace`] writes `NAME.tmp`, syncs it, renames it to `NAME` and syncs the directory. A crash leaves
-//! the old file or the new one, and after `replace` returned, the new one. A `NAME.tmp` left by a
-//! crash is overwritten by the next replace and read by nobody.
+//! [`replace`] writes `NAME.tmp`, syncs it, renames it to `NAME` and syncs the directory. A crash
+//! leaves the old file or the new one, and after `replace` returned, the new one. A `NAME.tmp`
+//! left by a crash is overwritten by the next replace and read by nobody.
 
 use crate::checksum::{Checksum, Kind};
 use crate::error::{Error, FormatError, Result};
@@ -84,6 +84,9 @@ impl<'a> Envelope<&'a [u8]> {
         let version = u32_at(bytes, VERSION_AT);
         if version != VERSION {
             return Err(FormatError::Version { found: version, supported: VERSION });
+        }
+        if u32_at(bytes, ZERO_AT) != 0 {
+            return Err(FormatError::damaged(ZERO_AT, "the reserved bytes are not zero"));
         }
         if array(bytes, KIND_AT) != kind.0 {
             return Err(FormatError::damaged(KIND_AT, "the file holds another kind of data"));
