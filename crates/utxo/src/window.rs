@@ -298,3 +298,6 @@ fn stage_range(
     let staged = range.iter_mut().zip(&parts).map(|(shard, part)| shard.stage(part).err());
     staged.flatten().min_by_key(|refused| refused.rank)
 }
+
+#[cfg(test)]
+mod tests;

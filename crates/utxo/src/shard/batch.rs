@@ -24,11 +24,8 @@ use crate::sync::{AtomicU32, Ordering};
 const DELETE: u32 = 1 << 31;
 /// In the length of a script: the coin is of a coinbase transaction.
 const COINBASE: u32 = 1 << 30;
-/// The rest of it is the length.
+/// The rest of it is the length: 1 GiB less a byte at most.
 const LENGTH: u32 = COINBASE - 1;
-
-/// The longest script the window takes: 1 GiB less a byte.
-pub(crate) const SCRIPT_MAX: usize = LENGTH as usize;
 
 /// One entry without its script.
 #[derive(Debug)]
@@ -130,7 +127,7 @@ impl Batch {
 /// Why entries do not go into one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchFull {
-    /// A script above [`SCRIPT_MAX`].
+    /// A script of 1 GiB or more.
     Script,
     /// More entries or bytes of script than references can name.
     Batch,

@@ -70,11 +70,6 @@ impl WindowVersion {
         self.sequence
     }
 
-    /// The panes, oldest first.
-    pub(crate) fn panes(&self) -> &[PaneView] {
-        &self.panes
-    }
-
     /// Every entry that is there at this moment, pane by pane from the oldest on, in no order within a
     /// pane.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
