@@ -1,17 +1,21 @@
 //! A batch: the entries that one step put into one shard.
 //!
 //! ```text
-//!  heads     ┌──────────────┬──────┬───────┬───────┬────────┬───────┬────────┬────────┐
-//!  64 bytes  │ outpoint 36  │birth │ until │height │ value 8│ script│ length,│  one cache line each
-//!  each      │              │ 4    │ 4     │ 4     │        │ at 4  │ kind 4 │
-//!            └──────────────┴──────┴───────┴───────┴────────┴───────┴────────┴────────┘
-//!  scripts   one after another
+//!  heads     ┌─────────────┬──────┬───────┬────────┬───────┬─────────┬──────────────────────────┐
+//!  96 bytes  │ outpoint    │ birth│ until │ height │ value │ length, │ script, or where it is   │
+//!  each      │ 36          │ 4    │ 4     │ 4      │ 8     │ kind 4  │ 36                       │
+//!            └─────────────┴──────┴───────┴────────┴───────┴─────────┴──────────────────────────┘
+//!  scripts   those longer than 36 bytes, one after another
 //! ```
 //!
 //! Everything is written before the batch is shared and never again, with one exception: `until`, the
-//! sequence at which the entry dies, is set when that happens. So comparing the key, deciding whether
-//! a reader sees the entry, reading the amount and spending the coin all touch one cache
-//! line; the script is touched only by who wants it.
+//! sequence at which the entry dies, is set when that happens.
+//!
+//! The time of the window is waiting for memory, so an entry lies in one place: comparing the key,
+//! deciding whether a reader sees it, reading amount and script and spending the coin all touch the same
+//! two cache lines. All scripts of the common kinds fit in 36 bytes.
+
+#![expect(clippy::indexing_slicing, reason = "lengths are compared with the room beforehand")]
 
 use varve_types::{Amount, Coin, Height, Outpoint};
 
@@ -27,21 +31,25 @@ const COINBASE: u32 = 1 << 30;
 /// The rest of it is the length: 1 GiB less a byte at most.
 const LENGTH: u32 = COINBASE - 1;
 
-/// One entry without its script.
+/// The longest script that lies in its entry.
+const INLINE: usize = 36;
+
+/// One entry, but for a long script.
 #[derive(Debug)]
-#[repr(align(64))]
+#[repr(C, align(32))]
 pub(crate) struct Head {
     pub(crate) outpoint: Outpoint,
     pub(crate) birth: Sequence,
     until: AtomicU32,
     height: Height,
     value: Amount,
-    script: u32,
     length: u32,
+    /// The script, or its start among the batch's scripts in the first four bytes.
+    script: [u8; INLINE],
 }
 
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Head>() == 64);
+const _: () = assert!(size_of::<Head>() == 96);
 
 impl Head {
     /// The sequence from which on the entry is no more.
@@ -98,24 +106,27 @@ impl Batch {
 
     /// The entry behind a head of this batch.
     #[inline]
-    pub(crate) fn entry(&self, head: &Head) -> Entry<'_> {
+    pub(crate) fn entry<'b>(&'b self, head: &'b Head) -> Entry<'b> {
         Entry { outpoint: head.outpoint, birth: head.birth, coin: self.coin(head) }
     }
 
     /// The coin behind a head of this batch; `None` when it is a delete.
     #[inline]
-    pub(crate) fn coin(&self, head: &Head) -> Option<Coin<'_>> {
+    pub(crate) fn coin<'b>(&'b self, head: &'b Head) -> Option<Coin<'b>> {
         if !head.is_add() {
             return None;
         }
-        let start = head.script as usize;
-        let end = start + (head.length & LENGTH) as usize;
-        Some(Coin {
-            height: head.height,
-            coinbase: head.length & COINBASE != 0,
-            value: head.value,
-            script: self.scripts.get(start..end).unwrap_or_default(),
-        })
+        let length = (head.length & LENGTH) as usize;
+        let script =
+            if length <= INLINE { &head.script[..length] } else { self.long(head, length) };
+        let coinbase = head.length & COINBASE != 0;
+        Some(Coin { height: head.height, coinbase, value: head.value, script })
+    }
+
+    fn long(&self, head: &Head, length: usize) -> &[u8] {
+        let [a, b, c, d, ..] = head.script;
+        let start = u32::from_le_bytes([a, b, c, d]) as usize;
+        self.scripts.get(start..start + length).unwrap_or_default()
     }
 
     /// Bytes of memory.
@@ -143,39 +154,49 @@ pub(crate) struct BatchBuilder {
 
 impl BatchBuilder {
     /// Begins the batch of step `from` with room for what is known to come.
-    pub(crate) fn new(from: Sequence, entries: usize, script_bytes: usize) -> Self {
-        let (heads, scripts) = (Vec::with_capacity(entries), Vec::with_capacity(script_bytes));
-        Self { from, heads, scripts }
+    pub(crate) fn new(from: Sequence, entries: usize) -> Self {
+        Self { from, heads: Vec::with_capacity(entries), scripts: Vec::new() }
     }
 
     /// Adds an entry and returns its index.
     #[inline]
     pub(crate) fn push(&mut self, entry: &Entry<'_>) -> Result<u32, BatchFull> {
         let index = u32::try_from(self.heads.len()).map_err(|_| BatchFull::Batch)?;
-        let script = u32::try_from(self.scripts.len()).map_err(|_| BatchFull::Batch)?;
         if self.heads.len() >= BATCH_ENTRIES_MAX {
             return Err(BatchFull::Batch);
         }
-        let (height, value, length) = match entry.coin {
-            None => (Height::default(), Amount::ZERO, DELETE),
-            Some(coin) => {
-                let length = u32::try_from(coin.script.len()).ok().filter(|len| *len <= LENGTH);
-                let length = length.ok_or(BatchFull::Script)?;
-                self.scripts.extend_from_slice(coin.script);
-                let coinbase = if coin.coinbase { COINBASE } else { 0 };
-                (coin.height, coin.value, length | coinbase)
-            }
-        };
-        self.heads.push(Head {
+        let mut head = Head {
             outpoint: entry.outpoint,
             birth: entry.birth,
             until: AtomicU32::new(Sequence::MAX.to_u32()),
-            height,
-            value,
-            script,
-            length,
-        });
+            height: Height::GENESIS,
+            value: Amount::ZERO,
+            length: DELETE,
+            script: [0; INLINE],
+        };
+        if let Some(coin) = entry.coin {
+            head.height = coin.height;
+            head.value = coin.value;
+            head.length = if coin.coinbase { COINBASE } else { 0 };
+            head.length |= self.push_script(coin.script, &mut head.script)?;
+        }
+        self.heads.push(head);
         Ok(index)
+    }
+
+    /// Puts a script into its entry or behind the others, and returns its length.
+    #[inline]
+    fn push_script(&mut self, script: &[u8], inline: &mut [u8; INLINE]) -> Result<u32, BatchFull> {
+        let length = u32::try_from(script.len()).ok().filter(|length| *length <= LENGTH);
+        let length = length.ok_or(BatchFull::Script)?;
+        if script.len() <= INLINE {
+            inline[..script.len()].copy_from_slice(script);
+        } else {
+            let start = u32::try_from(self.scripts.len()).map_err(|_| BatchFull::Batch)?;
+            inline[..size_of::<u32>()].copy_from_slice(&start.to_le_bytes());
+            self.scripts.extend_from_slice(script);
+        }
+        Ok(length)
     }
 
     /// The entries so far.

@@ -93,6 +93,13 @@ impl Table {
         Probe { at, slot: self.slots[at].load(Ordering::Relaxed) }
     }
 
+    /// Loads the slots where these hashes will go, all at once instead of one after another.
+    #[inline]
+    pub(crate) fn touch(&self, hashes: impl Iterator<Item = OutpointHash>) {
+        let sum = hashes.fold(0, |sum, hash| sum ^ self.first(hash).slot);
+        std::hint::black_box(sum);
+    }
+
     /// The next slot whose tag agrees, and the probe behind it.
     #[inline]
     pub(crate) fn next(&self, hash: OutpointHash, probe: Probe) -> Option<(Slot, Probe)> {
@@ -156,12 +163,6 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Whether the search ends here.
-    #[inline]
-    pub(crate) const fn is_end(self) -> bool {
-        self.slot == 0
-    }
-
     /// The entry that the slot leads to if its tag agrees: worth fetching early.
     #[inline]
     pub(crate) fn candidate(self, hash: OutpointHash) -> Option<Place> {

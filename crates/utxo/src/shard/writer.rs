@@ -27,7 +27,10 @@ use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::pane::{Pane, PaneId};
 use crate::sequence::Sequence;
 use crate::sync::Arc;
-use crate::window::{Spend, StepError};
+use crate::window::{Location, Spend, StepError};
+
+/// Memory is asked for in groups of so many, for the reason given in `window/version.rs`.
+const GROUP: usize = 32;
 
 /// What a step asks of one shard.
 pub(crate) struct ShardStep<'s> {
@@ -125,15 +128,14 @@ impl ShardWriter {
     /// [`ShardWriter::roll_back`] must follow.
     pub(crate) fn stage(&mut self, step: &ShardStep<'_>) -> Result<(), Refused> {
         let mut deletes = Vec::new();
-        for (rank, spend) in &step.spends {
-            let refused = |error| Refused { rank: *rank, error };
-            let pane = spend.location.and_then(|location| self.position(location.pane()));
-            match spend.location.zip(pane) {
-                None => deletes.push((*rank, Entry::delete(spend.outpoint, spend.birth))),
-                Some((location, position)) => {
-                    let place = location.place();
-                    self.check(position, place, spend, step.sequence).map_err(refused)?;
-                    self.kill(position, place, step.sequence);
+        for group in step.spends.chunks(GROUP) {
+            self.touch(group.iter().filter_map(|(_, spend)| spend.location));
+            for (rank, spend) in group {
+                match spend.location.and_then(|at| Some((self.position(at.pane())?, at.place()))) {
+                    None => deletes.push((*rank, Entry::delete(spend.outpoint, spend.birth))),
+                    Some(found) => self
+                        .spend(found, spend, step.sequence)
+                        .map_err(|error| Refused { rank: *rank, error })?,
                 }
             }
         }
@@ -187,11 +189,21 @@ impl ShardWriter {
         Some(id.since(oldest)?).filter(|position| *position < self.panes.len())
     }
 
-    /// Whether `spend` spends what lies at `place` and lives.
-    fn check(
-        &self,
-        position: usize,
-        place: Place,
+    /// Loads what will be spent, all at once instead of one after another.
+    fn touch(&self, locations: impl Iterator<Item = Location>) {
+        let mut sum = 0;
+        for location in locations {
+            let pane = self.position(location.pane()).and_then(|at| self.panes.get(at));
+            let head = pane.and_then(|pane| pane.pane.shard(self.number).head(location.place()));
+            sum ^= head.map_or(0, |(_, head)| head.until().to_u32());
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// Ends the coin at a place of the pane at a position, if it is the spend's and lives.
+    fn spend(
+        &mut self,
+        (position, place): (usize, Place),
         spend: &Spend,
         sequence: Sequence,
     ) -> Result<(), StepError> {
@@ -201,10 +213,11 @@ impl ShardWriter {
         let head = head
             .filter(|head| head.is_add() && head.outpoint == outpoint && head.birth == spend.birth);
         match head.ok_or(StepError::NotThere { outpoint })?.until() {
-            Sequence::MAX => Ok(()),
-            until if until == sequence => Err(StepError::SpentTwice { outpoint }),
-            at => Err(StepError::Spent { outpoint, at }),
+            Sequence::MAX => self.kill(position, place, sequence),
+            until if until == sequence => return Err(StepError::SpentTwice { outpoint }),
+            at => return Err(StepError::Spent { outpoint, at }),
         }
+        Ok(())
     }
 
     fn kill(&mut self, position: usize, place: Place, sequence: Sequence) {
@@ -261,17 +274,19 @@ impl ShardWriter {
             return Ok(());
         }
         self.make_room(count, step.sequence);
-        let script_len = |entry: &Entry<'_>| entry.coin.map_or(0, |coin| coin.script.len());
-        let script_bytes = step.entries.iter().map(|(_, _, entry)| script_len(entry)).sum();
-        let begin = || BatchBuilder::new(step.sequence, count, script_bytes);
-        self.staged.batch.get_or_insert_with(begin);
+        self.staged.batch.get_or_insert_with(|| BatchBuilder::new(step.sequence, count));
         self.staged.hashes.reserve(count);
         for (rank, entry) in deletes {
             let hash = self.hasher.hash(&entry.outpoint);
             self.stage_entry(*rank, hash, entry)?;
         }
-        for (rank, hash, entry) in &step.entries {
-            self.stage_entry(*rank, *hash, entry)?;
+        for group in step.entries.chunks(GROUP) {
+            if let Some(youngest) = self.panes.back() {
+                youngest.table.touch(group.iter().map(|(_, hash, _)| *hash));
+            }
+            for (rank, hash, entry) in group {
+                self.stage_entry(*rank, *hash, entry)?;
+            }
         }
         Ok(())
     }

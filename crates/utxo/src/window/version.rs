@@ -6,9 +6,11 @@
 //!
 //! 1. hash all keys;
 //! 2. load the first slot of each in the pane's table;
-//! 3. where the tag agrees, load the entry's birth and death;
+//! 3. where the tag agrees, load the entry;
 //! 4. compare keys, and search on where the first slot was another's;
 //! 5. what is not resolved goes to the next pane.
+
+#![expect(clippy::indexing_slicing, reason = "numbers of keys in a group are below its length")]
 
 use varve_types::{Coin, Outpoint};
 
@@ -93,25 +95,33 @@ impl WindowVersion {
         let base = found.len();
         found.extend(keys.iter().map(|_| Lookup::Unknown));
         let Some(found) = found.get_mut(base..) else { return };
+        // The keys that are not found yet, by their number in the group.
+        let mut pending: [usize; GROUP] = std::array::from_fn(|number| number);
+        let mut left = keys.len();
         for view in self.panes.iter().rev() {
+            let pending_now = &pending[..left];
             let mut probes = [Probe::default(); GROUP];
-            for (probe, hash) in probes.iter_mut().zip(&hashes).take(keys.len()) {
-                *probe = view.table(*hash).first(*hash);
+            for (probe, number) in probes.iter_mut().zip(pending_now) {
+                *probe = view.table(hashes[*number]).first(hashes[*number]);
             }
             let mut firsts = [None; GROUP];
-            for (first, (hash, probe)) in firsts.iter_mut().zip(hashes.iter().zip(&probes)) {
-                *first = view.first(*hash, *probe, self.sequence);
+            for ((first, probe), number) in firsts.iter_mut().zip(&probes).zip(pending_now) {
+                *first = view.first(hashes[*number], *probe, self.sequence);
             }
-            let states = hashes.iter().zip(&probes).zip(&firsts);
-            for ((key, found), ((hash, probe), first)) in keys.iter().zip(&mut *found).zip(states) {
-                if probe.is_end() || matches!(found, Lookup::Found(_)) {
-                    continue;
+            let mut still = 0;
+            for at in 0..left {
+                let number = pending[at];
+                let (key, hash, found) = (&keys[number], hashes[number], &mut found[number]);
+                match firsts[at].filter(|seen| seen.head.is_add() && seen.head.outpoint == *key) {
+                    Some(seen) => view.note(hash, &seen, found),
+                    None => view.resolve((key, self.sequence), (hash, probes[at]), found),
                 }
-                match first.filter(|seen| seen.head.is_add() && seen.head.outpoint == *key) {
-                    Some(seen) => view.note(*hash, &seen, found),
-                    None => view.resolve((key, self.sequence), (*hash, *probe), found),
+                if !matches!(found, Lookup::Found(_)) {
+                    pending[still] = number;
+                    still += 1;
                 }
             }
+            left = still;
         }
     }
 }
