@@ -213,4 +213,4 @@ const fn unzigzag(number: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

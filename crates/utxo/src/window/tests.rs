@@ -3,7 +3,7 @@
 
 mod defects;
 mod hostile;
-mod model;
+pub(super) mod model;
 mod random;
 mod stress;
 mod threads;

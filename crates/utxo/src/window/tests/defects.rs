@@ -50,7 +50,7 @@ fn defect_02_a_rewind_does_not_stall_the_flush() {
         }
     }
     assert!(model.window.panes().count() <= 3, "{:?}", model.window);
-    assert_eq!(model.runs(), 604 / 8 - 2, "a run for every eight steps that left the window");
+    assert_eq!(model.runs(), 604 / 8 - 1, "a run for every eight steps that left the window");
     model.moment().check((0..600).map(outpoint));
 }
 

@@ -21,14 +21,14 @@ use crate::window::{
 };
 
 /// Numbers that look random, the same for the same seed.
-pub(super) struct Random(u64);
+pub(in crate::window) struct Random(u64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(in crate::window) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(in crate::window) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -36,17 +36,17 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    pub(super) fn below(&mut self, limit: usize) -> usize {
+    pub(in crate::window) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit.max(1) as u64).unwrap()
     }
 
-    pub(super) fn one_in(&mut self, count: usize) -> bool {
+    pub(in crate::window) fn one_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }
 }
 
 /// The outpoint with this number.
-pub(super) fn outpoint(number: u64) -> Outpoint {
+pub(in crate::window) fn outpoint(number: u64) -> Outpoint {
     let mut txid = [0; 32];
     txid[..8].copy_from_slice(&Random::new(number / 3).next().to_le_bytes());
     txid[8..16].copy_from_slice(&number.to_le_bytes());
@@ -55,7 +55,7 @@ pub(super) fn outpoint(number: u64) -> Outpoint {
 
 /// A coin that belongs to one outpoint and birth and to no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OwnCoin {
+pub(in crate::window) struct OwnCoin {
     height: Height,
     coinbase: bool,
     value: Amount,
@@ -63,7 +63,7 @@ pub(super) struct OwnCoin {
 }
 
 impl OwnCoin {
-    pub(super) fn of(outpoint: &Outpoint, birth: Sequence) -> Self {
+    pub(in crate::window) fn of(outpoint: &Outpoint, birth: Sequence) -> Self {
         let seed = u64::from(birth.to_u32()) << 32 | u64::from(outpoint.txid.as_bytes()[0]);
         let mut random = Random::new(seed ^ u64::from(outpoint.vout) << 20);
         let script = (0..random.below(40)).map(|_| random.next().to_le_bytes()[0]).collect();
@@ -75,7 +75,7 @@ impl OwnCoin {
         }
     }
 
-    pub(super) fn coin(&self) -> Coin<'_> {
+    pub(in crate::window) fn coin(&self) -> Coin<'_> {
         let Self { height, coinbase, value, ref script } = *self;
         Coin { height, coinbase, value, script }
     }
@@ -89,37 +89,37 @@ impl From<Coin<'_>> for OwnCoin {
 }
 
 /// The set at one moment.
-pub(super) type Set = BTreeMap<Outpoint, (Sequence, OwnCoin)>;
+pub(in crate::window) type Set = BTreeMap<Outpoint, (Sequence, OwnCoin)>;
 type Run = BTreeMap<(Outpoint, Sequence), Option<OwnCoin>>;
 
 /// What a reader holds, and what it should see.
 #[derive(Clone)]
-pub(super) struct Moment {
-    pub(super) window: Arc<WindowVersion>,
+pub(in crate::window) struct Moment {
+    pub(in crate::window) window: Arc<WindowVersion>,
     runs: Vec<Arc<Run>>,
-    pub(super) set: Arc<Set>,
+    pub(in crate::window) set: Arc<Set>,
 }
 
 /// The store.
-pub(super) struct Model {
-    pub(super) window: Window,
+pub(in crate::window) struct Model {
+    pub(in crate::window) window: Window,
     runs: Vec<Arc<Run>>,
-    pub(super) set: Set,
+    pub(in crate::window) set: Set,
     /// Undo records of the chain, the tip last.
-    pub(super) chain: Vec<UndoRecord>,
-    pub(super) sequence: Sequence,
+    pub(in crate::window) chain: Vec<UndoRecord>,
+    pub(in crate::window) sequence: Sequence,
     /// A flush under way, and whether its run may take the pane's place with the next step.
-    pub(super) flush: Option<Flush>,
-    pub(super) flush_ready: bool,
-    pub(super) workers: NonZeroUsize,
+    pub(in crate::window) flush: Option<Flush>,
+    pub(in crate::window) flush_ready: bool,
+    pub(in crate::window) workers: NonZeroUsize,
 }
 
 impl Model {
-    pub(super) fn new(config: WindowConfig) -> Self {
+    pub(in crate::window) fn new(config: WindowConfig) -> Self {
         Self::with_hasher(config, OutpointHasher::new(&[7; 16]))
     }
 
-    pub(super) fn with_hasher(config: WindowConfig, hasher: OutpointHasher) -> Self {
+    pub(in crate::window) fn with_hasher(config: WindowConfig, hasher: OutpointHasher) -> Self {
         Self {
             window: Window::new(config, hasher, Sequence::ZERO),
             runs: Vec::new(),
@@ -132,7 +132,7 @@ impl Model {
         }
     }
 
-    pub(super) fn moment(&self) -> Moment {
+    pub(in crate::window) fn moment(&self) -> Moment {
         Moment {
             window: Arc::clone(self.window.version()),
             runs: self.runs.clone(),
@@ -146,7 +146,7 @@ impl Model {
 
     /// Connects a block that spends and creates these. A living coin that is created again is
     /// overwritten.
-    pub(super) fn connect(
+    pub(in crate::window) fn connect(
         &mut self,
         spent: &[Outpoint],
         created: &[Outpoint],
@@ -179,7 +179,7 @@ impl Model {
     }
 
     /// Disconnects the tip.
-    pub(super) fn disconnect(&mut self) {
+    pub(in crate::window) fn disconnect(&mut self) {
         let Some(record) = self.chain.pop() else { return };
         let sequence = self.sequence.next().unwrap();
         let spends = spends_of_disconnect(self.window.version(), &record);
@@ -211,7 +211,7 @@ impl Model {
     }
 
     /// Counts of neighbouring runs are what a merge can express.
-    pub(super) fn check_runs(&self) {
+    pub(in crate::window) fn check_runs(&self) {
         for first in 0..self.runs.len() {
             let mut counts = BTreeMap::new();
             for run in &self.runs[first..] {
@@ -223,14 +223,14 @@ impl Model {
         }
     }
 
-    pub(super) fn runs(&self) -> usize {
+    pub(in crate::window) fn runs(&self) -> usize {
         self.runs.len()
     }
 }
 
 impl Moment {
     /// The coin of an outpoint, by way of the window and then the runs.
-    pub(super) fn find(&self, outpoint: &Outpoint) -> Option<(Sequence, OwnCoin)> {
+    pub(in crate::window) fn find(&self, outpoint: &Outpoint) -> Option<(Sequence, OwnCoin)> {
         let mut found = Vec::new();
         self.window.lookup(&[*outpoint], &mut found);
         let mut counts: BTreeMap<Sequence, i32> = BTreeMap::new();
@@ -253,7 +253,7 @@ impl Moment {
     }
 
     /// A spend of an outpoint that exists; of nothing when it does not.
-    pub(super) fn spend(&self, outpoint: &Outpoint) -> Spend {
+    pub(in crate::window) fn spend(&self, outpoint: &Outpoint) -> Spend {
         let mut found = Vec::new();
         self.window.lookup(&[*outpoint], &mut found);
         let location = match found.pop() {
@@ -265,7 +265,7 @@ impl Moment {
     }
 
     /// Whether the moment is still what it was: every key, and the whole by counting.
-    pub(super) fn check(&self, keys: impl Iterator<Item = Outpoint>) {
+    pub(in crate::window) fn check(&self, keys: impl Iterator<Item = Outpoint>) {
         let keys: Vec<Outpoint> = keys.collect();
         for key in &keys {
             assert_eq!(self.find(key), self.set.get(key).cloned(), "{key}");
