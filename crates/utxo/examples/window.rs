@@ -11,7 +11,13 @@
 //! the median block, in processor time of the first thread, so that other programs count as
 //! little as they can; on a free machine that is the time by the clock.
 
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, reason = "a measurement, not the product")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a measurement, not the product"
+)]
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;

@@ -111,5 +111,5 @@ fn read_group(reader: &mut Reader<'_>, created: &mut Vec<Outpoint>) -> Result<()
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

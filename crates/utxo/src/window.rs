@@ -299,5 +299,5 @@ fn stage_range(
     staged.flatten().min_by_key(|refused| refused.rank)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -54,7 +54,6 @@ impl Slot {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the masks leave 12 and 28 bits")]
     pub(crate) const fn place(self) -> Place {
         let batch = (self.0 >> INDEX_BITS) & ((1 << BATCH_BITS) - 1);
         // An empty slot is no slot, so the number is at least one.

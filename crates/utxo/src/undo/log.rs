@@ -291,5 +291,5 @@ const fn damaged(at: GlobalOffset, error: EntryError) -> UndoError {
     UndoError::Damaged { at, error }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -81,7 +81,7 @@ fn an_empty_window_is_saved_as_well() {
     assert_eq!(loaded.panes().count(), 1);
 }
 
-/// Every bit and every cut: an error that names the file, never a wrong window.
+/// A flipped bit, wherever it is, is an error that names the file, never a wrong window.
 #[test]
 fn damage_is_an_error_that_names_the_file() {
     let model = model();
