@@ -111,5 +111,6 @@ fn read_group(reader: &mut Reader<'_>, created: &mut Vec<Outpoint>) -> Result<()
     Ok(())
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

@@ -299,5 +299,6 @@ fn stage_range(
     staged.flatten().min_by_key(|refused| refused.rank)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;

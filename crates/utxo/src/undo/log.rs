@@ -291,5 +291,6 @@ const fn damaged(at: GlobalOffset, error: EntryError) -> UndoError {
     UndoError::Damaged { at, error }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
