@@ -7,7 +7,22 @@
 #![forbid(unsafe_code)]
 
 mod entry;
+mod entry_list;
+mod hasher;
+mod pane;
 mod sequence;
+mod shard;
+mod sync;
+mod undo;
+mod window;
 
 pub use entry::Entry;
+pub use entry_list::{EntryError, EntryList};
+pub use hasher::OutpointHasher;
+pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
 pub use sequence::Sequence;
+pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoRecord};
+pub use window::{
+    FoundCoin, Location, Lookup, Spend, Step, StepError, Window, WindowConfig, WindowFile,
+    WindowVersion, spends_of_disconnect,
+};

@@ -1,0 +1,118 @@
+//! What a pane leaves behind: its living entries at one moment, in the order of a run.
+//!
+//! A flush is taken at a sequence *S* and can be read in another thread for as long as it takes: the
+//! window goes on, and notes what dies in the pane after *S* (see `shard/writer.rs`).
+//!
+//! Entries are sorted by outpoint, then birth. A coin of a run that was spent and given back by
+//! a disconnected block left a delete and an add of the same birth here: they cancel, and the run
+//! keeps the coin.
+
+use std::cmp::Ordering;
+
+use varve_types::Outpoint;
+
+use super::{Pane, PaneId};
+use crate::entry::Entry;
+use crate::sequence::Sequence;
+use crate::shard::{Place, Seen};
+use crate::sync::Arc;
+
+/// A pane that is to become a run.
+#[derive(Clone, Debug)]
+pub struct Flush {
+    pane: Arc<Pane>,
+    at: Sequence,
+}
+
+impl Flush {
+    pub(crate) const fn new(pane: Arc<Pane>, at: Sequence) -> Self {
+        Self { pane, at }
+    }
+
+    /// The pane: the step in which the run takes its place names it.
+    #[must_use]
+    pub fn pane(&self) -> PaneId {
+        self.pane.id()
+    }
+
+    /// The moment whose entries these are.
+    #[must_use]
+    pub const fn at(&self) -> Sequence {
+        self.at
+    }
+
+    /// Sorts the living entries: 16 bytes of memory each while they are held.
+    #[must_use]
+    pub fn entries(&self) -> FlushEntries<'_> {
+        let mut order: Vec<Key> = Vec::new();
+        for (shard, entries) in (0_u16..).zip(self.pane.shards()) {
+            let living = entries.living(self.at);
+            order.extend(
+                living.map(|Seen { place, head, .. }| Key::new(&head.outpoint, shard, place)),
+            );
+        }
+        let full = |key: &Key| key.seen(&self.pane).entry().key();
+        order.sort_unstable_by(|a, b| match a.prefix.cmp(&b.prefix) {
+            Ordering::Equal => full(a).cmp(&full(b)),
+            decided => decided,
+        });
+        FlushEntries { pane: &self.pane, order: order.into_iter().peekable() }
+    }
+}
+
+/// A reference to an entry that sorts by the first bytes of its txid.
+struct Key {
+    prefix: u64,
+    index: u32,
+    shard: u16,
+    batch: u16,
+}
+
+const _: () = assert!(size_of::<Key>() == 16);
+
+impl Key {
+    fn new(outpoint: &Outpoint, shard: u16, place: Place) -> Self {
+        let prefix = outpoint.txid.as_bytes().first_chunk().expect("a txid has 32 bytes");
+        let Place { batch, index } = place;
+        Self { prefix: u64::from_be_bytes(*prefix), index, shard, batch }
+    }
+
+    fn seen<'p>(&self, pane: &'p Pane) -> Seen<'p> {
+        let place = Place { batch: self.batch, index: self.index };
+        let found = pane.shard(usize::from(self.shard)).head(place);
+        let (batch, head) = found.expect("keys are made of entries that are there");
+        Seen { place, batch, head }
+    }
+}
+
+/// The entries of a flush, by outpoint and birth.
+pub struct FlushEntries<'p> {
+    pane: &'p Pane,
+    order: std::iter::Peekable<std::vec::IntoIter<Key>>,
+}
+
+impl FlushEntries<'_> {
+    /// How many there are at most; fewer when some cancel.
+    #[must_use]
+    pub fn len_max(&self) -> usize {
+        self.order.len()
+    }
+}
+
+impl<'p> Iterator for FlushEntries<'p> {
+    type Item = Entry<'p>;
+
+    fn next(&mut self) -> Option<Entry<'p>> {
+        let pane = self.pane;
+        loop {
+            let entry = self.order.next()?.seen(pane).entry();
+            let same = |key: &Key| key.seen(pane).entry().key() == entry.key();
+            let Some(twin) = self.order.next_if(same) else { return Some(entry) };
+            let twin = twin.seen(pane).entry();
+            debug_assert!(
+                twin.coin.is_some() != entry.coin.is_some(),
+                "within a birth, coming and going take turns"
+            );
+        }
+    }
+}

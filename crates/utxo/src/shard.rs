@@ -1,0 +1,98 @@
+//! A shard of a pane: entries that are only ever added, and readers that never wait.
+//!
+//! ```text
+//!               ┌─ batch of step 7 ─┬─ batch of step 8 ─┬─ (step 9 under way) ─┬ … empty
+//!  batches      │ heads, scripts    │ heads, scripts    │ not there yet        │
+//!               └───────────────────┴───────────────────┴──────────────────────┴
+//!                        ▲     ▲              ▲
+//!  table     │ · │ slot ─┘ · slot ┘ │ · │ slot ┘ │ · │       found by hash
+//! ```
+//!
+//! One writer puts one batch a step into the next free cell; a cell is filled once. Readers come
+//! through a version that names the shard, the table and a sequence. Whatever the writer does
+//! beside them, they see exactly the moment of their sequence:
+//!
+//! - an entry of a later step has `from` above their sequence, or its batch is not there yet;
+//! - an entry that dies later has `until` above their sequence, before it is set and after;
+//! - everything up to their sequence was written before their version was published, so taking the
+//!   version makes it visible to them. This is why the atomics themselves can be relaxed.
+
+mod batch;
+mod table;
+mod writer;
+
+use crate::entry::Entry;
+use crate::hasher::OutpointHash;
+use crate::sequence::Sequence;
+use crate::sync::OnceLock;
+use varve_types::Outpoint;
+
+pub(crate) use batch::{Batch, Head};
+pub(crate) use table::{BATCHES_MAX, Place, Probe, Table};
+pub(crate) use writer::{Refused, ShardStep, ShardWriter};
+
+/// The cells of one shard of one pane.
+pub(crate) struct Shard {
+    batches: Box<[OnceLock<Batch>]>,
+}
+
+impl Shard {
+    /// Cells for `steps` steps.
+    pub(crate) fn new(steps: usize) -> Self {
+        Self { batches: (0..steps.min(BATCHES_MAX)).map(|_| OnceLock::new()).collect() }
+    }
+
+    /// The entry at a place, if its step is there already.
+    #[inline]
+    pub(crate) fn head(&self, place: Place) -> Option<(&Batch, &Head)> {
+        let batch = self.batches.get(usize::from(place.batch))?.get()?;
+        Some((batch, batch.head(place.index)?))
+    }
+
+    /// The entries of `outpoint` that a reader at `at` sees, from `probe` on.
+    #[inline]
+    pub(crate) fn search<'s, 'k>(
+        &'s self,
+        table: &'s Table,
+        (hash, mut probe): (OutpointHash, Probe),
+        (outpoint, at): (&'k Outpoint, Sequence),
+    ) -> impl Iterator<Item = Seen<'s>> + use<'s, 'k> {
+        std::iter::from_fn(move || {
+            loop {
+                let (slot, behind) = table.next(hash, probe)?;
+                probe = behind;
+                let place = slot.place();
+                let Some((batch, head)) = self.head(place) else { continue };
+                if head.outpoint == *outpoint && batch.sees(head, at) {
+                    return Some(Seen { place, batch, head });
+                }
+            }
+        })
+    }
+
+    /// All entries that a reader at `at` sees, in the order in which they came.
+    pub(crate) fn living(&self, at: Sequence) -> impl Iterator<Item = Seen<'_>> {
+        let batches = (0_u16..).zip(&self.batches).map_while(|(n, cell)| Some((n, cell.get()?)));
+        let batches = batches.take_while(move |(_, batch)| batch.from() <= at);
+        batches.flat_map(move |(n, batch)| {
+            let seen = (0_u32..).zip(batch.heads()).filter(move |(_, head)| batch.sees(head, at));
+            seen.map(move |(index, head)| Seen { place: Place { batch: n, index }, batch, head })
+        })
+    }
+}
+
+/// An entry that a reader sees.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'s> {
+    pub(crate) place: Place,
+    pub(crate) batch: &'s Batch,
+    pub(crate) head: &'s Head,
+}
+
+impl<'s> Seen<'s> {
+    /// The entry.
+    #[inline]
+    pub(crate) fn entry(&self) -> Entry<'s> {
+        self.batch.entry(self.head)
+    }
+}

@@ -1,0 +1,213 @@
+//! A batch: the entries that one step put into one shard.
+//!
+//! ```text
+//!  heads     ┌─────────────┬──────┬───────┬────────┬───────┬─────────┬──────────────────────────┐
+//!  96 bytes  │ outpoint    │ birth│ until │ height │ value │ length, │ script, or where it is   │
+//!  each      │ 36          │ 4    │ 4     │ 4      │ 8     │ kind 4  │ 36                       │
+//!            └─────────────┴──────┴───────┴────────┴───────┴─────────┴──────────────────────────┘
+//!  scripts   those longer than 36 bytes, one after another
+//! ```
+//!
+//! Everything is written before the batch is shared and never again, with one exception: `until`, the
+//! sequence at which the entry dies, is set when that happens.
+//!
+//! The time of the window is waiting for memory, so an entry lies in one place: comparing the key,
+//! deciding whether a reader sees it, reading amount and script and spending the coin all touch the same
+//! two cache lines. All scripts of the common kinds fit in 36 bytes.
+
+#![expect(clippy::indexing_slicing, reason = "lengths are compared with the room beforehand")]
+
+use varve_types::{Amount, Coin, Height, Outpoint};
+
+use super::table::BATCH_ENTRIES_MAX;
+use crate::entry::Entry;
+use crate::sequence::Sequence;
+use crate::sync::{AtomicU32, Ordering};
+
+/// In the length of a script: the entry is a delete.
+const DELETE: u32 = 1 << 31;
+/// In the length of a script: the coin is of a coinbase transaction.
+const COINBASE: u32 = 1 << 30;
+/// The rest of it is the length: 1 GiB less a byte at most.
+const LENGTH: u32 = COINBASE - 1;
+
+/// The longest script that lies in its entry.
+const INLINE: usize = 36;
+
+/// One entry, but for a long script.
+#[derive(Debug)]
+#[repr(C, align(32))]
+pub(crate) struct Head {
+    pub(crate) outpoint: Outpoint,
+    pub(crate) birth: Sequence,
+    until: AtomicU32,
+    height: Height,
+    value: Amount,
+    length: u32,
+    /// The script, or its start among the batch's scripts in the first four bytes.
+    script: [u8; INLINE],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Head>() == 96);
+
+impl Head {
+    /// The sequence from which on the entry is no more.
+    #[inline]
+    pub(crate) fn until(&self) -> Sequence {
+        Sequence::new(self.until.load(Ordering::Relaxed))
+    }
+
+    /// Ends the entry, or lets it live on with [`Sequence::MAX`]. Only the writer calls this, and
+    /// only with sequences that no reader has reached.
+    #[inline]
+    pub(crate) fn set_until(&self, sequence: Sequence) {
+        self.until.store(sequence.to_u32(), Ordering::Relaxed);
+    }
+
+    /// Whether this adds a coin; otherwise it deletes one.
+    #[inline]
+    pub(crate) const fn is_add(&self) -> bool {
+        self.length & DELETE == 0
+    }
+}
+
+/// The entries of one step in one shard.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    from: Sequence,
+    heads: Box<[Head]>,
+    scripts: Box<[u8]>,
+}
+
+impl Batch {
+    /// The step's sequence: readers before it do not see the batch.
+    #[inline]
+    pub(crate) const fn from(&self) -> Sequence {
+        self.from
+    }
+
+    /// The entries.
+    #[inline]
+    pub(crate) fn heads(&self) -> &[Head] {
+        &self.heads
+    }
+
+    #[inline]
+    pub(crate) fn head(&self, index: u32) -> Option<&Head> {
+        self.heads.get(index as usize)
+    }
+
+    /// Whether a reader at `at` sees this entry of the batch.
+    #[inline]
+    pub(crate) fn sees(&self, head: &Head, at: Sequence) -> bool {
+        self.from <= at && at < head.until()
+    }
+
+    /// The entry behind a head of this batch.
+    #[inline]
+    pub(crate) fn entry<'b>(&'b self, head: &'b Head) -> Entry<'b> {
+        Entry { outpoint: head.outpoint, birth: head.birth, coin: self.coin(head) }
+    }
+
+    /// The coin behind a head of this batch; `None` when it is a delete.
+    #[inline]
+    pub(crate) fn coin<'b>(&'b self, head: &'b Head) -> Option<Coin<'b>> {
+        if !head.is_add() {
+            return None;
+        }
+        let length = (head.length & LENGTH) as usize;
+        let script =
+            if length <= INLINE { &head.script[..length] } else { self.long(head, length) };
+        let coinbase = head.length & COINBASE != 0;
+        Some(Coin { height: head.height, coinbase, value: head.value, script })
+    }
+
+    fn long(&self, head: &Head, length: usize) -> &[u8] {
+        let [a, b, c, d, ..] = head.script;
+        let start = u32::from_le_bytes([a, b, c, d]) as usize;
+        self.scripts.get(start..start + length).unwrap_or_default()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(&*self.heads) + self.scripts.len()
+    }
+}
+
+/// Why entries do not go into one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BatchFull {
+    /// A script of 1 GiB or more.
+    Script,
+    /// More entries or bytes of script than references can name.
+    Batch,
+}
+
+/// A batch in the making.
+#[derive(Debug)]
+pub(crate) struct BatchBuilder {
+    from: Sequence,
+    heads: Vec<Head>,
+    scripts: Vec<u8>,
+}
+
+impl BatchBuilder {
+    /// Begins the batch of step `from` with room for what is known to come.
+    pub(crate) fn new(from: Sequence, entries: usize) -> Self {
+        Self { from, heads: Vec::with_capacity(entries), scripts: Vec::new() }
+    }
+
+    /// Adds an entry and returns its index.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: &Entry<'_>) -> Result<u32, BatchFull> {
+        let index = u32::try_from(self.heads.len()).map_err(|_| BatchFull::Batch)?;
+        if self.heads.len() >= BATCH_ENTRIES_MAX {
+            return Err(BatchFull::Batch);
+        }
+        let mut head = Head {
+            outpoint: entry.outpoint,
+            birth: entry.birth,
+            until: AtomicU32::new(Sequence::MAX.to_u32()),
+            height: Height::GENESIS,
+            value: Amount::ZERO,
+            length: DELETE,
+            script: [0; INLINE],
+        };
+        if let Some(coin) = entry.coin {
+            head.height = coin.height;
+            head.value = coin.value;
+            head.length = if coin.coinbase { COINBASE } else { 0 };
+            head.length |= self.push_script(coin.script, &mut head.script)?;
+        }
+        self.heads.push(head);
+        Ok(index)
+    }
+
+    /// Puts a script into its entry or behind the others, and returns its length.
+    #[inline]
+    fn push_script(&mut self, script: &[u8], inline: &mut [u8; INLINE]) -> Result<u32, BatchFull> {
+        let length = u32::try_from(script.len()).ok().filter(|length| *length <= LENGTH);
+        let length = length.ok_or(BatchFull::Script)?;
+        if script.len() <= INLINE {
+            inline[..script.len()].copy_from_slice(script);
+        } else {
+            let start = u32::try_from(self.scripts.len()).map_err(|_| BatchFull::Batch)?;
+            inline[..size_of::<u32>()].copy_from_slice(&start.to_le_bytes());
+            self.scripts.extend_from_slice(script);
+        }
+        Ok(length)
+    }
+
+    /// The entries so far.
+    #[inline]
+    pub(crate) fn heads(&self) -> &[Head] {
+        &self.heads
+    }
+
+    /// The batch, never to change again but for the deaths of its entries.
+    pub(crate) fn finish(self) -> Batch {
+        let Self { from, heads, scripts } = self;
+        Batch { from, heads: heads.into_boxed_slice(), scripts: scripts.into_boxed_slice() }
+    }
+}

@@ -1,0 +1,373 @@
+//! The writer of one shard, through all panes of the window.
+//!
+//! A step comes in two movements. [`ShardWriter::stage`] does everything that can fail, in a way that
+//! no reader of a published version can see:
+//!
+//! 1. Spends set `until` of the coins they spend. Readers are all before the step, and to them an
+//!    entry that dies at the step is as alive as one that never dies.
+//! 2. When the step replaces the oldest pane by its run: coins of the pane that died after the run's
+//!    moment are still in the run, so a delete is made for each. If such a coin has been added again
+//!    since (a block that spent it was disconnected), the run and the younger add would both have
+//!    it: then the younger one ends here, and the coin is the run's again.
+//! 3. Creations, restorations and deletes are built into a batch, and the table gets their slots.
+//!    They lead to a cell that is still empty.
+//!
+//! Then [`ShardWriter::commit`] fills the cell, or [`ShardWriter::roll_back`] takes back slots and deaths. The
+//! window commits only when every shard has staged.
+
+use std::collections::VecDeque;
+
+use varve_types::Outpoint;
+
+use super::batch::{BatchBuilder, BatchFull, Head};
+use super::table::{Place, Table};
+use super::{Seen, Shard};
+use crate::entry::Entry;
+use crate::hasher::{OutpointHash, OutpointHasher};
+use crate::pane::{Pane, PaneId};
+use crate::sequence::Sequence;
+use crate::sync::Arc;
+use crate::window::{Location, Spend, StepError};
+
+/// Memory is asked for in groups of so many, for the reason given in `window/version.rs`.
+const GROUP: usize = 32;
+
+/// What a step asks of one shard.
+pub(crate) struct ShardStep<'s> {
+    pub(crate) sequence: Sequence,
+    /// Entries to add: rank in the step, hash, entry.
+    pub(crate) entries: Vec<(usize, OutpointHash, &'s Entry<'s>)>,
+    /// Coins to spend: rank in the step, spend.
+    pub(crate) spends: Vec<(usize, &'s Spend)>,
+    /// Whether the oldest pane gives way to its run.
+    pub(crate) replaces_oldest: bool,
+}
+
+/// Why a step was refused, and by which of its parts: the first one counts.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) rank: usize,
+    pub(crate) error: StepError,
+}
+
+/// One shard of every pane, oldest first.
+pub(crate) struct ShardWriter {
+    number: usize,
+    hasher: OutpointHasher,
+    panes: VecDeque<ShardPane>,
+    staged: Staged,
+}
+
+/// One shard of one pane.
+struct ShardPane {
+    pane: Arc<Pane>,
+    table: Arc<Table>,
+    /// Slots taken in the table.
+    slots: usize,
+    /// Cells filled.
+    batches: u16,
+    /// Entries that have not died.
+    living: usize,
+    /// Bytes of the batches.
+    bytes: usize,
+    /// Whether a run is being made of the pane; deaths are noted then.
+    flushing: bool,
+    late: Vec<Place>,
+}
+
+/// What a step did that can still be taken back.
+#[derive(Default)]
+struct Staged {
+    batch: Option<BatchBuilder>,
+    hashes: Vec<OutpointHash>,
+    /// Deaths: the position of the pane, and the place.
+    killed: Vec<(usize, Place)>,
+}
+
+impl ShardWriter {
+    pub(crate) fn new(number: usize, hasher: OutpointHasher) -> Self {
+        Self { number, hasher, panes: VecDeque::new(), staged: Staged::default() }
+    }
+
+    /// Begins with a new pane. Its table has the size that the last one came to need.
+    pub(crate) fn push_pane(&mut self, pane: Arc<Pane>) {
+        let expected = self.panes.back().map_or(0, |last| last.slots);
+        self.panes.push_back(ShardPane {
+            pane,
+            table: Arc::new(Table::for_entries(expected)),
+            slots: 0,
+            batches: 0,
+            living: 0,
+            bytes: 0,
+            flushing: false,
+            late: Vec::new(),
+        });
+    }
+
+    /// The table of the pane at `position`.
+    pub(crate) fn table(&self, position: usize) -> Option<&Arc<Table>> {
+        self.panes.get(position).map(|pane| &pane.table)
+    }
+
+    /// Living entries and bytes of memory of the pane at `position`.
+    pub(crate) fn size(&self, position: usize) -> (usize, usize) {
+        self.panes
+            .get(position)
+            .map_or((0, 0), |pane| (pane.living, pane.bytes + pane.table.memory()))
+    }
+
+    /// Notes deaths in the oldest pane from now on, or no longer.
+    pub(crate) fn set_flushing(&mut self, flushing: bool) {
+        if let Some(oldest) = self.panes.front_mut() {
+            oldest.flushing = flushing;
+            oldest.late.clear();
+        }
+    }
+
+    /// Does all of a step that can fail. Whatever comes of it, [`ShardWriter::commit`] or
+    /// [`ShardWriter::roll_back`] must follow.
+    pub(crate) fn stage(&mut self, step: &ShardStep<'_>) -> Result<(), Refused> {
+        let mut deletes = Vec::new();
+        for group in step.spends.chunks(GROUP) {
+            self.touch(group.iter().filter_map(|(_, spend)| spend.location));
+            for (rank, spend) in group {
+                match spend.location.and_then(|at| Some((self.position(at.pane())?, at.place()))) {
+                    None => deletes.push((*rank, Entry::delete(spend.outpoint, spend.birth))),
+                    Some(found) => self
+                        .spend(found, spend, step.sequence)
+                        .map_err(|error| Refused { rank: *rank, error })?,
+                }
+            }
+        }
+        if step.replaces_oldest {
+            deletes.extend(self.late_deletes(step.sequence).map(|entry| (usize::MAX, entry)));
+        }
+        self.stage_batch(step, &deletes)
+    }
+
+    /// Makes the staged step visible to readers at its sequence.
+    pub(crate) fn commit(&mut self, replaces_oldest: bool) {
+        let Staged { batch, killed, .. } = std::mem::take(&mut self.staged);
+        for (position, _) in killed {
+            if let Some(pane) = self.panes.get_mut(position) {
+                pane.living -= 1;
+            }
+        }
+        if let Some((batch, youngest)) = batch.zip(self.panes.back_mut()) {
+            let batch = batch.finish();
+            youngest.living += batch.heads().len();
+            youngest.slots += batch.heads().len();
+            youngest.bytes += batch.memory();
+            youngest.pane.shard(self.number).fill(youngest.batches, batch);
+            youngest.batches += 1;
+        }
+        if replaces_oldest {
+            self.panes.pop_front();
+        }
+    }
+
+    /// Leaves nothing of the staged step.
+    pub(crate) fn roll_back(&mut self) {
+        let Staged { hashes, killed, .. } = std::mem::take(&mut self.staged);
+        if let Some(youngest) = self.panes.back() {
+            let places: Vec<_> = (0_u32..).zip(hashes).collect();
+            for (index, hash) in places.into_iter().rev() {
+                youngest.table.take_back(hash, Place { batch: youngest.batches, index });
+            }
+        }
+        for (position, place) in killed.into_iter().rev() {
+            let Some(pane) = self.panes.get_mut(position) else { continue };
+            if let Some((_, head)) = pane.pane.shard(self.number).head(place) {
+                head.set_until(Sequence::MAX);
+            }
+            pane.late.pop_if(|late| *late == place);
+        }
+    }
+
+    fn position(&self, id: PaneId) -> Option<usize> {
+        let oldest = self.panes.front()?.pane.id();
+        Some(id.since(oldest)?).filter(|position| *position < self.panes.len())
+    }
+
+    /// Loads what will be spent, all at once instead of one after another.
+    fn touch(&self, locations: impl Iterator<Item = Location>) {
+        let mut sum = 0;
+        for location in locations {
+            let pane = self.position(location.pane()).and_then(|at| self.panes.get(at));
+            let head = pane.and_then(|pane| pane.pane.shard(self.number).head(location.place()));
+            sum ^= head.map_or(0, |(_, head)| head.until().to_u32());
+        }
+        std::hint::black_box(sum);
+    }
+
+    /// Ends the coin at a place of the pane at a position, if it is the spend's and lives.
+    fn spend(
+        &mut self,
+        (position, place): (usize, Place),
+        spend: &Spend,
+        sequence: Sequence,
+    ) -> Result<(), StepError> {
+        let outpoint = spend.outpoint;
+        let pane = self.panes.get(position).map(|pane| pane.pane.shard(self.number));
+        let head = pane.and_then(|shard| shard.head(place)).map(|(_, head)| head);
+        let head = head
+            .filter(|head| head.is_add() && head.outpoint == outpoint && head.birth == spend.birth);
+        match head.ok_or(StepError::NotThere { outpoint })?.until() {
+            Sequence::MAX => self.kill(position, place, sequence),
+            until if until == sequence => return Err(StepError::SpentTwice { outpoint }),
+            at => return Err(StepError::Spent { outpoint, at }),
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, position: usize, place: Place, sequence: Sequence) {
+        let Some(pane) = self.panes.get_mut(position) else { return };
+        if let Some((_, head)) = pane.pane.shard(self.number).head(place) {
+            head.set_until(sequence);
+        }
+        if pane.flushing {
+            pane.late.push(place);
+        }
+        self.staged.killed.push((position, place));
+    }
+
+    /// Step 2 of the module's doc.
+    fn late_deletes(&mut self, sequence: Sequence) -> impl Iterator<Item = Entry<'static>> {
+        let mut deletes = Vec::new();
+        let late = self.panes.front().map(|oldest| (Arc::clone(&oldest.pane), oldest.late.clone()));
+        for (pane, place) in
+            late.iter().flat_map(|(pane, late)| late.iter().map(move |p| (pane, *p)))
+        {
+            let Some((_, head)) = pane.shard(self.number).head(place) else { continue };
+            match self.find_add(&head.outpoint, head.birth, sequence) {
+                Some((position, place)) => self.kill(position, place, sequence),
+                None => deletes.push(Entry::delete(head.outpoint, head.birth)),
+            }
+        }
+        deletes.into_iter()
+    }
+
+    /// The living add of a coin in a younger pane than the oldest.
+    fn find_add(
+        &self,
+        outpoint: &Outpoint,
+        birth: Sequence,
+        at: Sequence,
+    ) -> Option<(usize, Place)> {
+        let hash = self.hasher.hash(outpoint);
+        self.panes.iter().enumerate().skip(1).find_map(|(position, pane)| {
+            let search = (hash, pane.table.first(hash));
+            let mut seen = pane.pane.shard(self.number).search(&pane.table, search, (outpoint, at));
+            let add = seen.find(|seen| seen.head.is_add() && seen.head.birth == birth)?;
+            Some((position, add.place))
+        })
+    }
+
+    /// Builds the batch and fills its slots.
+    fn stage_batch(
+        &mut self,
+        step: &ShardStep<'_>,
+        deletes: &[(usize, Entry<'_>)],
+    ) -> Result<(), Refused> {
+        let count = step.entries.len() + deletes.len();
+        if count == 0 {
+            return Ok(());
+        }
+        self.make_room(count, step.sequence);
+        self.staged.batch.get_or_insert_with(|| BatchBuilder::new(step.sequence, count));
+        self.staged.hashes.reserve(count);
+        for (rank, entry) in deletes {
+            let hash = self.hasher.hash(&entry.outpoint);
+            self.stage_entry(*rank, hash, entry)?;
+        }
+        for group in step.entries.chunks(GROUP) {
+            if let Some(youngest) = self.panes.back() {
+                youngest.table.touch(group.iter().map(|(_, hash, _)| *hash));
+            }
+            for (rank, hash, entry) in group {
+                self.stage_entry(*rank, *hash, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stage_entry(
+        &mut self,
+        rank: usize,
+        hash: OutpointHash,
+        entry: &Entry<'_>,
+    ) -> Result<(), Refused> {
+        let Staged { batch: Some(batch), hashes, .. } = &mut self.staged else { return Ok(()) };
+        let Some(youngest) = self.panes.back() else { return Ok(()) };
+        let refused = |error| Err(Refused { rank, error });
+        let outpoint = entry.outpoint;
+        let index = match batch.push(entry) {
+            Ok(index) => index,
+            Err(BatchFull::Script) => return refused(StepError::ScriptTooLong { outpoint }),
+            Err(BatchFull::Batch) => {
+                return refused(StepError::TooLarge { shards: youngest.pane.shards().len() });
+            }
+        };
+        let shard = youngest.pane.shard(self.number);
+        let place = Place { batch: youngest.batches, index };
+        let conflict = |found: Place| {
+            let head = if found.batch == place.batch {
+                batch.heads().get(found.index as usize)
+            } else {
+                shard.head(found).map(|(_, head)| head)
+            };
+            head.is_some_and(|head| conflicts(head, entry))
+        };
+        if youngest.table.insert_unless(hash, place, conflict) {
+            hashes.push(hash);
+            return Ok(());
+        }
+        refused(match entry.coin {
+            Some(_) => StepError::Exists { outpoint },
+            None => StepError::SpentTwice { outpoint },
+        })
+    }
+
+    /// Replaces the table of the youngest pane when `count` more slots would crowd it. Only what lives
+    /// goes into the new one: it is for readers of this step and later.
+    fn make_room(&mut self, count: usize, sequence: Sequence) {
+        let Some(youngest) = self.panes.back_mut() else { return };
+        let staged = &self.staged.hashes;
+        if youngest.slots + staged.len() + count <= youngest.table.room() {
+            return;
+        }
+        let shard = youngest.pane.shard(self.number);
+        let before = Sequence::new(sequence.to_u32().saturating_sub(1));
+        // Entries that die in this very step are kept: it may yet be refused.
+        let living = || shard.living(before);
+        let slots = living().count();
+        let table = Table::for_entries((slots + staged.len() + count) * 2);
+        for Seen { place, head, .. } in living() {
+            table.insert_unless(self.hasher.hash(&head.outpoint), place, |_| false);
+        }
+        for (index, hash) in (0_u32..).zip(staged) {
+            table.insert_unless(*hash, Place { batch: youngest.batches, index }, |_| false);
+        }
+        youngest.table = Arc::new(table);
+        youngest.slots = slots;
+    }
+}
+
+/// Whether `entry` cannot join the set while `head` is in it: the coin exists, or is deleted, already.
+fn conflicts(head: &Head, entry: &Entry<'_>) -> bool {
+    if head.outpoint != entry.outpoint || head.until() != Sequence::MAX {
+        return false;
+    }
+    match entry.coin {
+        Some(_) => head.is_add(),
+        None => !head.is_add() && head.birth == entry.birth,
+    }
+}
+
+impl Shard {
+    /// Fills the next cell.
+    fn fill(&self, number: u16, batch: super::Batch) {
+        let filled = self.batches.get(usize::from(number)).is_some_and(|c| c.set(batch).is_ok());
+        assert!(filled, "the window begins a new pane before the cells are used up");
+    }
+}

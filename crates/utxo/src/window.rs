@@ -1,0 +1,304 @@
+//! The window: the young blocks in memory, as panes of shards.
+//!
+//! ```text
+//!            oldest                            youngest
+//!            ┌────────────┐  ┌────────────┐  ┌───────╌╌╌╌╌┐
+//!  panes     │ sealed,    │  │ sealed     │  │ filling    │◄── apply(step)
+//!            │ being      │  │            │  │            │
+//!            │ flushed    │  │            │  │            │
+//!            └─────┬──────┘  └────────────┘  └────────────┘
+//!                  └──► a run, which takes its place with a later step
+//! ```
+//!
+//! [`Window`] belongs to one writer. Each [`Window::apply`] takes a whole step and returns a new
+//! [`WindowVersion`]; the owner publishes it to readers, at once or after more steps. A step is all or
+//! nothing, and nothing of it is visible to any version before it: every shard does the part that
+//! can fail in a way that can be taken back (`shard/writer.rs`), and only when all have succeeded are
+//! their batches shown.
+//!
+//! Shards share nothing, so the work of a step is split over threads by shard. What comes out does
+//! not depend on the number of threads.
+//!
+//! **What a lookup may rely on**, at every version: at most one add of an outpoint is visible in the
+//! window, and if one is, the coin is unspent. Only adds die; a delete stays until its pane is
+//! flushed. Within one birth adds and deletes take turns in the order of panes and runs, so counts of
+//! neighbouring containers are −1, 0 or +1. Between births no order is promised: a delete made
+//! for a late death may be younger than the next coin of the same outpoint, which is why
+//! [`Lookup::Deleted`] names births and does not end the search in runs.
+
+mod file;
+mod step;
+mod version;
+
+use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+
+use varve_types::Height;
+
+use crate::hasher::OutpointHasher;
+use crate::pane::{Flush, Pane, PaneId, PaneInfo, PaneView};
+use crate::sequence::Sequence;
+use crate::shard::{BATCHES_MAX, Refused, ShardStep, ShardWriter};
+use crate::sync::Arc;
+
+pub use file::WindowFile;
+pub use step::{Location, Spend, Step, StepError, spends_of_disconnect};
+pub use version::{FoundCoin, Lookup, WindowVersion};
+
+/// Steps with fewer changes than this are not worth a second thread.
+const PARALLEL_MIN: usize = 1024;
+
+/// How a window is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowConfig {
+    /// Shards of a pane; rounded up to a power of two, at most 2^15. More shards than threads, so
+    /// that the work divides evenly.
+    pub shards: usize,
+    /// Steps after which a pane is sealed, if it was not before; at most 4,095.
+    pub pane_steps: usize,
+}
+
+impl Default for WindowConfig {
+    fn default() -> Self {
+        Self { shards: 16, pane_steps: 256 }
+    }
+}
+
+/// The window and its one writer.
+pub struct Window {
+    config: WindowConfig,
+    hasher: OutpointHasher,
+    sequence: Sequence,
+    /// Never empty; the last is the one that fills.
+    panes: VecDeque<PaneState>,
+    shards: Vec<ShardWriter>,
+    version: Arc<WindowVersion>,
+}
+
+#[derive(Clone)]
+struct PaneState {
+    pane: Arc<Pane>,
+    first: Sequence,
+    last: Sequence,
+    height: Height,
+    steps: usize,
+    flushing: Option<Sequence>,
+}
+
+impl Window {
+    /// An empty window after step `at`.
+    #[must_use]
+    pub fn new(config: WindowConfig, hasher: OutpointHasher, at: Sequence) -> Self {
+        let config = WindowConfig {
+            shards: config.shards.clamp(1, 1 << 15).next_power_of_two(),
+            pane_steps: config.pane_steps.clamp(1, BATCHES_MAX),
+        };
+        let shards = (0..config.shards).map(|number| ShardWriter::new(number, hasher.clone()));
+        let mut window = Self {
+            config,
+            sequence: at,
+            panes: VecDeque::new(),
+            shards: shards.collect(),
+            version: Arc::new(WindowVersion::new(at, hasher.clone(), Vec::new())),
+            hasher,
+        };
+        window.begin_pane();
+        window.publish();
+        window
+    }
+
+    /// The latest version.
+    #[must_use]
+    pub const fn version(&self) -> &Arc<WindowVersion> {
+        &self.version
+    }
+
+    /// The panes, oldest first.
+    pub fn panes(&self) -> impl Iterator<Item = PaneInfo> {
+        self.panes.iter().enumerate().map(|(position, state)| {
+            let sizes = self.shards.iter().map(|shard| shard.size(position));
+            let (living, memory) = sizes.fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1));
+            PaneInfo {
+                id: state.pane.id(),
+                first: state.first,
+                last: state.last,
+                height: state.height,
+                steps: state.steps,
+                sealed: position + 1 < self.panes.len(),
+                flushing: state.flushing,
+                living,
+                memory,
+            }
+        })
+    }
+
+    /// Makes one step, on up to `workers` threads, and returns the version after it.
+    ///
+    /// Versions before it are not disturbed, now or later. When the step is refused, no version and no
+    /// later step is different from what it would have been.
+    pub fn apply(
+        &mut self,
+        step: &Step<'_>,
+        workers: NonZeroUsize,
+    ) -> Result<Arc<WindowVersion>, StepError> {
+        if step.sequence <= self.sequence || step.sequence == Sequence::MAX {
+            return Err(StepError::Order { sequence: step.sequence, at: self.sequence });
+        }
+        if step.replaces.is_some() && step.replaces != self.flushed_pane() {
+            return Err(StepError::NoFlush);
+        }
+        if self.panes.back().is_none_or(|youngest| youngest.steps >= self.config.pane_steps) {
+            self.seal();
+        }
+        if let Some(refused) = self.stage(step, workers) {
+            self.shards.iter_mut().for_each(ShardWriter::roll_back);
+            return Err(refused.error);
+        }
+        self.shards.iter_mut().for_each(|shard| shard.commit(step.replaces.is_some()));
+        if let Some(youngest) = self.panes.back_mut() {
+            youngest.first = youngest.first.min(step.sequence);
+            youngest.last = step.sequence;
+            youngest.height = youngest.height.max(step.height);
+            youngest.steps += 1;
+        }
+        if step.replaces.is_some() {
+            self.panes.pop_front();
+        }
+        self.sequence = step.sequence;
+        Ok(self.publish())
+    }
+
+    /// Ends the youngest pane and begins a new one. A pane without steps stays.
+    pub fn seal(&mut self) {
+        if self.panes.back().is_some_and(|youngest| youngest.steps > 0) {
+            self.begin_pane();
+            self.publish();
+        }
+    }
+
+    /// Begins to make a run of the oldest pane, if it is sealed and no flush is under way.
+    ///
+    /// The run is written from [`Flush::entries`], in another thread if the owner likes. When it is
+    /// durable, the next step names the pane in [`Step::replaces`], and the owner publishes its version
+    /// together with the run. Until then the pane stays in the window.
+    pub fn begin_flush(&mut self) -> Option<Flush> {
+        let at = self.sequence;
+        let oldest = self.panes.front_mut().filter(|oldest| oldest.flushing.is_none());
+        let sealed = self.shards.first().is_some_and(|shard| shard.table(1).is_some());
+        let oldest = oldest.filter(|_| sealed)?;
+        oldest.flushing = Some(at);
+        let flush = Flush::new(Arc::clone(&oldest.pane), at);
+        self.shards.iter_mut().for_each(|shard| shard.set_flushing(true));
+        Some(flush)
+    }
+
+    /// Gives a flush up: its run could not be written.
+    pub fn cancel_flush(&mut self) {
+        if let Some(oldest) = self.panes.front_mut() {
+            oldest.flushing = None;
+        }
+        self.shards.iter_mut().for_each(|shard| shard.set_flushing(false));
+    }
+
+    fn flushed_pane(&self) -> Option<PaneId> {
+        let oldest = self.panes.front()?;
+        oldest.flushing.map(|_| oldest.pane.id())
+    }
+
+    fn begin_pane(&mut self) {
+        let youngest = self.panes.back().map(|youngest| youngest.pane.id());
+        let id = youngest.map_or(PaneId::FIRST, PaneId::next);
+        let pane = Arc::new(Pane::new(id, self.config.shards, self.config.pane_steps));
+        for shard in &mut self.shards {
+            shard.push_pane(Arc::clone(&pane));
+        }
+        self.panes.push_back(PaneState {
+            pane,
+            first: Sequence::MAX,
+            last: Sequence::ZERO,
+            height: Height::GENESIS,
+            steps: 0,
+            flushing: None,
+        });
+    }
+
+    /// Has every shard stage its part. `None` when all succeeded, else the refusal that comes first in
+    /// the step, however the threads ran.
+    fn stage(&mut self, step: &Step<'_>, workers: NonZeroUsize) -> Option<Refused> {
+        let shards = self.shards.len();
+        let small = step.adds.len() + step.spends.len() < PARALLEL_MIN;
+        let workers = if small { 1 } else { workers.get().min(shards) };
+        let width = shards.div_ceil(workers);
+        let hasher = &self.hasher;
+        let mut ranges = self.shards.chunks_mut(width).enumerate();
+        let stage = move |(number, range): (usize, &mut [ShardWriter])| {
+            stage_range(range, (number * width, shards), hasher, step)
+        };
+        std::thread::scope(|scope| {
+            let mine = ranges.next();
+            let others: Vec<_> = ranges.map(|range| scope.spawn(move || stage(range))).collect();
+            let mine = mine.and_then(stage);
+            let others = others.into_iter().filter_map(|other| match other.join() {
+                Ok(refused) => refused,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            mine.into_iter().chain(others).min_by_key(|refused| refused.rank)
+        })
+    }
+
+    fn publish(&mut self) -> Arc<WindowVersion> {
+        let views = self.panes.iter().enumerate().map(|(position, state)| PaneView {
+            pane: Arc::clone(&state.pane),
+            tables: self.shards.iter().filter_map(|shard| shard.table(position)).cloned().collect(),
+        });
+        let version = WindowVersion::new(self.sequence, self.hasher.clone(), views.collect());
+        self.version = Arc::new(version);
+        Arc::clone(&self.version)
+    }
+}
+
+impl std::fmt::Debug for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let panes: Vec<PaneInfo> = self.panes().collect();
+        f.debug_struct("Window").field("sequence", &self.sequence).field("panes", &panes).finish()
+    }
+}
+
+/// Sorts out what of `step` concerns the shards from `first` on, of `count`, and has them stage it.
+fn stage_range(
+    range: &mut [ShardWriter],
+    (first, count): (usize, usize),
+    hasher: &OutpointHasher,
+    step: &Step<'_>,
+) -> Option<Refused> {
+    let expected = step.adds.len() / count + step.adds.len() / count / 4;
+    let mut parts: Vec<ShardStep<'_>> = range
+        .iter()
+        .map(|_| ShardStep {
+            sequence: step.sequence,
+            entries: Vec::with_capacity(expected),
+            spends: Vec::with_capacity(expected),
+            replaces_oldest: step.replaces.is_some(),
+        })
+        .collect();
+    for (rank, spend) in step.spends.iter().enumerate() {
+        let shard = spend.location.map(Location::shard).filter(|shard| *shard < count);
+        let shard = shard.unwrap_or_else(|| hasher.hash(&spend.outpoint).shard(count));
+        if let Some(part) = shard.checked_sub(first).and_then(|shard| parts.get_mut(shard)) {
+            part.spends.push((rank, spend));
+        }
+    }
+    for (rank, entry) in step.adds.iter().enumerate() {
+        let hash = hasher.hash(&entry.outpoint);
+        let shard = hash.shard(count).checked_sub(first);
+        if let Some(part) = shard.and_then(|shard| parts.get_mut(shard)) {
+            part.entries.push((step.spends.len() + rank, hash, entry));
+        }
+    }
+    let staged = range.iter_mut().zip(&parts).map(|(shard, part)| shard.stage(part).err());
+    staged.flatten().min_by_key(|refused| refused.rank)
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -1,0 +1,179 @@
+//! One moment of the window, for as long as a reader wants it.
+//!
+//! A lookup goes through the panes, the youngest first. Its time is waiting for memory: a slot of
+//! the table, then the entry's cache line. So keys go in groups of 32, and every stage is a loop over the
+//! group whose loads do not depend on one another: the processor waits for all of them at once.
+//!
+//! 1. hash all keys;
+//! 2. load the first slot of each in the pane's table;
+//! 3. where the tag agrees, load the entry;
+//! 4. compare keys, and search on where the first slot was another's;
+//! 5. what is not resolved goes to the next pane.
+
+#![expect(clippy::indexing_slicing, reason = "numbers of keys in a group are below its length")]
+
+use varve_types::{Coin, Outpoint};
+
+use super::step::Location;
+use crate::entry::Entry;
+use crate::hasher::{OutpointHash, OutpointHasher};
+use crate::pane::PaneView;
+use crate::sequence::Sequence;
+use crate::shard::{Probe, Seen, Shard, Table};
+
+/// Keys that go through the stages together: enough to keep all of a core's outstanding misses
+/// busy, few enough for their state to stay in the first-level cache.
+const GROUP: usize = 32;
+
+/// The window at one sequence. Nothing that happens later changes what it answers.
+#[derive(Debug)]
+pub struct WindowVersion {
+    sequence: Sequence,
+    hasher: OutpointHasher,
+    /// Oldest first.
+    panes: Vec<PaneView>,
+}
+
+/// What the window knows of an outpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup<'v> {
+    /// The coin is unspent.
+    Found(FoundCoin<'v>),
+    /// Coins of these births are gone. A run may have one of another birth: adds of these births
+    /// found in runs are to be passed over.
+    Deleted(Vec<Sequence>),
+    /// Never heard of: the runs decide.
+    Unknown,
+}
+
+/// An unspent coin in the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundCoin<'v> {
+    /// The coin.
+    pub coin: Coin<'v>,
+    /// The step that created it.
+    pub birth: Sequence,
+    /// Where it is, for spending it.
+    pub location: Location,
+}
+
+impl WindowVersion {
+    pub(crate) const fn new(
+        sequence: Sequence,
+        hasher: OutpointHasher,
+        panes: Vec<PaneView>,
+    ) -> Self {
+        Self { sequence, hasher, panes }
+    }
+
+    /// The moment.
+    #[must_use]
+    pub const fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// Every entry that is there at this moment, pane by pane from the oldest on, in no order within a
+    /// pane.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let shards = self.panes.iter().flat_map(|view| view.pane.shards());
+        shards.flat_map(|shard| shard.living(self.sequence)).map(|seen| seen.entry())
+    }
+
+    /// Looks up `keys` and appends what it finds, in their order, to `found`.
+    pub fn lookup<'v>(&'v self, keys: &[Outpoint], found: &mut Vec<Lookup<'v>>) {
+        found.reserve(keys.len());
+        for keys in keys.chunks(GROUP) {
+            self.lookup_group(keys, found);
+        }
+    }
+
+    fn lookup_group<'v>(&'v self, keys: &[Outpoint], found: &mut Vec<Lookup<'v>>) {
+        let mut hashes = [OutpointHash::default(); GROUP];
+        for (hash, key) in hashes.iter_mut().zip(keys) {
+            *hash = self.hasher.hash(key);
+        }
+        let base = found.len();
+        found.extend(keys.iter().map(|_| Lookup::Unknown));
+        let Some(found) = found.get_mut(base..) else { return };
+        // The keys that are not found yet, by their number in the group.
+        let mut pending: [usize; GROUP] = std::array::from_fn(|number| number);
+        let mut left = keys.len();
+        for view in self.panes.iter().rev() {
+            let pending_now = &pending[..left];
+            let mut probes = [Probe::default(); GROUP];
+            for (probe, number) in probes.iter_mut().zip(pending_now) {
+                *probe = view.table(hashes[*number]).first(hashes[*number]);
+            }
+            let mut firsts = [None; GROUP];
+            for ((first, probe), number) in firsts.iter_mut().zip(&probes).zip(pending_now) {
+                *first = view.first(hashes[*number], *probe, self.sequence);
+            }
+            let mut still = 0;
+            for at in 0..left {
+                let number = pending[at];
+                let (key, hash, found) = (&keys[number], hashes[number], &mut found[number]);
+                match firsts[at].filter(|seen| seen.head.is_add() && seen.head.outpoint == *key) {
+                    Some(seen) => view.note(hash, &seen, found),
+                    None => view.resolve((key, self.sequence), (hash, probes[at]), found),
+                }
+                if !matches!(found, Lookup::Found(_)) {
+                    pending[still] = number;
+                    still += 1;
+                }
+            }
+            left = still;
+        }
+    }
+}
+
+impl PaneView {
+    #[inline]
+    fn table(&self, hash: OutpointHash) -> &Table {
+        let table = self.tables.get(hash.shard(self.tables.len()));
+        table.expect("a hash is reduced to the number of shards")
+    }
+
+    #[inline]
+    fn shard(&self, hash: OutpointHash) -> &Shard {
+        self.pane.shard(hash.shard(self.tables.len()))
+    }
+
+    /// The entry that the first slot leads to, if a reader at `at` sees it.
+    #[inline]
+    fn first(&self, hash: OutpointHash, probe: Probe, at: Sequence) -> Option<Seen<'_>> {
+        let place = probe.candidate(hash)?;
+        let (batch, head) = self.shard(hash).head(place)?;
+        batch.sees(head, at).then_some(Seen { place, batch, head })
+    }
+
+    /// Searches from `probe` on and notes what it finds.
+    fn resolve<'v>(
+        &'v self,
+        (key, at): (&Outpoint, Sequence),
+        (hash, probe): (OutpointHash, Probe),
+        found: &mut Lookup<'v>,
+    ) {
+        for seen in self.shard(hash).search(self.table(hash), (hash, probe), (key, at)) {
+            self.note(hash, &seen, found);
+            if matches!(found, Lookup::Found(_)) {
+                return;
+            }
+        }
+    }
+
+    /// Notes a visible entry of the key: an add decides, a delete is remembered.
+    #[inline]
+    fn note<'v>(&self, hash: OutpointHash, seen: &Seen<'v>, found: &mut Lookup<'v>) {
+        let Seen { place, batch, head } = *seen;
+        match (batch.coin(head), found) {
+            (Some(coin), found) => {
+                let shard = u16::try_from(hash.shard(self.tables.len()));
+                let shard = shard.expect("a pane has at most 2^15 shards");
+                let location = Location::new(self.pane.id(), shard, place);
+                *found = Lookup::Found(FoundCoin { coin, birth: head.birth, location });
+            }
+            (None, Lookup::Deleted(births)) => births.push(head.birth),
+            (None, found) => *found = Lookup::Deleted(vec![head.birth]),
+        }
+    }
+}
