@@ -10,12 +10,12 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use varve_io::{BatchReader, Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 use varve_utxo::{
-    Access, Answers, Entry, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence, Span,
+    Access, Answers, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence, Span,
     StoreKey, merge_runs, pack,
 };
 
@@ -40,7 +40,7 @@ fn main() -> Result<(), Error> {
         let mut entries = draw(coins * share / 1000, &mut random);
         entries.sort_unstable_by_key(|drawn| drawn.outpoint);
         snapshot += snapshot_len(&entries);
-        let start = Instant::now();
+        let start = Cpu::now();
         let run = write(&storage, number, &entries)?;
         wrote += start.elapsed();
         pages += run.info().pages;
@@ -54,7 +54,7 @@ fn main() -> Result<(), Error> {
     println!("write with sync: {:.0} MB/s, {:.0} ns a coin", rate(bytes, wrote), nanos(wrote, all.len()));
 
     let infos: Vec<_> = runs.iter().map(|run| run.info()).collect();
-    let start = Instant::now();
+    let start = Cpu::now();
     let set = Runs::open(&*storage, KEY, &infos)?;
     println!("open: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
     println!("memory: {:.2} bytes a coin", set.memory() as f64 / count);
@@ -64,7 +64,7 @@ fn main() -> Result<(), Error> {
         set.as_slice().iter().for_each(|run| run.set_access(access));
         lookups(&set, &all, access)?;
     }
-    let start = Instant::now();
+    let start = Cpu::now();
     let merged = merge_runs(&storage, KEY, RunNumber(100), (set.as_slice(), true))?;
     let merged = merged.ok_or("a set of coins does not cancel")?;
     let bytes = merged.info().pages as f64 * 4096.0;
@@ -78,6 +78,7 @@ fn lookups(set: &Runs, all: &[Outpoint], access: Access) -> Result<(), Error> {
     let mut random = Random(99);
     let mut reader = BatchReader::new(256);
     let mut answers = Answers::default();
+    let mut buffers = PageBuffers::default();
     let mut best = [Duration::MAX; 4];
     for _ in 0..10 {
         let mut times = [Duration::ZERO; 4];
@@ -86,14 +87,15 @@ fn lookups(set: &Runs, all: &[Outpoint], access: Access) -> Result<(), Error> {
             let pick = |_| all[random.below(all.len())];
             let mut keys: Vec<Outpoint> = (0..BLOCK).map(pick).collect();
             keys.sort_unstable();
-            let start = Instant::now();
+            let start = Cpu::now();
             let mut query = Query::new(set, keys);
             times[1] += start.elapsed();
-            query.fetch(&mut reader)?;
+            query.fetch(&mut reader, &mut buffers)?;
             times[2] += start.elapsed();
             query.join(&mut answers)?;
             times[0] += start.elapsed();
             assert!(answers.iter().all(|answer| answer.is_some()));
+            query.release(&mut buffers);
         }
         times[3] = times[0] - times[2];
         times[2] -= times[1];
@@ -176,6 +178,21 @@ fn rate(bytes: f64, time: Duration) -> f64 {
 
 fn nanos(time: Duration, count: usize) -> f64 {
     time.as_secs_f64() * 1e9 / count as f64
+}
+
+/// The time this thread has had on a CPU: other programs do not count.
+struct Cpu(Duration);
+
+impl Cpu {
+    fn now() -> Self {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let nanos = text.split(' ').next().and_then(|field| field.parse().ok());
+        Self(Duration::from_nanos(nanos.unwrap_or_default()))
+    }
+
+    fn elapsed(&self) -> Duration {
+        Self::now().0.saturating_sub(self.0)
+    }
 }
 
 /// `SplitMix64`.

@@ -17,6 +17,8 @@ mod cursor;
 mod directory;
 mod entry;
 mod filter;
+#[cfg(test)]
+mod fixture;
 mod footer;
 mod fuse;
 mod manifest;
@@ -41,7 +43,7 @@ pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters};
 pub use merge::Merge;
 pub use packed::{CoinHead, PackedCoin, pack};
 pub use page::{Body, Leaf, LeafEntry, Spill};
-pub use query::{Answers, Query};
+pub use query::{Answers, PageBuffers, Query};
 pub use run::{Access, Record, Run, RunInfo};
 pub use run_error::RunError;
 pub use run_writer::{RunWriter, StoreKey};

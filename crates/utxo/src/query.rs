@@ -105,12 +105,10 @@ impl Query {
     }
 
     /// The reads of all pages that have not come yet, tagged for [`Query::accept`]. Call it once.
-    pub fn requests(&self) -> Result<Vec<ReadRequest>, RunError> {
+    pub fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
         let unread = (0_u64..).zip(&self.reads).filter(|(_, (_, _, buffer))| buffer.is_none());
-        let requests = unread.map(|(tag, (run, page, _))| {
-            let run = self.run(*run);
-            run.request(*page, tag, AlignedBuffer::zeroed(PAGE_LEN))
-        });
+        let requests =
+            unread.map(|(tag, (run, page, _))| self.run(*run).request(*page, tag, buffers.take()));
         requests.collect()
     }
 
@@ -126,8 +124,15 @@ impl Query {
 
     /// Reads the pages that are not mapped, in one submission, and waits for them. `reader` must have
     /// nothing pending.
-    pub fn fetch(&mut self, reader: &mut BatchReader) -> Result<(), RunError> {
-        reader.submit(self.requests()?);
+    pub fn fetch(
+        &mut self,
+        reader: &mut BatchReader,
+        buffers: &mut PageBuffers,
+    ) -> Result<(), RunError> {
+        if self.reads.is_empty() {
+            return Ok(());
+        }
+        reader.submit(self.requests(buffers)?);
         let mut failed = None;
         while let Some(completion) = reader.next() {
             // All completions are taken, also after an error: the reader is left empty.
@@ -158,6 +163,11 @@ impl Query {
             }
             self.join_group(group.get(..count).unwrap_or_default(), answers)?;
         }
+    }
+
+    /// Gives the pages' memory back for the next block.
+    pub fn release(self, buffers: &mut PageBuffers) {
+        buffers.0.extend(self.reads.into_iter().filter_map(|(_, _, buffer)| buffer));
     }
 
     /// Answers the keys of a group, each with the pages that may hold it.
@@ -256,6 +266,16 @@ impl Query {
 
     fn error(&self, candidate: &Candidate, error: varve_io::FormatError) -> RunError {
         self.run(candidate.run).in_page(candidate.page, error)
+    }
+}
+
+/// Memory for pages, kept from one block to the next. Make one per thread.
+#[derive(Debug, Default)]
+pub struct PageBuffers(Vec<AlignedBuffer>);
+
+impl PageBuffers {
+    fn take(&mut self) -> AlignedBuffer {
+        self.0.pop().unwrap_or_else(|| AlignedBuffer::zeroed(PAGE_LEN))
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) const KIND: Kind = Kind(*b"UTXORUN\0");
 
 /// Runs with fewer entries than this get fingerprints of two bytes. They are the young ones, of which a
 /// lookup asks many; all of them together are a small part of the set.
-const WIDE_BELOW: u64 = 1 << 22;
+const WIDE_BELOW: u64 = 1 << 20;
 
 /// What all runs of a store share.
 #[derive(Clone, Copy, Debug)]
