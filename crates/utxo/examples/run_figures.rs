@@ -8,6 +8,12 @@
 //! usual kinds. They lie in eleven runs: 80 % in the oldest, 10 %, 5 %, and eight of 0.6 %. A lookup asks for 7,500
 //! random coins at once, as a block does.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "random numbers below a limit, in a program that measures"
+)]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +21,8 @@ use std::time::Duration;
 use varve_io::{BatchReader, Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 use varve_utxo::{
-    Access, Answers, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence, Span,
-    StoreKey, merge_runs, pack,
+    Access, Answers, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence,
+    Span, StoreKey, merge_runs, pack,
 };
 
 const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -50,8 +56,16 @@ fn main() -> Result<(), Error> {
     let count = all.len() as f64;
     let bytes = pages as f64 * 4096.0;
     println!("{} coins in {} runs", all.len(), runs.len());
-    println!("disk: {:.1} bytes a coin, {:.3} of Core's snapshot", bytes / count, bytes / snapshot as f64);
-    println!("write with sync: {:.0} MB/s, {:.0} ns a coin", rate(bytes, wrote), nanos(wrote, all.len()));
+    println!(
+        "disk: {:.1} bytes a coin, {:.3} of Core's snapshot",
+        bytes / count,
+        bytes / snapshot as f64
+    );
+    println!(
+        "write with sync: {:.0} MB/s, {:.0} ns a coin",
+        rate(bytes, wrote),
+        nanos(wrote, all.len())
+    );
 
     let infos: Vec<_> = runs.iter().map(|run| run.info()).collect();
     let start = Cpu::now();
@@ -68,8 +82,16 @@ fn main() -> Result<(), Error> {
     let merged = merge_runs(&storage, KEY, RunNumber(100), (set.as_slice(), true))?;
     let merged = merged.ok_or("a set of coins does not cancel")?;
     let bytes = merged.info().pages as f64 * 4096.0;
-    println!("merge: {:.0} MB/s, {:.0} ns a coin", rate(bytes, start.elapsed()), nanos(start.elapsed(), all.len()));
-    println!("merged: {:.1} bytes a coin, memory {:.2}", bytes / count, merged.memory() as f64 / count);
+    println!(
+        "merge: {:.0} MB/s, {:.0} ns a coin",
+        rate(bytes, start.elapsed()),
+        nanos(start.elapsed(), all.len())
+    );
+    println!(
+        "merged: {:.1} bytes a coin, memory {:.2}",
+        bytes / count,
+        merged.memory() as f64 / count
+    );
     Ok(())
 }
 

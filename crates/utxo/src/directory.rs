@@ -68,7 +68,9 @@ pub(crate) struct Counts {
 impl Counts {
     /// The length of the section.
     pub(crate) const fn encoded_len(&self) -> u64 {
-        self.leaves as u64 * 8 + self.ties as u64 * TIE_LEN as u64 + self.jumps as u64 * JUMP_LEN as u64
+        self.leaves as u64 * 8
+            + self.ties as u64 * TIE_LEN as u64
+            + self.jumps as u64 * JUMP_LEN as u64
     }
 }
 

@@ -39,7 +39,7 @@ impl Owned {
     pub(crate) fn coin(&self) -> Coin<'_> {
         Coin {
             height: Height::new(self.height),
-            coinbase: self.height % 7 == 0,
+            coinbase: self.height.is_multiple_of(7),
             value: Amount::from_sat(self.value),
             script: &self.script,
         }
@@ -52,7 +52,8 @@ pub(crate) type Changes = BTreeMap<(Outpoint, u32), Option<Owned>>;
 /// A coin that its number determines.
 pub(crate) fn owned(number: u32) -> Owned {
     let length = [25, 22, 23, 34, 34, 0, 80][number as usize % 7];
-    let script = (0..length).map(|byte| (number % 251) as u8 ^ byte as u8).collect();
+    let [first, ..] = number.to_le_bytes();
+    let script = (0..length).map(|byte| first ^ byte).collect();
     Owned { height: number % 1000, value: u64::from(number) * 1013, script }
 }
 

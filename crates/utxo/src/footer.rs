@@ -126,11 +126,7 @@ impl Footer {
             adds: fields.u64()?,
             deletes: fields.u64()?,
             data_pages: fields.u64()?,
-            directory: Counts {
-                leaves: fields.u32()?,
-                ties: fields.u32()?,
-                jumps: fields.u32()?,
-            },
+            directory: Counts { leaves: fields.u32()?, ties: fields.u32()?, jumps: fields.u32()? },
             chunks: fields.u32()?,
             filter_len: fields.u64()?,
             digest: fields.u32()?,

@@ -198,8 +198,8 @@ impl<'a> Leaf<'a> {
         }
         let mut reader = Reader::at(record, record.len() - rest.len());
         let entry = decode(slot, txid, &mut reader);
-        let entry =
-            entry.map_err(|error| damaged(base + error_place(error), "an entry does not decode"))?;
+        let entry = entry
+            .map_err(|error| damaged(base + error_place(error), "an entry does not decode"))?;
         Ok((entry.outpoint.vout == outpoint.vout).then_some(entry))
     }
 
@@ -292,11 +292,7 @@ fn read_u32(reader: &mut Reader<'_>, what: &'static str) -> Result<u32, DecodeEr
 /// The difference of birth and height as a number without a sign.
 pub(crate) const fn fold(birth: Sequence, height: u32) -> u64 {
     let (birth, height) = (birth.to_u32(), height);
-    if birth >= height {
-        (birth - height) as u64 * 2
-    } else {
-        (height - birth) as u64 * 2 - 1
-    }
+    if birth >= height { (birth - height) as u64 * 2 } else { (height - birth) as u64 * 2 - 1 }
 }
 
 /// The birth at this folded distance from the height.

@@ -61,13 +61,8 @@ impl Query {
     pub fn new(runs: &Runs, keys: Vec<Outpoint>) -> Self {
         let secret = runs.key().secret;
         let hashes = keys.iter().map(|key| secret.hash(key)).collect();
-        let mut query = Self {
-            runs: runs.clone(),
-            keys,
-            hashes,
-            candidates: Vec::new(),
-            reads: Vec::new(),
-        };
+        let mut query =
+            Self { runs: runs.clone(), keys, hashes, candidates: Vec::new(), reads: Vec::new() };
         query.resolve();
         query
     }

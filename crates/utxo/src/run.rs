@@ -87,11 +87,7 @@ impl Run {
     }
 
     /// Opens the run that the manifest describes. Reads the directory and the filter.
-    pub fn open(
-        storage: &dyn Storage,
-        key: &StoreKey,
-        info: &RunInfo,
-    ) -> Result<Self, RunError> {
+    pub fn open(storage: &dyn Storage, key: &StoreKey, info: &RunInfo) -> Result<Self, RunError> {
         let name = info.number.file_name();
         let path = storage.path().join(&name);
         let id = key.file_id(info.number);

@@ -33,11 +33,7 @@ impl Runs {
     }
 
     /// Opens the runs that a manifest names, youngest first.
-    pub fn open(
-        storage: &dyn Storage,
-        key: StoreKey,
-        infos: &[RunInfo],
-    ) -> Result<Self, RunError> {
+    pub fn open(storage: &dyn Storage, key: StoreKey, infos: &[RunInfo]) -> Result<Self, RunError> {
         let runs = infos.iter().map(|info| Run::open(storage, &key, info).map(Arc::new));
         Ok(Self { key, runs: runs.collect::<Result<_, _>>()? })
     }

@@ -1,3 +1,9 @@
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the simulation counts coins in fractions, and rounds them down"
+)]
+
 use super::*;
 use crate::fixture::span;
 

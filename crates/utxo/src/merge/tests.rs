@@ -6,9 +6,12 @@ use super::*;
 use crate::fixture::{Changes, collect, outpoint, owned};
 use crate::packed::{PackedCoin, pack};
 
+/// Outpoint, birth, and the packed coin unless it is deleted.
+type Packed = ((Outpoint, u32), Option<Vec<u8>>);
+
 /// A source of entries in memory.
 struct List {
-    entries: Vec<((Outpoint, u32), Option<Vec<u8>>)>,
+    entries: Vec<Packed>,
     at: usize,
 }
 

@@ -10,9 +10,8 @@ fn three() -> (tempfile::TempDir, Runs) {
     let dead = (0..300).map(|n| ((outpoint(n), 1), None)).collect::<Changes>();
     let anew = (0..100).map(|n| ((outpoint(n), 9), Some(owned(n + 5000)))).collect::<Changes>();
     let mut runs = Runs::empty(KEY);
-    for (number, changes) in (1..).zip([old, dead, anew]) {
-        let step = number as u32;
-        let run = write_run(&storage, number, span(step, step), &changes).unwrap();
+    for (number, changes) in (1_u32..).zip([old, dead, anew]) {
+        let run = write_run(&storage, number.into(), span(number, number), &changes).unwrap();
         runs = runs.with_youngest(Arc::new(run));
     }
     (dir, runs)

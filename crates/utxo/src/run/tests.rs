@@ -20,7 +20,7 @@ fn changes(count: u32) -> Changes {
 }
 
 fn large(number: u32, len: usize) -> Owned {
-    Owned { script: (0..len).map(|byte| (byte * 7) as u8).collect(), ..owned(number) }
+    Owned { script: (0..=255).cycle().step_by(7).take(len).collect(), ..owned(number) }
 }
 
 fn added(changes: &Changes) -> Vec<(Outpoint, (u32, Owned))> {
@@ -95,7 +95,8 @@ fn only_large_coins() {
 fn twenty_thousand_siblings() {
     let (_dir, storage) = disk();
     let mut changes = changes(1_000);
-    let siblings = (0..20_000).map(|vout| ((Outpoint::new(txid(77_777), vout), 5), Some(owned(vout))));
+    let siblings =
+        (0..20_000).map(|vout| ((Outpoint::new(txid(77_777), vout), 5), Some(owned(vout))));
     changes.extend(siblings);
     check(&storage, &changes);
 }

@@ -5,7 +5,9 @@ use varve_types::{Network, Outpoint};
 
 use super::*;
 use crate::compact::{Choice, Policy, choose, merge_runs};
-use crate::fixture::{Changes, KEY, Owned, collect, disk, look_up, outpoint, owned, span, write_run};
+use crate::fixture::{
+    Changes, KEY, Owned, collect, disk, look_up, outpoint, owned, span, write_run,
+};
 use crate::footer::RunNumber;
 use crate::manifest::{Manifest, Parameters};
 
@@ -116,9 +118,11 @@ impl Model {
         assert_eq!(look_up(runs, keys).unwrap(), *state);
         let coins = collect(runs.coins().unwrap()).unwrap();
         let coins = coins.into_iter().map(|((outpoint, birth), coin)| (outpoint, (birth, coin)));
-        let expected = state.iter().map(|(outpoint, (birth, coin))| (*outpoint, (*birth, Some(coin.clone()))));
+        let expected =
+            state.iter().map(|(outpoint, (birth, coin))| (*outpoint, (*birth, Some(coin.clone()))));
         assert!(coins.eq(expected), "in key order");
-        let names: Vec<String> = self.runs.infos().iter().map(|run| run.number.file_name()).collect();
+        let names: Vec<String> =
+            self.runs.infos().iter().map(|run| run.number.file_name()).collect();
         let listed = self.storage.list().unwrap();
         assert_eq!(listed.iter().filter(|name| name.ends_with(".run")).count(), names.len());
     }
