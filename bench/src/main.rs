@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod muhash;
 mod parse;
 mod ratio;
 
@@ -22,7 +23,7 @@ enum Effort {
 
 type Benchmark = fn(Effort) -> Result<(), String>;
 
-const BENCHMARKS: [(&str, Benchmark); 1] = [("parse", parse::run)];
+const BENCHMARKS: [(&str, Benchmark); 2] = [("muhash", muhash::run), ("parse", parse::run)];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

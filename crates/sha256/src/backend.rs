@@ -87,7 +87,8 @@ pub(crate) fn portable_digest(message: &[u8]) -> Digest {
     sha256::Hash::hash(message).to_byte_array()
 }
 
-fn portable_double(message: &Message<'_>) -> Digest {
+/// SHA-256 of the SHA-256 of one message by `bitcoin_hashes`.
+pub(crate) fn portable_double(message: &Message<'_>) -> Digest {
     let mut engine = sha256::Hash::engine();
     for piece in message.pieces() {
         engine.input(piece);

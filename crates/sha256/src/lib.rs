@@ -23,13 +23,14 @@
 //! use varve_sha256::{Message, double, double_many};
 //!
 //! let mut hashes = Vec::new();
-//! double_many([Message::from(&b"one"[..]), Message::new(b"t", b"w", b"o")], &mut hashes);
+//! double_many([Message::from(b"one"), Message::new(b"t", b"w", b"o")], &mut hashes);
 //! assert_eq!(hashes, [double(b"one"), double(b"two")]);
 //! ```
 //!
 //! This crate and `varve-io` are the only ones with `unsafe`: see `docs/adr/0003-sha256-lanes.md`.
 
 mod backend;
+#[cfg(target_arch = "x86_64")]
 mod feed;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
@@ -53,8 +54,8 @@ pub fn digest(message: &[u8]) -> Digest {
 
 /// SHA-256 of the SHA-256 of one message.
 #[must_use]
-pub fn double(message: &[u8]) -> Digest {
-    backend::portable_digest(&backend::portable_digest(message))
+pub fn double<'a>(message: impl Into<Message<'a>>) -> Digest {
+    backend::portable_double(&message.into())
 }
 
 /// Appends to `out` the double SHA-256 of every message, in the order of the messages.

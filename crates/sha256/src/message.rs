@@ -23,6 +23,12 @@ impl<'a> Message<'a> {
     }
 }
 
+impl<'a, const N: usize> From<&'a [u8; N]> for Message<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::from(bytes.as_slice())
+    }
+}
+
 impl<'a> From<&'a [u8]> for Message<'a> {
     fn from(bytes: &'a [u8]) -> Self {
         Self::new(bytes, &[], &[])

@@ -13,6 +13,7 @@
 //! ```
 #![expect(unsafe_code, reason = "intrinsics behind run-time detection; docs/adr/0003")]
 #![expect(clippy::indexing_slicing, reason = "constant indexes and lane numbers below N")]
+#![expect(clippy::needless_range_loop, reason = "a lane is a number across several arrays")]
 
 use std::arch::x86_64::{
     __m128i, _mm_add_epi32, _mm_alignr_epi8, _mm_blend_epi16, _mm_loadu_si128, _mm_set_epi64x,
@@ -93,10 +94,8 @@ fn one_block<const N: usize>(
 ) {
     let (abef_before, cdgh_before) = (*abef, *cdgh);
     let mut w: [[__m128i; N]; 4] = [[_mm_set_epi64x(0, 0); N]; 4];
-    for quarter in 0..4 {
-        for lane in 0..N {
-            w[quarter][lane] = load_words(blocks[lane], quarter);
-        }
+    for (quarter, words) in w.iter_mut().enumerate() {
+        *words = blocks.map(|block| load_words(block, quarter));
     }
     for group in 0..3 {
         rounds_and_schedule::<N, 0>(abef, cdgh, &mut w, 4 * group);

@@ -10,6 +10,8 @@
 //! Blocks that do not fit in memory are for [`BlockStream`](crate::stream::BlockStream).
 
 mod commitment;
+#[cfg(test)]
+mod tests;
 
 use crate::compact_size;
 use crate::error::{DecodeError, DecodeErrorKind};

@@ -56,21 +56,14 @@ fn read_long(
 
 /// Appends the encoding of `size`.
 pub fn write(size: u64, out: &mut Vec<u8>) {
-    match size {
-        0..=0xfc => out.push(size as u8),
-        0xfd..=0xffff => {
-            out.push(0xfd);
-            out.extend_from_slice(&(size as u16).to_le_bytes());
-        }
-        0x1_0000..=0xffff_ffff => {
-            out.push(0xfe);
-            out.extend_from_slice(&(size as u32).to_le_bytes());
-        }
-        _ => {
-            out.push(0xff);
-            out.extend_from_slice(&size.to_le_bytes());
-        }
-    }
+    let (prefix, width) = match size {
+        0..=0xfc => (None, 1),
+        0xfd..=0xffff => (Some(0xfd), 2),
+        0x1_0000..=0xffff_ffff => (Some(0xfe), 4),
+        _ => (Some(0xff), 8),
+    };
+    out.extend(prefix);
+    out.extend(size.to_le_bytes().iter().take(width));
 }
 
 /// The length of the encoding of `size`.
@@ -143,7 +136,7 @@ mod tests {
             prop_assert_eq!(decode(&out, u64::MAX), Ok(size));
             for end in 0..out.len() {
                 let error = decode(&out[..end], u64::MAX).unwrap_err();
-                prop_assert!(error.is_incomplete() && error.offset as usize <= end);
+                prop_assert!(error.is_incomplete() && error.offset <= end as u64);
             }
         }
     }

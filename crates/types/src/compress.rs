@@ -56,7 +56,7 @@ pub fn compress_amount(amount: Amount) -> u64 {
         return 0;
     }
     let mut e = 0;
-    while n % 10 == 0 && e < 9 {
+    while n.is_multiple_of(10) && e < 9 {
         n /= 10;
         e += 1;
     }

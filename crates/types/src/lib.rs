@@ -1,4 +1,51 @@
-//! Chain types.
+//! The types of a Bitcoin-family chain: what its bytes mean, and nothing else.
+//!
+//! This is the lowest layer of Varve. It knows no files, threads, clocks or JSON: bytes come in,
+//! views and hashes come out.
+//!
+//! | module or type | is |
+//! |---|---|
+//! | [`Txid`], [`Wtxid`], [`BlockHash`], [`MerkleRoot`] | hashes, each a type of its own |
+//! | [`Outpoint`], [`Height`], [`Amount`], [`Coin`] | what the set of unspent outputs is made of |
+//! | [`Network`] | the chains: magic, genesis, subsidy |
+//! | [`Block`], [`Tx`], [`Header`] | views over bytes, checked once, then walked without failure |
+//! | [`stream`] | blocks of gigabytes, in chunks |
+//! | [`blk`] | the records of a node's block files |
+//! | [`script`], [`pushdata`] | classes of scripts, opcodes, pushed items, what cannot be spent |
+//! | [`merkle`] | roots, branches, streams |
+//! | [`muhash`] | the hash of a set that can be updated |
+//! | [`compact_size`], [`mod@varint`], [`compress`] | the integers and compressed outputs of Core |
+//!
+//! Hostile bytes give a [`DecodeError`] with the offset and the field that was expected, never a
+//! panic, and no count in them decides how much memory is taken.
+//!
+//! Parse a block and find what it spends:
+//!
+//! ```
+//! use varve_types::{Block, Network};
+//!
+//! let bytes = Network::Regtest.genesis_block();
+//! let block = Block::parse(&bytes, Network::Regtest.format())?;
+//! for (tx, txid) in block.txs().iter().zip(block.txids()) {
+//!     let spends: Vec<_> = tx.inputs().map(|input| input.outpoint).collect();
+//!     let paid: u64 = tx.outputs().map(|output| output.value.to_sat()).sum();
+//!     println!("{txid} spends {spends:?} and pays {paid}");
+//! #   assert!(tx.is_coinbase() && paid == 5_000_000_000);
+//! }
+//! # Ok::<(), varve_types::DecodeError>(())
+//! ```
+//!
+//! Compute the txid of a transaction:
+//!
+//! ```
+//! use varve_types::{Format, Network, Tx};
+//!
+//! let block = Network::Mainnet.genesis_block();
+//! let tx = Tx::parse(&block[81..], Format::Segwit)?;
+//! let txid = "4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b";
+//! assert_eq!(tx.txid().to_string(), txid);
+//! # Ok::<(), varve_types::DecodeError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

@@ -13,6 +13,7 @@
 //! ```
 
 mod num3072;
+mod product;
 
 use chacha20::ChaCha20;
 use chacha20::cipher::{KeyIvInit as _, StreamCipher as _};

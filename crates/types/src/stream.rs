@@ -11,7 +11,7 @@
 //! 1. While the buffer is empty, transactions are parsed in the chunk itself. What is left of it,
 //!    an incomplete transaction, goes into the buffer.
 //! 2. While it is not, the chunk is appended to it in steps, and the parse goes on where it
-//!    stopped ([`Scan`]). When the transaction is whole, the rest of the step is given up, and
+//!    stopped (see `tx/scan.rs`). When the transaction is whole, the rest of the step is given up, and
 //!    the parse is back in the chunk.
 //! 3. Transactions that are whole at the same time are hashed side by side, and their txids go
 //!    into a [`MerkleStream`].

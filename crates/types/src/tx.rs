@@ -131,11 +131,7 @@ impl<'a> Tx<'a> {
     #[must_use]
     pub fn txid(&self) -> Txid {
         Txid::from_bytes(match self.txid_message() {
-            Some(message) => {
-                let mut hash = Vec::with_capacity(1);
-                varve_sha256::double_many([message], &mut hash);
-                hash.pop().expect("one message has one hash")
-            }
+            Some(message) => varve_sha256::double(message),
             None => sha256d(&self.to_legacy()),
         })
     }

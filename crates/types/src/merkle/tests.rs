@@ -6,7 +6,7 @@ use super::*;
 use crate::hash::sha256d;
 
 fn leaves(count: usize) -> Vec<[u8; 32]> {
-    (0..count as u32).map(|at| sha256d(&at.to_le_bytes())).collect()
+    (0..count as u64).map(|at| sha256d(&at.to_le_bytes())).collect()
 }
 
 /// The definition, one hash at a time.

@@ -9,10 +9,12 @@
 //! ```
 //!
 //! Only [`Num3072::to_bytes`] needs the one representative below the prime.
-#![expect(clippy::indexing_slicing, reason = "constant bounds, checked by the array lengths")]
 #![expect(clippy::cast_possible_truncation, reason = "splitting products into limbs")]
 
-const LIMBS: usize = 48;
+use super::product::product;
+
+/// The length in limbs.
+pub(super) const LIMBS: usize = 48;
 /// The length in bytes.
 pub(super) const BYTES: usize = LIMBS * 8;
 /// 2^3072 minus the prime.
@@ -90,22 +92,6 @@ impl Num3072 {
             self.0 = reduce(&product(&self.0, &self.0));
         }
     }
-}
-
-/// The full product, row by row.
-fn product(a: &[u64; LIMBS], b: &[u64; LIMBS]) -> [u64; 2 * LIMBS] {
-    let mut product = [0; 2 * LIMBS];
-    for (row, a) in a.iter().enumerate() {
-        let mut carry = 0;
-        let (window, above) = product[row..].split_at_mut(LIMBS);
-        for (place, b) in window.iter_mut().zip(b) {
-            let sum = u128::from(*a) * u128::from(*b) + u128::from(*place) + u128::from(carry);
-            *place = sum as u64;
-            carry = (sum >> 64) as u64;
-        }
-        above[0] = carry;
-    }
-    product
 }
 
 /// Folds the upper half of a product into the lower.

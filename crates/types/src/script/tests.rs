@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn push(data: &[u8]) -> Vec<u8> {
-    [&[data.len() as u8][..], data].concat()
+    [&[u8::try_from(data.len()).unwrap()][..], data].concat()
 }
 
 fn key(first: u8, length: usize) -> Vec<u8> {

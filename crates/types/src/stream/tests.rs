@@ -51,7 +51,7 @@ fn whole(bytes: &[u8], format: Format) -> Result<Outcome, DecodeError> {
 fn tx(seed: u8, inputs: usize, witness: bool) -> Vec<u8> {
     let mut bytes = vec![seed, 0, 0, 0];
     bytes.extend_from_slice(if witness { &[0, 1] } else { &[] });
-    bytes.push(inputs as u8);
+    bytes.push(u8::try_from(inputs).unwrap());
     for _ in 0..inputs {
         bytes.extend_from_slice(&[seed; 36]);
         bytes.extend_from_slice(&[2, 0x51, 0x51, 1, 0, 0, 0]);
@@ -108,6 +108,24 @@ fn steps_end_within_transactions() {
         let cuts: Vec<_> = (0..bytes.len()).step_by(size).collect();
         assert_eq!(stream(&bytes, &cuts, BlockStream::new(Format::Segwit)), expected, "{size}");
     }
+}
+
+#[test]
+fn memory_is_one_transaction_and_one_step() {
+    // 100,000 transactions, 13 MB, in chunks of 1 MB that end within a transaction.
+    let small = tx(1, 2, true);
+    let count = 100_000;
+    let mut bytes = vec![3; 80];
+    compact_size::write(count, &mut bytes);
+    (0..count).for_each(|_| bytes.extend_from_slice(&small));
+    let mut stream = BlockStream::new(Format::Segwit);
+    let mut txs = 0;
+    for chunk in bytes.chunks(1_000_003) {
+        stream.push(chunk, |item| txs += u64::from(matches!(item, Item::Tx { .. }))).unwrap();
+        assert!(stream.buffer.capacity() < small.len() + 2 * STEP);
+    }
+    assert_eq!(txs, count);
+    assert_eq!(stream.finish().unwrap().length, bytes.len() as u64);
 }
 
 #[test]

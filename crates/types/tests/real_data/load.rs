@@ -109,7 +109,8 @@ pub(crate) fn json(path: &Path) -> serde_json::Value {
 
 /// The records in a listing: lines of hex groups, among lines of words.
 fn listing(text: &str) -> Vec<u8> {
-    let is_hex = |group: &str| group.len() % 2 == 0 && group.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_hex =
+        |group: &str| group.len().is_multiple_of(2) && group.bytes().all(|b| b.is_ascii_hexdigit());
     let lines = text.lines().filter(|line| line.split_whitespace().all(is_hex));
     unhex(&lines.flat_map(str::split_whitespace).collect::<String>())
 }

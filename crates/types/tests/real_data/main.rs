@@ -10,6 +10,7 @@
 //! | `pushdata.rs` | the pushdata hashes and merkle proofs of block 413567 |
 //! | `vectors.rs` | the transactions of Core's JSON vectors |
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 #![expect(clippy::cast_possible_truncation, reason = "numbers in test data are small")]
 
 mod blocks;
