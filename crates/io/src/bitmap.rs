@@ -1,7 +1,7 @@
 //! One bit per block of a sealed file: "verified since the file was opened".
 //!
-//! Set by any number of threads. Two that race both verify and both set, which is harmless, so relaxed
-//! ordering is enough: the bytes the bit speaks about never change.
+//! Set by any number of threads. Two that race both verify and both set, which is harmless, so
+//! relaxed ordering is enough: the bytes the bit speaks about never change.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

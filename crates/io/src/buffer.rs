@@ -1,10 +1,10 @@
 //! Memory a disk can write into directly.
 //!
 //! `O_DIRECT` wants memory, offset and length to be multiples of the device's block. [`BLOCK`] is
-//! 4 KiB, a multiple of every block size in use. An [`AlignedBuffer`] owns such memory at an address that does
-//! not move when the buffer is moved, so it can be handed to the kernel and taken back. It is
-//! held by a raw pointer, not a `Box`, so that no Rust reference claims the bytes while the
-//! kernel writes them.
+//! 4 KiB, a multiple of every block size in use. An [`AlignedBuffer`] owns such memory at an
+//! address that does not move when the buffer is moved, so it can be handed to the kernel and
+//! taken back. It is held by a raw pointer, not a `Box`, so that no Rust reference claims the
+//! bytes while the kernel writes them.
 
 #![expect(unsafe_code, reason = "allocates with an alignment and lends the bytes as slices")]
 
@@ -80,9 +80,9 @@ impl Deref for AlignedBuffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` bytes from `start` are allocated and were zeroed; `&self` keeps writers out.
-        // While the kernel writes, the buffer is owned by the reader's slot, which does not call
-        // this.
+        // SAFETY: `len` bytes from `start` are allocated and were zeroed; `&self` keeps writers
+        // out. While the kernel writes, the buffer is owned by the reader's slot, which does not
+        // call this.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }

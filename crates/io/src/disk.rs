@@ -1,9 +1,9 @@
 //! The real storage: a directory of the operating system.
 //!
 //! A file opened with [`Caching::Direct`] has two descriptors: one that goes past the page cache,
-//! taken for transfers aligned to [`BLOCK`](crate::BLOCK), and a plain one for the rest. A filesystem that refuses
-//! the direct one leaves only the plain one. `fdatasync` works on the file, not on the
-//! descriptor, so one sync covers both.
+//! taken for transfers aligned to [`BLOCK`](crate::BLOCK), and a plain one for the rest. A
+//! filesystem that refuses the direct one leaves only the plain one. `fdatasync` works on the
+//! file, not on the descriptor, so one sync covers both.
 //!
 //! The ranges of a file that are under maps are kept per inode, for the whole process, so that a
 //! second opening of the same file knows them. An inode number cannot be reused while its ranges
@@ -124,7 +124,11 @@ impl Storage for Disk {
 
     fn directory(&self, name: &str) -> Result<Arc<dyn Storage>> {
         let path = self.join(name)?;
-        create_directory(&path)?;
+        if !path.is_dir() {
+            self.poison.check()?;
+            fs::create_dir(&path).map_err(|e| Error::from_io("create", &path, e))?;
+            self.sync_dir()?;
+        }
         Ok(Arc::new(Self { path, poison: self.poison.clone() }))
     }
 

@@ -9,12 +9,12 @@
 //!  └────────┴────────┴────────┴────────┴────────┴────────┴───────┴─────────┘
 //! ```
 //!
-//! crc = CRC32C(bytes 0 to 36 ‖ payload). `version` is of this envelope; the payload's version is the
-//! owner's affair. The file is exactly 40 + length bytes.
+//! crc = CRC32C(bytes 0 to 36 ‖ payload). `version` is of this envelope; the payload's version is
+//! the owner's affair. The file is exactly 40 + length bytes.
 //!
-//! [`replace`] writes `NAME.tmp`, syncs it, renames it to `NAME` and syncs the directory. A crash leaves
-//! the old file or the new one, and after `replace` returned, the new one. A `NAME.tmp` left by a
-//! crash is overwritten by the next replace and read by nobody.
+//! [`replace`] writes `NAME.tmp`, syncs it, renames it to `NAME` and syncs the directory. A crash
+//! leaves the old file or the new one, and after `replace` returned, the new one. A `NAME.tmp`
+//! left by a crash is overwritten by the next replace and read by nobody.
 
 use crate::checksum::{Checksum, Kind};
 use crate::error::{Error, FormatError, Result};

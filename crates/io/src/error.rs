@@ -1,8 +1,8 @@
 //! What can go wrong under the seam, each case with the file, the offset and what to do.
 //!
-//! Two layers. A [`FormatError`] comes from a decoder, which sees bytes and no file: it says what is
-//! wrong and at which byte of the slice. An [`Error`] comes from an operation on a file and adds the
-//! path; a `FormatError` becomes [`Error::Corrupt`] by [`FormatError::in_file`].
+//! Two layers. A [`FormatError`] comes from a decoder, which sees bytes and no file: it says what
+//! is wrong and at which byte of the slice. An [`Error`] comes from an operation on a file and
+//! adds the path; a `FormatError` becomes [`Error::Corrupt`] by [`FormatError::in_file`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,10 @@ pub enum Error {
         cause: Arc<str>,
     },
     /// A file ends before bytes that must be there.
-    #[error("{} ends at byte {len}, but bytes up to {wanted} are needed; restore the file", path.display())]
+    #[error(
+        "{} ends at byte {len}, but bytes up to {wanted} are needed; restore the file",
+        path.display()
+    )]
     UnexpectedEnd {
         /// The file.
         path: PathBuf,
@@ -54,7 +57,10 @@ pub enum Error {
         wanted: FileOffset,
     },
     /// Bytes that were written whole are not what was written.
-    #[error("{} is damaged at byte {offset}: {what}; restore the file or build the store anew", path.display())]
+    #[error(
+        "{} is damaged at byte {offset}: {what}; restore the file or build the store anew",
+        path.display()
+    )]
     Corrupt {
         /// The file.
         path: PathBuf,
@@ -64,7 +70,10 @@ pub enum Error {
         what: &'static str,
     },
     /// The file is sound, but of a format this program does not read.
-    #[error("{} has format version {found}, this program reads {supported}; use a matching program", path.display())]
+    #[error(
+        "{} has format version {found}, this program reads {supported}; use a program that fits",
+        path.display()
+    )]
     WrongVersion {
         /// The file.
         path: PathBuf,
@@ -94,7 +103,10 @@ pub enum Error {
         path: PathBuf,
     },
     /// Bytes under a memory map must not change.
-    #[error("cannot {action} {}: it is mapped up to byte {end}; drop its readers first", path.display())]
+    #[error(
+        "cannot {action} {}: it is mapped up to byte {end}; drop its readers first",
+        path.display()
+    )]
     Mapped {
         /// What was attempted.
         action: &'static str,
@@ -116,7 +128,10 @@ pub enum Error {
         end: GlobalOffset,
     },
     /// A piece is bigger than its container allows.
-    #[error("{len} bytes do not fit into {}, which takes {limit}; pass less at once", path.display())]
+    #[error(
+        "{len} bytes do not fit into {}, which takes {limit}; pass less at once",
+        path.display()
+    )]
     TooLarge {
         /// The file.
         path: PathBuf,

@@ -11,8 +11,8 @@
 //!
 //! A signal handler may not lock or allocate. The registry is a list of chunks of slots that only
 //! grows; a slot is free when its `start` is zero. Registering takes a lock, fills the other
-//! fields and sets `start` last (release); the handler walks the list with loads only. The slot of a
-//! faulting address cannot go away meanwhile, because the faulting thread borrows its map.
+//! fields and sets `start` last (release); the handler walks the list with loads only. The slot of
+//! a faulting address cannot go away meanwhile, because the faulting thread borrows its map.
 
 #![expect(unsafe_code, reason = "installs a signal handler and runs inside it")]
 

@@ -1,11 +1,11 @@
 //! Storage in memory that crashes, fails and lies on demand, always the same way for the same seed.
 //!
-//! Every change is an operation in a log: write, cut, sync, create, rename, remove, directory sync. What a
-//! reader sees is the log applied in full (`image`). What a *crash* leaves is another question, and
-//! the log can answer it for every instant: [`FaultyStorage::crash`] gives, for operation number `n`,
-//! a fresh storage holding one of the states that a power cut right after operation `n` may leave
-//! (`crash` says which those are). A test runs its engine once, then opens it on the states of
-//! every `n`, and asks whether all that was acknowledged by then is there:
+//! Every change is an operation in a log: write, cut, sync, create, rename, remove, directory
+//! sync. What a reader sees is the log applied in full (`image`). What a *crash* leaves is another
+//! question, and the log can answer it for every instant: [`FaultyStorage::crash`] gives, for
+//! operation number `n`, a fresh storage holding one of the states that a power cut right after
+//! operation `n` may leave (`crash` says which those are). A test runs its engine once, then opens
+//! it on the states of every `n`, and asks whether all that was acknowledged by then is there:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -21,8 +21,8 @@
 //! let acknowledged = storage.operations();
 //!
 //! for n in 0..=storage.operations() {
-//!     for seed in 0..20 {
-//!         let after = storage.crash(n, Crash::Seed(seed));
+//!     for crash in Crash::ways(20) {
+//!         let after = storage.crash(n, crash);
 //!         let found = after.open("f", Access::Read, Caching::Buffered);
 //!         if n >= acknowledged {
 //!             let mut bytes = [0; 8];
@@ -58,6 +58,7 @@ use crate::lock::LockGuard;
 use crate::offset::FileOffset;
 use crate::poison::Poison;
 use crate::storage::{Access, Caching, File, Storage, check_name};
+use crash::Replay;
 use file::FaultyFile;
 use image::{Change, DirId, FileId, Image, Node};
 use plan::FaultPlan;
@@ -79,6 +80,8 @@ struct World {
     initial: Image,
     /// Every operation since.
     log: Vec<Change>,
+    /// Where the last crash was asked for.
+    replay: Replay,
     /// What readers see: `initial` with the whole log applied.
     live: Image,
     held: Vec<Arc<HeldRanges>>,
@@ -94,6 +97,7 @@ impl World {
         Self {
             initial: image.clone(),
             log: Vec::new(),
+            replay: Replay::new(&image),
             live: image,
             held,
             locked: BTreeSet::new(),
@@ -110,8 +114,8 @@ impl World {
     }
 
     /// The fault, if any, that the plan has for this call.
-    fn fault(&mut self, operation: Operation, name: &str) -> Option<Fault> {
-        self.plan.next(operation, name, &mut self.random)
+    fn fault(&mut self, operation: Operation, path: &Path) -> Option<Fault> {
+        self.plan.next(operation, &path.to_string_lossy(), &mut self.random)
     }
 
     /// How many of `len` bytes at `offset` of a file the disk has space for.
@@ -147,15 +151,16 @@ impl FaultyStorage {
         self.world().log.len()
     }
 
-    /// What a power cut right after operation `n` may leave, the root directory of it. Operations are counted
-    /// from 1, so 0 is before the first.
+    /// What a power cut right after operation `n` may leave, the root directory of it. Operations
+    /// are counted from 1, so 0 is before the first.
     #[must_use]
     pub fn crash(&self, n: usize, crash: Crash) -> Self {
-        let world = self.world();
-        let log = world.log.get(..n).unwrap_or(&world.log);
-        let seed = if let Crash::Seed(seed) = crash { seed } else { 0 };
-        let image = crash::image(&world.initial, log, crash);
+        let mut world = self.world();
+        let World { initial, log, replay, .. } = &mut *world;
+        replay.seek(initial, log, n.min(log.len()));
+        let image = replay.image(crash);
         drop(world);
+        let seed = if let Crash::Seed(seed) = crash { seed } else { 0 };
         Self::of_world(World::new(image, seed))
     }
 
@@ -182,12 +187,16 @@ impl FaultyStorage {
         self.world().capacity = bytes;
     }
 
-    /// Flips one bit of a stored file, on the disk and for all readers to come; false when there is
-    /// no such file or byte.
+    /// Flips one bit of a stored file, on the disk and for all readers to come. `name` may be a
+    /// path with `/` below this directory. False when there is no such file or byte.
     #[must_use]
     pub fn flip_bit(&self, name: &str, at: FileOffset, bit: u8) -> bool {
         let mut world = self.world();
-        let Some(Node::File(file)) = world.live.lookup(self.dir, name) else { return false };
+        let node = name.split('/').try_fold(Node::Dir(self.dir), |node, part| match node {
+            Node::Dir(dir) => world.live.lookup(dir, part),
+            Node::File(_) => None,
+        });
+        let Some(Node::File(file)) = node else { return false };
         if at.get() >= world.live.content(file).len() as u64 {
             return false;
         }
@@ -202,11 +211,12 @@ impl FaultyStorage {
 
     /// The plan's verdict on an operation that happens or does not, but never half.
     fn refuse(&self, operation: Operation, action: &'static str, name: &str) -> Result<()> {
-        let error = match self.world().fault(operation, name) {
+        let path = self.path.join(name);
+        let error = match self.world().fault(operation, &path) {
             None | Some(Fault::Short | Fault::Interrupted | Fault::BitFlip) => return Ok(()),
             Some(fault) => fault.error(),
         };
-        Err(Error::from_io(action, &self.path.join(name), error))
+        Err(Error::from_io(action, &path, error))
     }
 }
 
@@ -240,7 +250,7 @@ impl Storage for FaultyStorage {
         drop(world);
         let world = Arc::clone(&self.world);
         let poison = self.poison.clone();
-        let file = FaultyFile { world, file, name: name.to_owned(), path, access, held, poison };
+        let file = FaultyFile { world, file, path, access, held, poison };
         if access == Access::Replace && file.size()? > 0 {
             file.truncate(FileOffset::ZERO)?;
         }

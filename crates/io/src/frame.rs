@@ -8,13 +8,14 @@
 //!  └────────┴────────┴────────┴─────────────────┘
 //! ```
 //!
-//! - payload crc = CRC32C(payload). Free of salt, so it can be computed before the frame has a place.
+//! - payload crc = CRC32C(payload). Free of salt, so it can be computed before the frame has a
+//!   place.
 //! - header crc = CRC32C(store id 16 ‖ global offset of the frame u64 ‖ length ‖ payload crc).
 //!
 //! The header crc binds the frame to its store and its place: a frame of another store, of an
-//! earlier life of the file, or written to the wrong place does not verify. It also covers the length,
-//! so a length is believed only after its header verified, and even then it is compared with
-//! what the file holds before anything is allocated.
+//! earlier life of the file, or written to the wrong place does not verify. It also covers the
+//! length, so a length is believed only after its header verified, and even then it is compared
+//! with what the file holds before anything is allocated.
 
 use crate::checksum::{Checksum, StoreId};
 use crate::error::FormatError;

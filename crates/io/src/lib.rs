@@ -1,13 +1,14 @@
 //! The storage seam: every byte Varve keeps goes through here.
 //!
-//! The crate knows files, not what is in them. It must not learn what a block, a coin or a record is.
+//! The crate knows files, not what is in them. It must not learn what a block, a coin or a record
+//! is.
 //!
 //! | you want | take | bytes drawn in |
 //! |---|---|---|
-//! | a directory and its files, real or faulty | [`Storage`], [`File`], [`Disk`], `faulty::FaultyStorage` | |
-//! | a log of checksummed frames: append, sync, recover, rewind, prune | [`Segments`] | `segment`, `frame` |
+//! | a directory and its files | [`Storage`], [`File`]; [`Disk`], `faulty::FaultyStorage` | |
+//! | a log of checksummed frames: append, rewind, prune | [`Segments`] | `segment`, `frame` |
 //! | a log of plain bytes, read as slices while it grows | [`MappedLog`] | `mapped_log` |
-//! | a file written once and read by pages | [`PageFileWriter`], [`PageFile`] | `page_file`, `page` |
+//! | a file written once, read by pages | [`PageFileWriter`], [`PageFile`] | `page_file`, `page` |
 //! | a small file replaced atomically | [`replace`], [`load`] | `envelope` |
 //! | many reads in one submission | [`BatchReader`] | |
 //! | immutable bytes without copying | [`Map`] | |
@@ -15,7 +16,8 @@
 //!
 //! Rules that hold in all of it:
 //!
-//! - Nothing is durable before a sync returned: [`File::sync`] for bytes, [`Storage::sync_dir`] for names.
+//! - Nothing is durable before a sync returned: [`File::sync`] for bytes, [`Storage::sync_dir`]
+//!   for names.
 //! - After a failed sync the storage is poisoned until it is opened again; see [`storage`].
 //! - Whatever is read is verified, and damage is an error naming file and offset. Lengths found in
 //!   files are compared with the file before memory is given for them.
@@ -25,7 +27,8 @@
 //! Formats are described together in `docs/format/io.md`. `unsafe` is in five files (`buffer`,
 //! `fault`, `map`, `tail`, `uring`), each with its argument.
 
-#![cfg(target_os = "linux")]
+#[cfg(not(target_os = "linux"))]
+compile_error!("varve-io needs Linux: io_uring, O_DIRECT and what its fsync promises");
 
 mod bitmap;
 mod buffer;

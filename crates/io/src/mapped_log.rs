@@ -15,16 +15,18 @@
 //!                                            └ only in a sealed file ────────────────────┘
 //! ```
 //!
-//! 1. **Append** copies into the tail's memory and publishes; readers see it at once (`tail`). What does not
-//!    fit into the rest of a segment goes to the next one, zeroes fill the rest: a piece is never
-//!    split. (Rows of one width stay evenly spaced when the capacity is a multiple of it.)
+//! 1. **Append** copies into the tail's memory and publishes; readers see it at once (`tail`).
+//!    What does not fit into the rest of a segment goes to the next one, zeroes fill the rest: a
+//!    piece is never split. (Rows of one width stay evenly spaced when the capacity is a multiple
+//!    of it.)
 //! 2. **Sync** writes what is new to the tail's file in one write, syncs, and returns a
 //!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
 //!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
-//! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and takes the
-//!    place of the memory in the list readers use. Who still reads the memory keeps it.
-//! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off whatever came
-//!    later: it was never acknowledged. Sealed files are verified block by block on first touch.
+//! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
+//!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
+//! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
+//!    whatever came later: it was never acknowledged. Sealed files are verified block by block on
+//!    first touch.
 //!
 //! Block crc = CRC32C(store id 16 ‖ segment number u64 ‖ block index u64 ‖ the block's bytes).
 //! Table crc = CRC32C(store id 16 ‖ segment number u64 ‖ the block crcs).

@@ -1,9 +1,9 @@
 //! Two kinds of position that must never be mixed up.
 //!
-//! A [`FileOffset`] counts bytes from the start of one file. A [`GlobalOffset`] counts bytes from the
-//! start of a log that is spread over many files. Taking one for the other, a rollback can cut one
-//! segment file at the length of the whole log: right with one segment, ruin with two. So here it
-//! does not compile:
+//! A [`FileOffset`] counts bytes from the start of one file. A [`GlobalOffset`] counts bytes from
+//! the start of a log that is spread over many files. Taking one for the other, a rollback can cut
+//! one segment file at the length of the whole log: right with one segment, ruin with two. So here
+//! it does not compile:
 //!
 //! ```compile_fail
 //! # use varve_io::{FileOffset, GlobalOffset};

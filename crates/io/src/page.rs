@@ -8,8 +8,8 @@
 //!  └──────────────────────────────────────────────────────────┴───────┘
 //! ```
 //!
-//! crc = CRC32C(file id 16 ‖ page number u64 ‖ payload). A page of another file, or one that the disk
-//! wrote to the wrong place, does not verify, and neither does a page of zeroes.
+//! crc = CRC32C(file id 16 ‖ page number u64 ‖ payload). A page of another file, or one that the
+//! disk wrote to the wrong place, does not verify, and neither does a page of zeroes.
 
 use crate::buffer::BLOCK;
 use crate::checksum::Checksum;

@@ -6,21 +6,22 @@
 //!  │ header page   │ the owner's   │ …     all sealed as `page` says, with the file's id
 //!  └───────────────┴───────────────┴──
 //!
-//!  header page     0        8        12       16       24              40                4092  4096
-//!                  ┌────────┬────────┬────────┬────────┬───────────────┬─────────────────┬─────┐
-//!                  │ magic  │ version│ zero   │ kind   │ file id       │ zero            │ crc │
-//!                  │VARVEPAG│ u32 = 1│ u32    │ 8 bytes│ 16 bytes      │                 │     │
-//!                  └────────┴────────┴────────┴────────┴───────────────┴─────────────────┴─────┘
+//!  header page
+//!  0        8        12       16       24              40                4092  4096
+//!  ┌────────┬────────┬────────┬────────┬───────────────┬─────────────────┬─────┐
+//!  │ magic  │ version│ zero   │ kind   │ file id       │ zero            │ crc │
+//!  │VARVEPAG│ u32 = 1│ u32    │ 8 bytes│ 16 bytes      │                 │     │
+//!  └────────┴────────┴────────┴────────┴───────────────┴─────────────────┴─────┘
 //! ```
 //!
 //! The writer gathers 1 MiB and writes it past the page cache: bulk data would push out what is
-//! hot. [`PageFileWriter::finish`] syncs; the file counts once its name is durable and a manifest names
-//! it, with its number of pages, and that is the owner's part.
+//! hot. [`PageFileWriter::finish`] syncs; the file counts once its name is durable and a manifest
+//! names it, with its number of pages, and that is the owner's part.
 //!
-//! A reader has two ways to a page, and both verify it. [`PageFile::resident`] lends it from a map,
-//! checked on first touch (one bit per page remembers). [`PageFile::request`] makes a read for a
-//! [`BatchReader`](crate::BatchReader), so that the pages of many files go to the disk in one submission, and
-//! [`PageFile::verify`] checks what comes back, every time.
+//! A reader has two ways to a page, and both verify it. [`PageFile::resident`] lends it from a
+//! map, checked on first touch (one bit per page remembers). [`PageFile::request`] makes a read
+//! for a [`BatchReader`](crate::BatchReader), so that the pages of many files go to the disk in
+//! one submission, and [`PageFile::verify`] checks what comes back, every time.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -89,7 +90,8 @@ pub fn verify_header_page(bytes: &[u8], kind: Kind, file: FileId) -> Result<(), 
 /// # fn main() -> varve_io::Result<()> {
 /// # let dir = tempfile::tempdir().expect("a temporary directory");
 /// let storage = Disk::open(dir.path())?;
-/// let mut writer = PageFileWriter::create(&storage, "run-1", Kind(*b"EXAMPLE\0"), FileId([1; 16]))?;
+/// let (kind, id) = (Kind(*b"EXAMPLE\0"), FileId([1; 16]));
+/// let mut writer = PageFileWriter::create(&storage, "run-1", kind, id)?;
 /// let page = writer.push(b"first page")?;
 /// let file = writer.finish()?; // data synced
 /// storage.sync_dir()?; // name synced: now a manifest may name it
@@ -169,8 +171,8 @@ impl PageFile {
         Self { file, id, pages, map: OnceLock::new(), verified: OnceLock::new() }
     }
 
-    /// Opens the file `name`, which must be `id`, hold `kind` and have exactly `pages` pages, its header
-    /// page included.
+    /// Opens the file `name`, which must be `id`, hold `kind` and have exactly `pages` pages, its
+    /// header page included.
     pub fn open(
         storage: &dyn Storage,
         name: &str,

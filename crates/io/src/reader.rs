@@ -1,16 +1,17 @@
 //! Many reads at once, over many files, by one thread.
 //!
-//! 1. The caller moves a buffer, as long as the read, into a [`ReadRequest`] with the file and offset.
+//! 1. The caller moves a buffer, as long as the read, into a [`ReadRequest`] with the file and
+//!    offset.
 //! 2. [`BatchReader::submit`] hands all of them to the kernel in one system call, up to the
 //!    reader's depth; the rest follow as places become free.
-//! 3. [`BatchReader::next`] gives completions back in the order the disk finishes them, each with the
-//!    caller's tag. A buffer comes back only inside a `Result` that says the read filled it to
+//! 3. [`BatchReader::next`] gives completions back in the order the disk finishes them, each with
+//!    the caller's tag. A buffer comes back only inside a `Result` that says the read filled it to
 //!    the last byte: there is no way to look at bytes nobody checked.
 //!
-//! A short read is continued. The end of the file is an error naming file and offset. A reader
-//! has its own ring and no lock; every thread makes its own. Where the kernel has no `io_uring` (or a
-//! sandbox forbids it), and for files without a descriptor (the test storage), the reads are
-//! plain `pread` calls made inside `next`, with the same results.
+//! A short read is continued. The end of the file is an error naming file and offset. A reader has
+//! its own ring and no lock; every thread makes its own. Where the kernel has no `io_uring` (or a
+//! sandbox forbids it), and for files without a descriptor (the test storage), the reads are plain
+//! `pread` calls made inside `next`, with the same results.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,7 +56,8 @@ pub enum Method {
 /// Reads in batches. Make one per thread.
 ///
 /// ```
-/// use varve_io::{Access, AlignedBuffer, BatchReader, Caching, Disk, FileOffset, ReadRequest, Storage};
+/// use varve_io::{Access, AlignedBuffer, BatchReader, Caching, Disk};
+/// use varve_io::{FileOffset, ReadRequest, Storage};
 ///
 /// # fn main() -> varve_io::Result<()> {
 /// # let dir = tempfile::tempdir().expect("a temporary directory");

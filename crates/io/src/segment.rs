@@ -8,9 +8,10 @@
 //!  └────────┴────────┴────────┴────────┴───────────────┴────────┴────────┴────────┴───────┴──
 //! ```
 //!
-//! `layout` says how the body is built: 1 = frames (`frame`), 2 = plain bytes (`mapped_log`). `number`
-//! counts the segments of a log from 0 and is part of the file's name, `PREFIX-NUMBER` with twelve
-//! digits. `start` is the log position of the body's first byte. The crc is CRC32C of bytes 0 to 60.
+//! `layout` says how the body is built: 1 = frames (`frame`), 2 = plain bytes (`mapped_log`).
+//! `number` counts the segments of a log from 0 and is part of the file's name, `PREFIX-NUMBER`
+//! with twelve digits. `start` is the log position of the body's first byte. The crc is CRC32C of
+//! bytes 0 to 60.
 
 use crate::checksum::{Checksum, Kind, StoreId};
 use crate::error::FormatError;

@@ -7,28 +7,29 @@
 //!             sealed, mapped           sealed, mapped           tail, growing
 //! ```
 //!
-//! A position ([`GlobalOffset`]) counts the bytes of all frames since the log began, headers of frames
-//! included and headers of files not. It names a frame for ever: pruning takes files away from
-//! the front and leaves the positions of the rest alone.
+//! A position ([`GlobalOffset`]) counts the bytes of all frames since the log began, headers of
+//! frames included and headers of files not. It names a frame for ever: pruning takes files away
+//! from the front and leaves the positions of the rest alone.
 //!
 //! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (payloads
 //!    past 1 MiB are written from where they lie). When a frame would make the file longer than
 //!    the segment size, the file is synced and sealed and a new one begun, so a frame is never
 //!    split, and one that is bigger than a segment gets a file of its own.
-//! 2. **Sync** makes everything appended so far durable: the tail's data, then, if a file is new, the
-//!    directory. Only then may the caller acknowledge, and note the position as *durable* in
+//! 2. **Sync** makes everything appended so far durable: the tail's data, then, if a file is new,
+//!    the directory. Only then may the caller acknowledge, and note the position as *durable* in
 //!    its own checkpoint or commit log.
 //! 3. **Open** takes that durable position back. All below it must be there: a missing byte is
-//!    damage, and a frame that does not verify is an error when it is read. What lies beyond was never
-//!    acknowledged: it is scanned, kept as far as it verifies, and cut at the first frame that
-//!    does not. The cut is synced before anything is appended, so old bytes cannot come
-//!    back behind new ones.
+//!    damage, and a frame that does not verify is an error when it is read. What lies beyond was
+//!    never acknowledged: it is scanned, kept as far as it verifies, and cut at the first frame
+//!    that does not. The cut is synced before anything is appended, so old bytes cannot come back
+//!    behind new ones.
 //! 4. **Truncate** goes back to an earlier position, **prune** gives whole files of the front away.
 //!
 //! A failed append leaves the log as it was: the tail is cut back, durably, before the next append.
 //! A full disk is therefore no disaster: free some space and append again.
 //!
-//! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it without a lock.
+//! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it and never wait
+//! for it.
 
 mod read;
 mod recover;
@@ -181,8 +182,9 @@ impl Segments {
     /// Goes back to `to`, the position of a frame or the end. Everything from there on is gone,
     /// durably, when this returns. The caller must have lowered its own durable position before.
     ///
-    /// Fails with [`Error::Mapped`](crate::Error::Mapped) when readers hold slices of the file that must be cut. The log
-    /// then ends at `to` already, but nothing can be appended until they are dropped.
+    /// Fails with [`Error::Mapped`](crate::Error::Mapped) when readers hold slices of the file
+    /// that must be cut. The log then ends at `to` already, but nothing can be appended until they
+    /// are dropped.
     pub fn truncate(&mut self, to: GlobalOffset) -> Result<()> {
         self.mend()?;
         if to < self.start() || to > self.end() {
@@ -204,12 +206,15 @@ impl Segments {
     /// Removes the files that lie wholly before `before`, oldest first, and returns the new start.
     /// The last file always stays. Readers that hold slices of a removed file keep them.
     pub fn prune(&mut self, before: GlobalOffset) -> Result<GlobalOffset> {
+        if self.series.first_if_ends_by(before).is_some() {
+            // What stays must be durable before what goes, or a crash could leave nothing.
+            self.sync()?;
+        }
         while let Some(first) = self.series.first_if_ends_by(before) {
             self.series.shift();
             self.storage.remove(&segment::file_name(&self.config.prefix, first.number))?;
             // One by one, so that no crash leaves a hole in the series.
-            self.names_changed = true;
-            self.sync_names()?;
+            self.storage.sync_dir()?;
         }
         Ok(self.start())
     }
@@ -276,8 +281,10 @@ impl Segments {
             Some(full) => {
                 let full = Arc::clone(full);
                 self.flush(batch)?;
-                // Sealed segments are durable: recovery finds torn frames in the last file only.
+                // Sealed segments are durable, bytes and name: recovery finds torn frames in the
+                // last file only, and a series that begins late was pruned, not torn.
                 full.file.sync()?;
+                self.sync_names()?;
                 full.number + 1
             }
         };

@@ -9,13 +9,18 @@
 //! 2. **Names**: a created, renamed or removed file is seen at once and survives a crash only after
 //!    [`Storage::sync_dir`] on its directory returned, even when its data was synced. A rename is
 //!    atomic: after a crash the target is the old file or the new one.
-//! 3. **Failure**: after a failed sync, or a failed write for another reason than a full disk, nobody
-//!    knows what the disk holds. The storage is *poisoned*: every later change returns
-//!    [`Error::Poisoned`](crate::Error::Poisoned) with the first cause until the store is opened again. A sync is never
-//!    tried twice, because the kernel may have dropped the dirty pages after the first failure
-//!    and would answer "done". A full disk is not poison: what was written before stays good.
-//! 4. **Maps**: bytes under a live [`Map`] do not change. Writing into them or cutting the file below
-//!    their end is refused; removing or replacing the file is fine, the map keeps the old file.
+//! 3. **Failure**: after a failed sync, or a failed write for another reason than a full disk,
+//!    nobody knows what the disk holds. The storage is *poisoned*: every later change returns
+//!    [`Error::Poisoned`] with the first cause until the store is opened again. A sync is never
+//!    tried twice, because the kernel may have dropped the dirty pages after the first failure and
+//!    would answer "done". A full disk is not poison: what was written before stays good.
+//! 4. **Heritage**: a process that finds files left by an earlier one sees what was written,
+//!    synced or not. It calls [`Storage::sync_dir`] once before it builds on them, or a later
+//!    power cut may take away what it has already acted on. ([`Segments`](crate::Segments) does so
+//!    by itself.)
+//! 5. **Maps**: bytes under a live [`Map`] do not change. Writing into them or cutting the file
+//!    below their end is refused; removing or replacing the file is fine, the map keeps the old
+//!    file.
 //!
 //! Poison is shared by a storage, all its files and all its subdirectories: they lie on one disk.
 

@@ -10,9 +10,9 @@
 //!   stopped is not aligned;
 //! - the rest of the buffer: done, and only then does the buffer leave the slot.
 //!
-//! Memory safety rests on one rule: **a buffer whose slot is occupied is neither freed nor looked at.**
-//! Dropping the ring waits until every slot is answered. If the kernel cannot even be asked, the
-//! buffers are leaked: memory lost, never memory the kernel writes into after it was given to
+//! Memory safety rests on one rule: **a buffer whose slot is occupied is neither freed nor looked
+//! at.** Dropping the ring waits until every slot is answered. If the kernel cannot even be asked,
+//! the buffers are leaked: memory lost, never memory the kernel writes into after it was given to
 //! someone else.
 
 #![expect(unsafe_code, reason = "hands buffers to the kernel")]
@@ -164,7 +164,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        while self.in_flight() > 0 {
+        while self.slots.iter().any(Option::is_some) {
             if self.enter(1).is_err() {
                 // SAFETY argument of the module: leak rather than free.
                 mem::take(&mut self.slots).into_iter().for_each(mem::forget);
@@ -222,5 +222,78 @@ fn judge(mut slot: Slot, result: i32) -> Verdict {
 impl fmt::Debug for Ring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring").field("in_flight", &self.in_flight()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::AlignedBuffer;
+    use crate::faulty::FaultyStorage;
+    use crate::offset::FileOffset;
+    use crate::storage::{Access, Caching, Storage as _};
+
+    /// A read of 100 bytes at 1000, with `filled` of them done.
+    fn slot(filled: usize) -> Slot {
+        let storage = FaultyStorage::new(1);
+        let file = storage.open("f", Access::Create, Caching::Buffered).unwrap();
+        let buffer = AlignedBuffer::zeroed(100);
+        let request = ReadRequest { tag: 7, file, offset: FileOffset::new(1000), buffer };
+        Slot { request, filled, cached: false }
+    }
+
+    fn done(slot: Slot, result: i32) -> crate::Result<AlignedBuffer> {
+        match judge(slot, result) {
+            Verdict::Done(Completion { tag: 7, result }) => result,
+            Verdict::Done(_) => panic!("another tag"),
+            Verdict::Again(_) => panic!("{result} is final"),
+        }
+    }
+
+    fn again(slot: Slot, result: i32) -> Slot {
+        match judge(slot, result) {
+            Verdict::Again(slot) => slot,
+            Verdict::Done(completion) => panic!("{result} is not final: {completion:?}"),
+        }
+    }
+
+    #[test]
+    fn a_buffer_comes_back_only_when_it_is_full() {
+        assert_eq!(done(slot(0), 100).unwrap().len(), 100);
+        assert_eq!(done(slot(60), 40).unwrap().len(), 100);
+        let short = again(slot(0), 30);
+        assert_eq!(short.filled, 30);
+        assert!(done(again(short, 69), 1).is_ok());
+    }
+
+    #[test]
+    fn the_end_of_the_file_says_where_it_is() {
+        let Err(Error::UnexpectedEnd { len, wanted, .. }) = done(slot(30), 0) else {
+            panic!("the file has ended")
+        };
+        assert_eq!((len.get(), wanted.get()), (1030, 1100));
+    }
+
+    #[test]
+    fn passing_troubles_are_tried_again_and_others_are_errors() {
+        for trouble in [libc::EINTR, libc::EAGAIN] {
+            assert_eq!(again(slot(30), -trouble).filled, 30);
+        }
+        let cached = again(slot(30), -libc::EINVAL);
+        assert!(cached.cached, "refused past the cache, so through it");
+        assert!(done(cached, -libc::EINVAL).is_err(), "refused there too");
+        let failed = done(slot(0), -libc::EIO).unwrap_err();
+        assert!(matches!(failed, Error::Io { action: "read", .. }), "{failed}");
+    }
+
+    #[test]
+    fn a_ring_that_is_given_up_fails_its_reads_and_leaks_their_buffers() {
+        let Some(mut ring) = Ring::new(4) else { return };
+        ring.slots[2] = Some(slot(0));
+        ring.free.retain(|index| *index != 2);
+        let mut failed = VecDeque::new();
+        ring.abandon(&io::Error::from_raw_os_error(libc::EBADF), &mut failed);
+        let completion = failed.pop_front().unwrap();
+        assert!(completion.tag == 7 && completion.result.is_err() && failed.is_empty());
     }
 }

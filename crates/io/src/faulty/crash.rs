@@ -6,18 +6,20 @@
 //! - A write that was not synced is kept whole, lost, cut short, or kept in any subset of its
 //!   512-byte sectors, independently of every other. That includes reordering: keeping a later
 //!   write and losing an earlier one is the same as the disk having turned them round.
-//! - A length that was not synced may be kept although the bytes are lost: the hole then holds zeroes
-//!   or garbage. It may be lost although the bytes were kept: the file then ends early.
+//! - A length that was not synced may be kept although the bytes are lost: the hole then holds
+//!   zeroes or garbage. It may be lost although the bytes were kept: the file then ends early.
 //! - A cut (truncate) that was not synced may be undone.
 //! - A created, renamed or removed name that was not followed by a directory sync may be undone,
 //!   each independently, even when the file's data was synced. A rename is one step.
-//! - After a *failed* sync the kernel may have dropped the dirty pages, so what was waiting for it may
-//!   be lost even when a later sync succeeds.
+//! - After a *failed* sync the kernel may have dropped the dirty pages, so what was waiting for it
+//!   may be lost even when a later sync succeeds. (Names and cuts are another matter: filesystems
+//!   journal them and stop altogether when the journal fails, so there a later sync does count.)
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::image::{
-    Change, FileId, Image, Names, Node, change_content, change_names, overwrite, position,
+    Change, Content, FileId, Image, Names, Node, change_content, change_names, overwrite, position,
 };
 use super::random::Random;
 
@@ -35,38 +37,73 @@ pub enum Crash {
     Seed(u64),
 }
 
-/// The state after the operations in `log` and a crash.
-pub(super) fn image(initial: &Image, log: &[Change], crash: Crash) -> Image {
-    let mut files: Vec<History<Vec<u8>>> =
-        initial.files().iter().cloned().map(History::new).collect();
-    let mut dirs: Vec<History<Names>> = initial.dirs().iter().cloned().map(History::new).collect();
-    for change in log {
+impl Crash {
+    /// The two extremes, and one way for each seed below `seeds`.
+    pub fn ways(seeds: u64) -> impl Iterator<Item = Self> {
+        [Self::LoseAll, Self::KeepAll].into_iter().chain((0..seeds).map(Self::Seed))
+    }
+}
+
+/// The operations of a log up to some point, sorted by what is durable and what is not. Going on
+/// from there is cheap, so a sweep over all points of a log reads it once.
+#[derive(Debug)]
+pub(super) struct Replay {
+    /// How many operations of the log are in.
+    at: usize,
+    files: Vec<History<Content>>,
+    dirs: Vec<History<Names>>,
+}
+
+impl Replay {
+    pub(super) fn new(initial: &Image) -> Self {
+        let files = initial.files().iter().cloned().map(History::new).collect();
+        let dirs = initial.dirs().iter().cloned().map(History::new).collect();
+        Self { at: 0, files, dirs }
+    }
+
+    /// Brings this to the first `n` operations of `log`, which began with `initial`.
+    pub(super) fn seek(&mut self, initial: &Image, log: &[Change], n: usize) {
+        if n < self.at {
+            *self = Self::new(initial);
+        }
+        for change in log.get(self.at..n).unwrap_or_default() {
+            self.add(change);
+        }
+        self.at = n;
+    }
+
+    fn add(&mut self, change: &Change) {
         match change {
-            Change::Create { .. } => files.push(History::new(Vec::new())),
-            Change::MakeDir { .. } => dirs.push(History::new(Names::new())),
+            Change::Create { .. } => self.files.push(History::new(Content::default())),
+            Change::MakeDir { .. } => self.dirs.push(History::new(Names::new())),
             _ => {}
         }
-        if let Some(history) = change.file().and_then(|file| files.get_mut(file.0)) {
+        if let Some(history) = change.file().and_then(|file| self.files.get_mut(file.0)) {
             match change {
                 Change::Sync { done, .. } => history.sync(*done, change_content),
                 _ => history.add(change),
             }
         }
-        if let Some(history) = change.dir().and_then(|dir| dirs.get_mut(dir.0)) {
+        if let Some(history) = change.dir().and_then(|dir| self.dirs.get_mut(dir.0)) {
             match change {
                 Change::SyncDir { done, .. } => history.sync(*done, change_names),
                 _ => history.add(change),
             }
         }
     }
-    let mut random = Random::new(if let Crash::Seed(seed) = crash { seed } else { 0 });
-    let dirs: Vec<Names> = dirs.iter().map(|dir| dir.crash_names(crash, &mut random)).collect();
-    let named = named_files(&dirs);
-    let files = files.iter().enumerate().map(|(index, file)| {
-        let reachable = named.contains(&FileId(index));
-        if reachable { file.crash_content(crash, &mut random) } else { Vec::new() }
-    });
-    Image::new(files.collect(), dirs)
+
+    /// The state that a crash at this point leaves.
+    pub(super) fn image(&self, crash: Crash) -> Image {
+        let mut random = Random::new(if let Crash::Seed(seed) = crash { seed } else { 0 });
+        let dirs = self.dirs.iter().map(|dir| dir.crash_names(crash, &mut random));
+        let dirs: Vec<Names> = dirs.collect();
+        let named = named_files(&dirs);
+        let files = self.files.iter().enumerate().map(|(index, file)| {
+            let reachable = named.contains(&FileId(index));
+            if reachable { file.crash_content(crash, &mut random) } else { Content::default() }
+        });
+        Image::new(files.collect(), dirs)
+    }
 }
 
 fn named_files(dirs: &[Names]) -> BTreeSet<FileId> {
@@ -79,17 +116,19 @@ fn named_files(dirs: &[Names]) -> BTreeSet<FileId> {
 }
 
 /// A thing's durable state and the changes made to it since.
+#[derive(Debug)]
 struct History<T> {
     durable: T,
     since: Vec<Pending>,
 }
 
+#[derive(Debug)]
 struct Pending {
     change: Change,
     promise: Promise,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Promise {
     /// Not synced yet.
     None,
@@ -110,11 +149,15 @@ impl<T> History<T> {
         self.since.push(Pending { change: change.clone(), promise });
     }
 
-    /// Makes what was not promised yet durable, or, when the sync failed, never to be promised.
+    /// Makes what was not promised yet durable, or, when the sync failed, data never to be
+    /// promised.
     fn sync(&mut self, done: bool, apply: impl Fn(&mut T, &Change)) {
         for pending in &mut self.since {
-            if pending.promise == Promise::None {
-                pending.promise = if done { Promise::Kept } else { Promise::Broken };
+            let data = matches!(pending.change, Change::Write { .. });
+            match pending.promise {
+                Promise::None if done => pending.promise = Promise::Kept,
+                Promise::None if data => pending.promise = Promise::Broken,
+                _ => {}
             }
         }
         let kept = self.since.iter().take_while(|p| p.promise == Promise::Kept).count();
@@ -142,8 +185,8 @@ impl History<Names> {
     }
 }
 
-impl History<Vec<u8>> {
-    fn crash_content(&self, crash: Crash, random: &mut Random) -> Vec<u8> {
+impl History<Content> {
+    fn crash_content(&self, crash: Crash, random: &mut Random) -> Content {
         let mut content = self.durable.clone();
         // Where the promised part ends: the length may be lost down to here.
         let mut floor = content.len();
@@ -159,20 +202,22 @@ impl History<Vec<u8>> {
             }
         }
         if matches!(crash, Crash::Seed(_)) && content.len() > floor && random.one_in(4) {
-            content.truncate(floor + random.below(content.len() - floor));
+            let len = floor + random.below(content.len() - floor);
+            Arc::make_mut(&mut content).truncate(len);
         }
         content
     }
 }
 
 /// Applies all, nothing or part of a change that was not synced.
-fn maybe_change(content: &mut Vec<u8>, change: &Change, random: &mut Random) {
+fn maybe_change(content: &mut Content, change: &Change, random: &mut Random) {
     let Change::Write { at, bytes, .. } = change else {
         if random.one_in(2) {
             change_content(content, change);
         }
         return;
     };
+    let content = Arc::make_mut(content);
     let at = position(*at);
     let end = at + bytes.len();
     match random.below(5) {

@@ -20,7 +20,6 @@ use crate::transfer::{read_full, write_full};
 pub(super) struct FaultyFile {
     pub(super) world: Arc<Mutex<World>>,
     pub(super) file: FileId,
-    pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) access: Access,
     pub(super) held: Arc<HeldRanges>,
@@ -35,7 +34,7 @@ impl FaultyFile {
     /// One step of a read: as many bytes as the plan lets through.
     fn read_step(&self, at: FileOffset, rest: &mut [u8]) -> io::Result<usize> {
         let mut world = self.world();
-        let fault = world.fault(Operation::Read, &self.name);
+        let fault = world.fault(Operation::Read, &self.path);
         let content = world.live.content(self.file);
         let available = content.get(position(at.get())..).unwrap_or_default();
         let mut count = available.len().min(rest.len());
@@ -67,7 +66,7 @@ impl FaultyFile {
             return Err(fault.error());
         }
         let mut world = self.world();
-        let fault = world.fault(Operation::Write, &self.name);
+        let fault = world.fault(Operation::Write, &self.path);
         let mut count = world.space(self.file, at, rest.len());
         if count < rest.len() {
             *failing = Some(Fault::NoSpace);
@@ -86,7 +85,7 @@ impl FaultyFile {
         {
             return Err(fault.error());
         }
-        let bytes = rest.get(..count).unwrap_or_default().to_vec();
+        let bytes = rest.get(..count).unwrap_or_default().into();
         world.record(Change::Write { file: self.file, at: at.get(), bytes });
         Ok(count)
     }
@@ -131,7 +130,7 @@ impl File for FaultyFile {
         self.check_writable()?;
         self.held.change(("cut", &self.path), len.get()..u64::MAX, || {
             let mut world = self.world();
-            let result = match world.fault(Operation::Truncate, &self.name) {
+            let result = match world.fault(Operation::Truncate, &self.path) {
                 Some(fault @ (Fault::Io | Fault::NoSpace)) => {
                     Err(Error::from_io("cut", &self.path, fault.error()))
                 }
@@ -147,7 +146,7 @@ impl File for FaultyFile {
     fn sync(&self) -> Result<()> {
         self.poison.check()?;
         let mut world = self.world();
-        let result = match world.fault(Operation::Sync, &self.name) {
+        let result = match world.fault(Operation::Sync, &self.path) {
             Some(fault @ (Fault::Io | Fault::NoSpace)) => {
                 Err(Error::from_io("sync", &self.path, fault.error()))
             }

@@ -1,6 +1,7 @@
 //! Files and directories in memory, and the changes made to them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId(pub(super) usize);
@@ -25,7 +26,7 @@ pub(super) enum Change {
     Write {
         file: FileId,
         at: u64,
-        bytes: Vec<u8>,
+        bytes: Arc<[u8]>,
     },
     Truncate {
         file: FileId,
@@ -69,10 +70,13 @@ pub(super) enum Change {
 
 pub(super) type Names = BTreeMap<String, Node>;
 
+/// The bytes of a file, shared by all images in which they are the same.
+pub(super) type Content = Arc<Vec<u8>>;
+
 /// The whole state of a disk at one moment.
 #[derive(Debug, Clone)]
 pub(super) struct Image {
-    files: Vec<Vec<u8>>,
+    files: Vec<Content>,
     dirs: Vec<Names>,
 }
 
@@ -84,11 +88,11 @@ impl Default for Image {
 }
 
 impl Image {
-    pub(super) const fn new(files: Vec<Vec<u8>>, dirs: Vec<Names>) -> Self {
+    pub(super) const fn new(files: Vec<Content>, dirs: Vec<Names>) -> Self {
         Self { files, dirs }
     }
 
-    pub(super) fn files(&self) -> &[Vec<u8>] {
+    pub(super) fn files(&self) -> &[Content] {
         &self.files
     }
 
@@ -113,7 +117,7 @@ impl Image {
     }
 
     pub(super) fn content(&self, file: FileId) -> &[u8] {
-        self.files.get(file.0).map_or(&[], Vec::as_slice)
+        self.files.get(file.0).map_or(&[], |content| content.as_slice())
     }
 
     pub(super) fn files_in(&self, dir: DirId) -> Vec<String> {
@@ -137,7 +141,7 @@ impl Image {
         match change {
             Change::Create { file, .. } => {
                 debug_assert_eq!(*file, self.next_file());
-                self.files.push(Vec::new());
+                self.files.push(Content::default());
             }
             Change::MakeDir { made, .. } => {
                 debug_assert_eq!(*made, self.next_dir());
@@ -145,18 +149,12 @@ impl Image {
             }
             _ => {}
         }
-        if let Some((file, content)) = self.content_of(change) {
-            debug_assert!(file.0 < usize::MAX);
+        if let Some(content) = change.file().and_then(|file| self.files.get_mut(file.0)) {
             change_content(content, change);
         }
         if let Some(names) = change.dir().and_then(|dir| self.dirs.get_mut(dir.0)) {
             change_names(names, change);
         }
-    }
-
-    fn content_of(&mut self, change: &Change) -> Option<(FileId, &mut Vec<u8>)> {
-        let file = change.file()?;
-        Some((file, self.files.get_mut(file.0)?))
     }
 }
 
@@ -186,7 +184,11 @@ impl Change {
 }
 
 /// Applies a change of content in full.
-pub(super) fn change_content(content: &mut Vec<u8>, change: &Change) {
+pub(super) fn change_content(content: &mut Content, change: &Change) {
+    if matches!(change, Change::Sync { .. }) {
+        return;
+    }
+    let content = Arc::make_mut(content);
     match change {
         Change::Write { at, bytes, .. } => overwrite(content, position(*at), bytes),
         Change::Truncate { len, .. } => content.resize(position(*len), 0),

@@ -21,7 +21,7 @@ pub enum Operation {
     Rename,
     /// A file removed.
     Remove,
-    /// A directory synced; the name is empty.
+    /// A directory synced.
     SyncDir,
 }
 
@@ -65,8 +65,8 @@ pub enum When {
 pub struct FaultRule {
     /// The calls watched.
     pub operation: Operation,
-    /// Only files whose name contains this; empty for all.
-    pub name_contains: String,
+    /// Only files whose path contains this; empty for all.
+    pub path_contains: String,
     /// Which of them fail.
     pub when: When,
     /// How.
@@ -77,7 +77,7 @@ impl FaultRule {
     /// A rule for all files.
     #[must_use]
     pub const fn new(operation: Operation, when: When, fault: Fault) -> Self {
-        Self { operation, name_contains: String::new(), when, fault }
+        Self { operation, path_contains: String::new(), when, fault }
     }
 }
 
@@ -96,12 +96,12 @@ impl FaultPlan {
     pub(super) fn next(
         &mut self,
         operation: Operation,
-        name: &str,
+        path: &str,
         random: &mut Random,
     ) -> Option<Fault> {
         let mut struck = None;
         for (rule, seen) in &mut self.rules {
-            if rule.operation != operation || !name.contains(&rule.name_contains) {
+            if rule.operation != operation || !path.contains(&rule.path_contains) {
                 continue;
             }
             let strikes = match rule.when {

@@ -2,9 +2,9 @@
 //!
 //! A frame in a sealed file is a slice of the file's map; a frame in the growing tail is read into
 //! memory of its own. Every frame is verified before it is handed out. Frames of sealed files
-//! asked for by [`SegmentsReader::frame`] are verified once per opening of the log, at the cost of a remembered
-//! position each (some 16 bytes), so that many reads inside a frame of megabytes cost one
-//! check.
+//! asked for by [`SegmentsReader::frame`] are verified once per opening of the log, at the cost of
+//! a remembered position each (some 16 bytes), so that many reads inside a frame of megabytes cost
+//! one check.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Frame {
 #[derive(Debug, Clone)]
 enum Bytes {
     Mapped(Map),
-    Owned(Arc<[u8]>),
+    Owned(Arc<Vec<u8>>),
 }
 
 impl Frame {
@@ -133,7 +133,7 @@ impl SegmentsReader {
     }
 
     /// The payload at `at` of the growing segment, read into memory.
-    fn owned(&self, segment: &Segment, at: GlobalOffset) -> Result<Arc<[u8]>> {
+    fn owned(&self, segment: &Segment, at: GlobalOffset) -> Result<Arc<Vec<u8>>> {
         let failed = |error: FormatError| in_segment(segment, at, error);
         let place = segment.place(at).ok_or_else(|| self.series.out_of_range(at))?;
         let available = segment.file_end().get().saturating_sub(place.get());
@@ -149,7 +149,7 @@ impl SegmentsReader {
         let mut payload = vec![0; length.ok_or_else(|| failed(too_long()))?];
         segment.file.read_at(place.plus(FRAME_HEADER_LEN as u64), &mut payload)?;
         header.check(&payload).map_err(failed)?;
-        Ok(payload.into())
+        Ok(Arc::new(payload))
     }
 }
 

@@ -2,13 +2,19 @@
 //!
 //! 1. List the files by number. Numbers follow one another; a hole is damage, unless it lies
 //!    beyond the durable position.
-//! 2. Each file must have a sound header that starts where the file before it ends. The first file whose
-//!    header is not so, beyond the durable position, begins the junk.
-//! 3. A file before the last ends where the next begins. In the last file, and in any that the durable
-//!    position does not cover, frames are verified one by one from the durable position on;
-//!    the first that fails is where the log ends.
+//! 2. Each file must have a sound header that starts where the file before it ends. The first file
+//!    whose header is not so, beyond the durable position, begins the junk.
+//! 3. A file before the last ends where the next begins. In the last file, and in any that the
+//!    durable position does not cover, frames are verified one by one from the durable position
+//!    on; the first that fails is where the log ends.
 //! 4. Later files are removed and the directory synced; then the last file is cut and synced. In
 //!    that order no crash in between leaves a file that starts where another ends by accident.
+//!    Both are synced even when there is nothing to remove or cut: a process before this one may
+//!    have done that and died before its sync.
+//! 5. What was kept beyond the durable position is about to be served, so it is made durable: the
+//!    process that wrote it may have died before its sync, or its sync may have failed. After a
+//!    failed sync the kernel calls the pages clean and a new sync would do nothing, so they are
+//!    written again, the same bytes, and then synced.
 
 use std::sync::Arc;
 
@@ -49,13 +55,33 @@ pub(super) fn recover(
         return Err(missing(storage, config, &segments, durable));
     }
     remove_junk(storage, config, junk)?;
-    if let Some(last) = segments.last()
-        && last.file_end().get() < last.file.size()?
-    {
-        last.file.truncate(last.file_end())?;
+    if let Some(last) = segments.last() {
+        if last.file_end().get() < last.file.size()? {
+            last.file.truncate(last.file_end())?;
+        }
         last.file.sync()?;
     }
+    // A segment that begins at the durable position or later may have an unproven header.
+    let is_unproven = |s: &&Arc<Segment>| s.end() > durable || s.start >= durable;
+    segments.iter().filter(is_unproven).try_for_each(|segment| rewrite(segment, durable))?;
     Ok(segments)
+}
+
+/// Writes what a segment holds beyond `durable` once more, with the header when all of it is, and
+/// syncs.
+fn rewrite(segment: &Segment, durable: GlobalOffset) -> Result<()> {
+    let place = segment.place(durable).filter(|_| durable > segment.start);
+    let mut at = place.unwrap_or(FileOffset::ZERO);
+    let mut piece = vec![0; PIECE];
+    while at < segment.file_end() {
+        let left = segment.file_end().get() - at.get();
+        let count = usize::try_from(left).map_or(PIECE, |left| left.min(PIECE));
+        let part = piece.get_mut(..count).unwrap_or_default();
+        segment.file.read_at(at, part)?;
+        segment.file.write_at(at, part)?;
+        at = at.plus(count as u64);
+    }
+    segment.file.sync()
 }
 
 /// Opens the segment `number` after `before`; `None` when the log ends before it.
@@ -143,7 +169,7 @@ fn remove_junk(storage: &dyn Storage, config: &SegmentsConfig, junk: &[u64]) -> 
     for number in junk {
         storage.remove(&segment::file_name(&config.prefix, *number))?;
     }
-    if junk.is_empty() { Ok(()) } else { storage.sync_dir() }
+    storage.sync_dir()
 }
 
 /// The log ends before the position that was durable: says where.

@@ -1,8 +1,8 @@
 //! The list of a log's segments, changed by one writer and read by many without a lock.
 //!
-//! The list is immutable and replaced whole; readers take a reference to the current one. The only thing that
-//! changes inside is the length of the tail, which the writer stores (release) after the bytes are
-//! written and readers load (acquire) before they read.
+//! The list is immutable and replaced whole; readers take a reference to the current one. The only
+//! thing that changes inside is the length of the tail, which the writer stores (release) after
+//! the bytes are written and readers load (acquire) before they read.
 
 use std::collections::HashSet;
 use std::path::PathBuf;

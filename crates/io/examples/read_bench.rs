@@ -1,0 +1,127 @@
+//! Random 4 KiB reads per second: ring against `pread`, past the cache and through it.
+//!
+//! ```text
+//! cargo run --release -p varve-io --example read_bench -- DIRECTORY [MEBIBYTES] [SECONDS]
+//! ```
+//!
+//! Writes a file of the given size (1024 MiB) into the directory with large direct writes, reads
+//! random pages of it at several depths for the given time (2 s) each, checks every page's first
+//! bytes, and removes the file. Through-the-cache figures are for pages that are in the cache.
+
+#![expect(clippy::indexing_slicing, reason = "a measurement that panics has failed")]
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use varve_io::{
+    Access, AlignedBuffer, BLOCK, BatchReader, Caching, Disk, File, FileOffset, Method,
+    ReadRequest, Storage,
+};
+
+const NAME: &str = "read_bench.tmp";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let directory = arguments.next().ok_or("pass a directory on the disk to measure")?;
+    let mebibytes: u64 = arguments.next().map_or(Ok(1024), |text| text.parse())?;
+    let seconds: f64 = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
+    let disk = Disk::open(Path::new(&directory))?;
+    let pages = mebibytes * (1 << 20) / BLOCK as u64;
+    write(&disk, pages)?;
+    for caching in [Caching::Direct, Caching::Buffered] {
+        let file = disk.open(NAME, Access::Read, caching)?;
+        if caching == Caching::Buffered {
+            warm(&file, pages)?;
+        }
+        for (method, depth) in
+            [(Method::Pread, 1), (Method::Ring, 1), (Method::Ring, 32), (Method::Ring, 256)]
+        {
+            let rate = measure(&file, pages, method, depth, Duration::from_secs_f64(seconds))?;
+            println!("{caching:?} {method:?} depth {depth}: {rate:.0} reads/s");
+        }
+        if caching == Caching::Buffered {
+            let map = file.map(FileOffset::ZERO, pages * BLOCK as u64)?;
+            println!("map, resident: {:.0} reads/s", measure_map(&map, pages, seconds));
+        }
+    }
+    disk.remove(NAME)?;
+    Ok(())
+}
+
+fn write(disk: &Disk, pages: u64) -> varve_io::Result<()> {
+    let file = disk.open(NAME, Access::Replace, Caching::Direct)?;
+    let mut bulk = AlignedBuffer::zeroed(256 * BLOCK);
+    let started = Instant::now();
+    let mut page = 0_u64;
+    while page < pages {
+        let first = page;
+        for place in bulk.chunks_mut(BLOCK) {
+            place[..8].copy_from_slice(&page.to_le_bytes());
+            page += 1;
+        }
+        file.write_at(FileOffset::new(first * BLOCK as u64), &bulk)?;
+    }
+    file.sync()?;
+    let rate = (pages * BLOCK as u64) as f64 / started.elapsed().as_secs_f64() / 1e6;
+    println!("direct 1 MiB writes with sync: {rate:.0} MB/s");
+    Ok(())
+}
+
+fn warm(file: &Arc<dyn File>, pages: u64) -> varve_io::Result<()> {
+    let mut bulk = vec![0; 256 * BLOCK];
+    for first in (0..pages).step_by(256) {
+        file.read_at(FileOffset::new(first * BLOCK as u64), &mut bulk)?;
+    }
+    Ok(())
+}
+
+fn measure(
+    file: &Arc<dyn File>,
+    pages: u64,
+    method: Method,
+    depth: u16,
+    time: Duration,
+) -> varve_io::Result<f64> {
+    let mut reader = BatchReader::with_method(method, depth);
+    let mut random = 1_u64;
+    let mut request = |buffer| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let page = (random >> 33) % pages;
+        let offset = FileOffset::new(page * BLOCK as u64);
+        ReadRequest { tag: page, file: Arc::clone(file), offset, buffer }
+    };
+    reader.submit((0..depth).map(|_| request(AlignedBuffer::zeroed(BLOCK))).collect::<Vec<_>>());
+    let started = Instant::now();
+    let mut count = 0_u64;
+    let mut again = Vec::new();
+    while started.elapsed() < time {
+        // One submission for all that have finished, as an engine would.
+        let mut next = reader.next();
+        while let Some(done) = next {
+            let page = done.result?;
+            assert_eq!(page[..8], done.tag.to_le_bytes(), "the right page");
+            again.push(request(page));
+            count += 1;
+            next = if method == Method::Ring { reader.try_next() } else { None };
+        }
+        reader.submit(again.drain(..));
+    }
+    Ok(count as f64 / started.elapsed().as_secs_f64())
+}
+
+fn measure_map(map: &[u8], pages: u64, seconds: f64) -> f64 {
+    let started = Instant::now();
+    let (mut random, mut count) = (1_u64, 0_u64);
+    while started.elapsed().as_secs_f64() < seconds {
+        for _ in 0..1000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let page = (random >> 33) % pages;
+            let start = usize::try_from(page).expect("mapped") * BLOCK;
+            assert_eq!(map[start..start + 8], page.to_le_bytes());
+            count += 1;
+        }
+    }
+    count as f64 / started.elapsed().as_secs_f64()
+}
