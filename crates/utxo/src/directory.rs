@@ -74,8 +74,9 @@ impl Counts {
     }
 }
 
+/// The first 8 bytes of a txid as a number; numbers are ordered as txids are.
 #[inline]
-fn prefix(outpoint: &Outpoint) -> u64 {
+pub(crate) fn prefix(outpoint: &Outpoint) -> u64 {
     let first = outpoint.txid.as_bytes().first_chunk().expect("a txid has 32 bytes");
     u64::from_be_bytes(*first)
 }

@@ -23,7 +23,8 @@
 use varve_io::FormatError;
 use varve_types::Outpoint;
 
-use crate::fuse::{FuseBuilder, Probe, Shape, Width, agrees};
+use crate::directory::prefix;
+use crate::fuse::{FuseBuilder, Shape, Width, ask};
 
 /// A chunk is complete with this many keys. Larger chunks save memory (1.17 fingerprints a key
 /// here, 1.15 with twice as many), smaller ones are built in a smaller cache.
@@ -47,11 +48,13 @@ struct Chunk {
     start: usize,
 }
 
-/// A key's question to one chunk.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Question {
-    chunk: u32,
-    probe: Probe,
+impl Chunk {
+    /// Whether the chunk starts at `outpoint` or before it.
+    #[inline]
+    fn starts_by(&self, outpoint: &Outpoint) -> bool {
+        let (own, other) = (prefix(&self.first), prefix(outpoint));
+        own < other || own == other && self.first <= *outpoint
+    }
 }
 
 impl Filter {
@@ -65,32 +68,41 @@ impl Filter {
         self.fingerprints.len() + size_of_val(self.chunks.as_slice())
     }
 
-    /// Prepares the question whether `outpoint` with this keyed hash may be here; `None` when it is not.
-    /// `near` is the chunk of the key before and becomes this key's, so that sorted keys are
-    /// quick; keys in any order are answered right.
-    #[inline]
-    pub(crate) fn question(
+    /// Asks for sorted `keys` with their keyed hashes: `may` becomes false for those that are surely
+    /// not in the run. `near` is the chunk of the key before and becomes that of the last, so that
+    /// a walk through sorted keys is quick.
+    pub(crate) fn ask(
         &self,
         near: &mut usize,
-        outpoint: &Outpoint,
-        hash: u64,
-    ) -> Option<Question> {
-        let here = self.chunks.get(*near).is_some_and(|chunk| chunk.first <= *outpoint);
-        let behind = self.chunks.get(*near + 1).is_none_or(|next| *outpoint < next.first);
-        if !(here && behind) {
-            *near = self.chunks.partition_point(|chunk| chunk.first <= *outpoint).checked_sub(1)?;
+        (mut keys, mut hashes): (&[Outpoint], &[u64]),
+        mut may: &mut [bool],
+    ) {
+        if self.chunks.is_empty() {
+            return may.fill(false);
         }
-        let probe = self.chunks.get(*near)?.shape.probe(hash);
-        Some(Question { chunk: u32::try_from(*near).ok()?, probe })
+        while let (Some(first), Some(last)) = (keys.first(), keys.last()) {
+            let chunk = self.chunk(near, first);
+            let next = self.chunks.get(*near + 1).filter(|next| next.starts_by(last));
+            let count = next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
+            let (asked, later) = hashes.split_at(count);
+            let (answers, rest) = may.split_at_mut(count);
+            let end = chunk.start + chunk.shape.places() * self.width.len();
+            let fingerprints = self.fingerprints.get(chunk.start..end).unwrap_or_default();
+            ask((&chunk.shape, self.width), fingerprints, asked, answers);
+            (keys, hashes, may) = (keys.get(count..).unwrap_or_default(), later, rest);
+        }
     }
 
-    /// Answers the question: false when the outpoint is surely not here.
-    #[inline]
-    pub(crate) fn may_hold(&self, question: &Question) -> bool {
-        let Some(chunk) = self.chunks.get(question.chunk as usize) else { return true };
-        let end = chunk.start + chunk.shape.places() * self.width.len();
-        let fingerprints = self.fingerprints.get(chunk.start..end);
-        agrees(fingerprints.unwrap_or_default(), self.width, &question.probe)
+    /// The chunk of an outpoint, looked for near the chunk before. What is below all chunks may ask the
+    /// first; the directory knows better.
+    fn chunk(&self, near: &mut usize, outpoint: &Outpoint) -> &Chunk {
+        let here = self.chunks.get(*near).is_some_and(|own| own.starts_by(outpoint));
+        let behind = self.chunks.get(*near + 1).is_none_or(|next| !next.starts_by(outpoint));
+        if !(here && behind) {
+            let after = self.chunks.partition_point(|chunk| chunk.starts_by(outpoint));
+            *near = after.saturating_sub(1);
+        }
+        self.chunks.get(*near).expect("there are chunks, and one was found among them")
     }
 
     /// The length of the section.
@@ -210,8 +222,9 @@ mod tests {
 
     fn asks(filter: &Filter, near: &mut usize, number: u32) -> bool {
         let key = outpoint(number);
-        let question = filter.question(near, &key, Secret::new([5; 16]).hash(&key));
-        question.is_some_and(|question| filter.may_hold(&question))
+        let mut may = [true];
+        filter.ask(near, (&[key], &[Secret::new([5; 16]).hash(&key)]), &mut may);
+        may[0]
     }
 
     #[test]
@@ -227,6 +240,11 @@ mod tests {
             let far = 2 * ((number * 7919) % count);
             assert!(asks(&filter, &mut jump, far), "in any order");
         }
+        let keys: Vec<Outpoint> = (0..count).map(|number| outpoint(2 * number)).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| Secret::new([5; 16]).hash(key)).collect();
+        let mut may = vec![false; keys.len()];
+        filter.ask(&mut 2, (&keys, &hashes), &mut may);
+        assert!(may.iter().all(|may| *may), "all at once, over all chunks");
         if cfg!(not(feature = "weak-hash")) {
             let wrong = (0..count).filter(|n| asks(&filter, &mut near, 2 * n + 1)).count();
             assert!(wrong < 2 * 300_000 / 256, "{wrong}");

@@ -61,13 +61,6 @@ pub(crate) struct Shape {
     starts: u32,
 }
 
-/// Where a key's fingerprints are, and what they must give.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Probe {
-    places: [u32; 3],
-    fingerprint: u16,
-}
-
 impl Shape {
     /// Passes everything.
     pub(crate) const OPEN: Self = Self { seed: 0, segment_bits: 0, starts: 0 };
@@ -95,12 +88,11 @@ impl Shape {
         if self.starts == 0 { 0 } else { self.starts as usize + (2 << self.segment_bits) }
     }
 
-    /// The places of a key's fingerprints.
+    /// The hash under this seed. Keyed hashes are spread well already, so the first seed, 0, takes
+    /// them as they are.
     #[inline]
-    pub(crate) fn probe(&self, hash: u64) -> Probe {
-        let hash = mix(hash ^ self.seed);
-        let places = self.positions(hash);
-        Probe { places, fingerprint: (hash ^ (hash >> 32)) as u16 }
+    const fn spread(&self, hash: u64) -> u64 {
+        if self.seed == 0 { hash } else { mix(hash ^ self.seed) }
     }
 
     #[inline]
@@ -135,24 +127,42 @@ impl Shape {
     }
 }
 
-/// Whether the fingerprints say yes.
-#[inline]
-pub(crate) fn agrees(fingerprints: &[u8], width: Width, probe: &Probe) -> bool {
+/// Asks a filter for many keys: `may` becomes false for those that are surely not in it. The loads of
+/// one key do not wait for those of another.
+pub(crate) fn ask(
+    (shape, width): (&Shape, Width),
+    fingerprints: &[u8],
+    hashes: &[u64],
+    may: &mut [bool],
+) {
     if fingerprints.is_empty() {
-        return true;
+        return may.fill(true);
     }
-    let [a, b, c] = probe.places.map(|place| place as usize);
     match width {
         Width::One => {
-            fingerprints[a] ^ fingerprints[b] ^ fingerprints[c] == probe.fingerprint as u8
+            for (may, hash) in may.iter_mut().zip(hashes) {
+                let hash = shape.spread(*hash);
+                let [a, b, c] = shape.positions(hash).map(|place| fingerprints[place as usize]);
+                *may = a ^ b ^ c == fingerprint(hash) as u8;
+            }
         }
         Width::Two => {
-            let at = |place: usize| {
-                u16::from_le_bytes([fingerprints[2 * place], fingerprints[2 * place + 1]])
-            };
-            at(a) ^ at(b) ^ at(c) == probe.fingerprint
+            let (fingerprints, _) = fingerprints.as_chunks::<2>();
+            for (may, hash) in may.iter_mut().zip(hashes) {
+                let hash = shape.spread(*hash);
+                let [a, b, c] = shape
+                    .positions(hash)
+                    .map(|place| u16::from_le_bytes(fingerprints[place as usize]));
+                *may = a ^ b ^ c == fingerprint(hash);
+            }
         }
     }
+}
+
+/// The fingerprint of a key with this hash.
+#[inline]
+const fn fingerprint(hash: u64) -> u16 {
+    (hash ^ (hash >> 32)) as u16
 }
 
 /// Builds filters; keeps its memory from one to the next.
@@ -181,7 +191,7 @@ impl FuseBuilder {
                 hashes.sort_unstable();
                 hashes.dedup();
             }
-            let seed = mix(attempt.wrapping_add(0x9e37_79b9_7f4a_7c15));
+            let seed = mix(attempt);
             let shape = Shape::for_keys(hashes.len(), seed);
             if shape.starts != 0 && self.peel(&shape, hashes) {
                 self.assign(&shape, width, out);
@@ -200,7 +210,7 @@ impl FuseBuilder {
         self.sums.resize(places, 0);
         let mut crowded = false;
         for hash in hashes {
-            let hash = mix(hash ^ shape.seed);
+            let hash = shape.spread(*hash);
             for (which, place) in (0_u8..).zip(shape.positions(hash)) {
                 let place = place as usize;
                 let count = &mut self.counts[place];
@@ -243,7 +253,7 @@ impl FuseBuilder {
         let fingerprints = &mut out[start..];
         for &(hash, left) in self.peeled.iter().rev() {
             let places = shape.positions(hash).map(|place| place as usize);
-            let own = (hash ^ (hash >> 32)) as u16;
+            let own = fingerprint(hash);
             let target = places[usize::from(left)];
             match width {
                 Width::One => {
@@ -282,6 +292,12 @@ mod tests {
         (0..count).map(|key| mix(key * 2 + 1 + (salt << 40))).collect()
     }
 
+    fn yes(shape: &Shape, width: Width, bytes: &[u8], hashes: &[u64]) -> usize {
+        let mut may = vec![false; hashes.len()];
+        ask((shape, width), bytes, hashes, &mut may);
+        may.into_iter().filter(|may| *may).count()
+    }
+
     #[test]
     fn every_key_is_found_and_others_seldom() {
         for width in [Width::One, Width::Two] {
@@ -289,9 +305,8 @@ mod tests {
                 let (mut bytes, mut put) = (Vec::new(), keys(count, 1));
                 let shape = FuseBuilder::default().build(&mut put, width, &mut bytes);
                 assert_eq!(bytes.len(), shape.places() * width.len());
-                let yes = |key: &u64| agrees(&bytes, width, &shape.probe(*key));
-                assert!(put.iter().all(yes), "{count} keys of {width:?}");
-                let wrong = keys(20_000, 2).iter().filter(|key| yes(key)).count();
+                assert_eq!(yes(&shape, width, &bytes, &put), put.len(), "{count} of {width:?}");
+                let wrong = yes(&shape, width, &bytes, &keys(20_000, 2));
                 let expected = if width == Width::One { 78 } else { 0 };
                 assert!(wrong <= 2 * expected + 3, "{wrong} false with {count} keys of {width:?}");
             }
@@ -311,7 +326,7 @@ mod tests {
         let mut bytes = Vec::new();
         let shape = FuseBuilder::default().build(&mut put, Width::One, &mut bytes);
         assert_eq!(put.len(), 500);
-        assert!(put.iter().all(|key| agrees(&bytes, Width::One, &shape.probe(*key))));
+        assert_eq!(yes(&shape, Width::One, &bytes, &put), 500);
         assert_ne!(shape, Shape::OPEN);
     }
 

@@ -19,7 +19,6 @@ use std::sync::Arc;
 use varve_io::{AlignedBuffer, BatchReader, Completion, PAGE_LEN, PageNumber, ReadRequest};
 use varve_types::{Coin, Outpoint};
 
-use crate::filter::Question;
 use crate::packed::{CoinHead, PackedCoin};
 use crate::page::{Body, Leaf, LeafEntry, tag};
 use crate::run::{Access, Run};
@@ -71,8 +70,10 @@ impl Query {
         let runs = self.runs.clone();
         let mut plans: Vec<RunPlan<'_>> = (0..).zip(runs.as_slice()).map(RunPlan::new).collect();
         self.candidates.reserve(self.keys.len() + self.keys.len() / 8);
-        let groups = self.keys.chunks(GROUP).zip(self.hashes.chunks(GROUP));
-        for (first, (keys, hashes)) in (0_u32..).step_by(GROUP).zip(groups) {
+        // Filters take keys in order; out of order, each goes alone.
+        let size = if self.keys.is_sorted() { GROUP } else { 1 };
+        let groups = self.keys.chunks(size).zip(self.hashes.chunks(size));
+        for (first, (keys, hashes)) in (0_u32..).step_by(size).zip(groups) {
             let start = self.candidates.len();
             for plan in &mut plans {
                 plan.resolve(keys, hashes, |key, page, plan| {
@@ -167,10 +168,18 @@ impl Query {
 
     /// Answers the keys of a group, each with the pages that may hold it.
     fn join_group(&self, group: &[&[Candidate]], answers: &mut Answers) -> Result<(), RunError> {
-        let mut leaves: [Option<Leaf<'_>>; GROUP] = [None; GROUP];
-        for (leaf, candidates) in leaves.iter_mut().zip(group) {
+        let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
+        let mut touched = 0;
+        for (payload, candidates) in payloads.iter_mut().zip(group) {
             if let Some(candidate) = candidates.first() {
-                *leaf = Some(self.leaf(candidate)?);
+                *payload = self.payload(candidate)?;
+                touched ^= touch_start(payload);
+            }
+        }
+        let mut leaves: [Option<Leaf<'_>>; GROUP] = [None; GROUP];
+        for ((leaf, payload), candidates) in leaves.iter_mut().zip(payloads).zip(group) {
+            if let Some(candidate) = candidates.first() {
+                *leaf = Some(self.run(candidate.run).leaf(candidate.page, payload)?);
             }
         }
         let mut places: [Option<usize>; GROUP] = [None; GROUP];
@@ -179,7 +188,6 @@ impl Query {
                 *place = leaf.tagged(tag(self.hash(candidate)), 0);
             }
         }
-        let mut touched = 0;
         for (place, leaf) in places.iter().zip(&leaves) {
             if let (Some(leaf), Some(place)) = (leaf, place) {
                 touched ^= leaf.touch(*place);
@@ -202,7 +210,8 @@ impl Query {
     /// Answers a key that is not in the first of its pages.
     fn join_older(&self, pages: &[Candidate], answers: &mut Answers) -> Result<(), RunError> {
         for candidate in pages.iter().skip(1) {
-            let found = self.leaf(candidate)?.find(self.hash(candidate), self.key(candidate));
+            let leaf = self.run(candidate.run).leaf(candidate.page, self.payload(candidate)?)?;
+            let found = leaf.find(self.hash(candidate), self.key(candidate));
             if let Some(entry) = found.map_err(|error| self.error(candidate, error))? {
                 return self.answer(candidate, &entry, answers);
             }
@@ -237,14 +246,15 @@ impl Query {
         Ok(())
     }
 
-    fn leaf(&self, candidate: &Candidate) -> Result<Leaf<'_>, RunError> {
+    #[inline]
+    fn payload(&self, candidate: &Candidate) -> Result<&[u8], RunError> {
         let run = self.run(candidate.run);
         if candidate.buffer == MAPPED {
-            return run.resident_leaf(candidate.page);
+            return run.resident(candidate.page);
         }
         let read = self.reads.get(candidate.buffer as usize);
         let buffer = read.and_then(|(_, _, buffer)| buffer.as_ref());
-        run.read_leaf(candidate.page, buffer.expect("all pages are fetched before the join"))
+        run.verified(candidate.page, buffer.expect("all pages are fetched before the join"))
     }
 
     fn run(&self, index: u32) -> &Run {
@@ -261,6 +271,15 @@ impl Query {
 
     fn error(&self, candidate: &Candidate, error: varve_io::FormatError) -> RunError {
         self.run(candidate.run).in_page(candidate.page, error)
+    }
+}
+
+/// Loads the cache lines in which a leaf of common size has its tags and slots.
+#[inline]
+fn touch_start(payload: &[u8]) -> u8 {
+    match payload.first_chunk::<256>() {
+        Some(start) => start[0] ^ start[64] ^ start[128] ^ start[192],
+        None => 0,
     }
 }
 
@@ -298,14 +317,9 @@ impl<'a> RunPlan<'a> {
         mut found: impl FnMut(u32, PageNumber, &mut Self),
     ) {
         let (filter, directory) = (self.run.filter(), self.run.directory());
-        let mut questions: [Option<Question>; GROUP] = [None; GROUP];
-        for ((question, key), hash) in questions.iter_mut().zip(keys).zip(hashes) {
-            *question = filter.question(&mut self.chunk, key, *hash);
-        }
         let mut may = [false; GROUP];
-        for (may, question) in may.iter_mut().zip(&questions) {
-            *may = question.as_ref().is_some_and(|question| filter.may_hold(question));
-        }
+        let answers = may.get_mut(..keys.len()).expect("a group is not larger");
+        filter.ask(&mut self.chunk, (keys, hashes), answers);
         let mut bounds = [(0, 0); GROUP];
         for ((bounds, key), may) in bounds.iter_mut().zip(keys).zip(may) {
             if may {

@@ -190,8 +190,10 @@ impl Run {
     /// The page that can hold `outpoint`, without reading it; `None` when it is surely not here.
     #[must_use]
     pub fn query(&self, outpoint: &Outpoint) -> Option<PageNumber> {
-        let question = self.filter.question(&mut 0, outpoint, self.secret.hash(outpoint))?;
-        if !self.filter.may_hold(&question) {
+        let mut may = [false];
+        let hash = self.secret.hash(outpoint);
+        self.filter.ask(&mut 0, (std::slice::from_ref(outpoint), &[hash]), &mut may);
+        if may == [false] {
             return None;
         }
         self.directory.locate(outpoint).map(|leaf| self.directory.page(leaf))
@@ -202,21 +204,22 @@ impl Run {
         PageStream::new(Arc::clone(&self.file), 1..self.footer.directory_page())
     }
 
-    /// The leaf in a page, from the map.
+    /// The payload of a page, from the map.
     #[inline]
-    pub(crate) fn resident_leaf(&self, page: PageNumber) -> Result<Leaf<'_>, RunError> {
-        self.leaf(page, self.file.resident(page)?)
+    pub(crate) fn resident(&self, page: PageNumber) -> Result<&[u8], RunError> {
+        Ok(self.file.resident(page)?)
     }
 
-    /// The leaf in a page that was read.
-    pub(crate) fn read_leaf<'a>(
+    /// The payload of a page that was read.
+    pub(crate) fn verified<'a>(
         &self,
         page: PageNumber,
         bytes: &'a [u8],
-    ) -> Result<Leaf<'a>, RunError> {
-        self.leaf(page, self.file.verify(page, bytes)?)
+    ) -> Result<&'a [u8], RunError> {
+        Ok(self.file.verify(page, bytes)?)
     }
 
+    /// A payload of this run as a leaf.
     #[inline]
     pub(crate) fn leaf<'a>(
         &self,
