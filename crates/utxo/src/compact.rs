@@ -3,20 +3,20 @@
 //! **Deciding** is a pure function over what is known about the runs, youngest first. Three
 //! rules, the first that applies:
 //!
-//! 1. *A third of the oldest run is dead*: the younger runs hold a third as many deletes as it has coins.
-//!    Merge everything. That is the only rule that rewrites the oldest run when it is large, and what keeps
-//!    the disk below 1.5 times the living coins.
+//! 1. *A third of the oldest run is dead*: the younger runs hold a third as many deletes as it has
+//!    coins. Merge everything. That is the only rule that rewrites the oldest run when it is large,
+//!    and what keeps the disk below 1.5 times the living coins.
 //! 2. *`fan_in` neighbours are alike*: the largest has at most √`fan_in` times the pages of the
 //!    smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no longer
 //!    like them, even when half of its entries cancelled.
 //! 3. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
 //!    number down.
 //!
-//! With flushes of 256 blocks and a fan-in of 4, each coin that outlives the window is written about
-//! four times before it reaches the oldest run. Writing less often means probing more runs.
+//! With flushes of 256 blocks and a fan-in of 4, each coin that outlives the window is written
+//! about four times before it reaches the oldest run. Writing less often means probing more runs.
 //!
-//! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so entries that cancel
-//! within them cancel for good; deletes are dropped when the oldest run takes part.
+//! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so entries that
+//! cancel within them cancel for good; deletes are dropped when the oldest run takes part.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -89,8 +89,8 @@ fn are_alike(runs: &[RunInfo], fan_in: usize) -> bool {
     most * most <= fan_in as u128 * least * least
 }
 
-/// Merges neighbouring runs into the new run `number`; `whole` when the oldest of all is among them. `None`
-/// when everything cancelled, and then there is no file.
+/// Merges neighbouring runs into the new run `number`; `whole` when the oldest of all is among
+/// them. `None` when everything cancelled, and then there is no file.
 pub fn merge_runs(
     storage: &Arc<dyn Storage>,
     key: StoreKey,

@@ -1,8 +1,8 @@
 //! Goes through a run's entries in order.
 //!
 //! The pages are streamed past the page cache, so the memory is that of the stream and of one
-//! spilled coin. Between leaves lie the pages of spilled coins; the directory tells which are leaves.
-//! Entries that are not in order are damage, and so is a page that does not decode.
+//! spilled coin. Between leaves lie the pages of spilled coins; the directory tells which are
+//! leaves. Entries that are not in order are damage, and so is a page that does not decode.
 
 use std::sync::Arc;
 

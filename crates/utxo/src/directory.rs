@@ -1,13 +1,13 @@
 //! The directory of a run: which leaf an outpoint can be in.
 //!
 //! For every leaf it keeps the first 8 bytes of its first txid, as a number (a *prefix*), 0.12
-//! bytes a coin. An outpoint is in the last leaf whose first key is not above it. The search has three
-//! steps:
+//! bytes a coin. An outpoint is in the last leaf whose first key is not above it. The search has
+//! three steps:
 //!
-//! 1. The *radix* table says, for the top bits of a prefix, between which leaves it lies: about four
-//!    when txids are spread evenly.
-//! 2. A binary search among those. If an adversary has ground txids so that all leaves are in one part
-//!    of the table, this is a binary search over all leaves.
+//! 1. The *radix* table says, for the top bits of a prefix, between which leaves it lies: about
+//!    four when txids are spread evenly.
+//! 2. A binary search among those. If an adversary has ground txids so that all leaves are in one
+//!    part of the table, this is a binary search over all leaves.
 //! 3. Equal prefixes: a leaf whose first prefix is also the last prefix of the leaf before (a torn
 //!    transaction of many outputs, or txids ground to be alike) is a *tie*, and its whole first
 //!    outpoint is kept. Among ties, a binary search over those.
@@ -18,7 +18,7 @@
 //!  section   │ prefixes, u64 each │ ties, 40 bytes each │ jumps, 12 bytes each │
 //!
 //!  tie       │ leaf u32 │ first outpoint 36 │
-//!  jump      │ leaf u32 │ pages u64 │    from this leaf on, so many pages of spilled coins lie before
+//!  jump      │ leaf u32 │ pages u64 │    so many pages of spilled coins lie before this leaf
 //! ```
 //!
 //! Leaf number i is page 1 + i + the pages of the last jump at or before i.
@@ -109,7 +109,8 @@ impl Directory {
         }
     }
 
-    /// The one leaf that can hold an outpoint with these bounds; `None` when it is below the first leaf.
+    /// The one leaf that can hold an outpoint with these bounds; `None` when it is below the first
+    /// leaf.
     #[inline]
     pub(crate) fn leaf(&self, outpoint: &Outpoint, bounds: (u32, u32)) -> Option<LeafNumber> {
         let wanted = prefix(outpoint);
@@ -237,7 +238,8 @@ impl DirectoryBuilder {
         u32::try_from(self.prefixes.len()).ok().filter(|leaf| *leaf < u32::MAX).map(LeafNumber)
     }
 
-    /// Adds a leaf with its first and last outpoint and its page, as number [`DirectoryBuilder::next`].
+    /// Adds a leaf with its first and last outpoint and its page, as number
+    /// [`DirectoryBuilder::next`].
     pub(crate) fn push(
         &mut self,
         leaf: LeafNumber,

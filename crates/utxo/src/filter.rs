@@ -1,11 +1,11 @@
 //! The filter of a run: "this outpoint is surely not in here", without reading.
 //!
-//! A fuse filter is built from all its keys at once, in about 20 bytes of memory a key. For a run of 170
-//! million coins that would be 3.4 GB, so the run's keys are cut into *chunks* of about 131,072 in
-//! key order, each with a filter of its own. It is built when the chunk is complete, in the
-//! CPU's cache, while the run is being written. A chunk ends with a leaf, and all entries of an outpoint are
-//! in one leaf, so the chunk of an outpoint is the last one whose first outpoint is not above it. Sorted
-//! keys walk through the chunks in step.
+//! A fuse filter is built from all its keys at once, in about 20 bytes of memory a key. For a run
+//! of 170 million coins that would be 3.4 GB, so the run's keys are cut into *chunks* of about
+//! 131,072 in key order, each with a filter of its own. It is built when the chunk is complete, in
+//! the CPU's cache, while the run is being written. A chunk ends with a leaf, and all entries of an
+//! outpoint are in one leaf, so the chunk of an outpoint is the last one whose first outpoint is
+//! not above it. Sorted keys walk through the chunks in step.
 //!
 //! ```text
 //!  section   │ chunk heads │ fingerprints of all chunks, one after the other │
@@ -68,9 +68,9 @@ impl Filter {
         self.fingerprints.len() + size_of_val(self.chunks.as_slice())
     }
 
-    /// Asks for sorted `keys` with their keyed hashes: `may` becomes false for those that are surely
-    /// not in the run. `near` is the chunk of the key before and becomes that of the last, so that
-    /// a walk through sorted keys is quick.
+    /// Asks for sorted `keys` with their keyed hashes: `may` becomes false for those that are
+    /// surely not in the run. `near` is the chunk of the key before and becomes that of the last,
+    /// so that a walk through sorted keys is quick.
     pub(crate) fn ask(
         &self,
         near: &mut usize,
@@ -83,7 +83,8 @@ impl Filter {
         while let (Some(first), Some(last)) = (keys.first(), keys.last()) {
             let chunk = self.chunk(near, first);
             let next = self.chunks.get(*near + 1).filter(|next| next.starts_by(last));
-            let count = next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
+            let count =
+                next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
             let (asked, later) = hashes.split_at(count);
             let (answers, rest) = may.split_at_mut(count);
             let end = chunk.start + chunk.shape.places() * self.width.len();
@@ -93,8 +94,8 @@ impl Filter {
         }
     }
 
-    /// The chunk of an outpoint, looked for near the chunk before. What is below all chunks may ask the
-    /// first; the directory knows better.
+    /// The chunk of an outpoint, looked for near the chunk before. What is below all chunks may ask
+    /// the first; the directory knows better.
     fn chunk(&self, near: &mut usize, outpoint: &Outpoint) -> &Chunk {
         let here = self.chunks.get(*near).is_some_and(|own| own.starts_by(outpoint));
         let behind = self.chunks.get(*near + 1).is_none_or(|next| !next.starts_by(outpoint));

@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The file is: the header page of a page file, `data` pages (leaves and spilled coins), the
-//! directory's section, the filter's section, this page. A section fills whole pages, 4092 bytes in each,
-//! zeroes behind it. `digest` is the CRC32C of all payloads between header page and footer.
+//! directory's section, the filter's section, this page. A section fills whole pages, 4092 bytes in
+//! each, zeroes behind it. `digest` is the CRC32C of all payloads between header page and footer.
 
 use varve_io::{FormatError, PAGE_PAYLOAD_LEN, StoreId};
 

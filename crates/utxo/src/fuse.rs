@@ -1,8 +1,8 @@
 //! A binary fuse filter over 64-bit hashes: 1.17 fingerprints a key.
 //!
-//! An array of fingerprints is divided into segments. A key has one place in each of three neighbouring
-//! segments, and the three fingerprints there, combined by XOR, give the key's own. Asking is three
-//! loads; a key that was not put in agrees by chance, once in 2^8 or 2^16.
+//! An array of fingerprints is divided into segments. A key has one place in each of three
+//! neighbouring segments, and the three fingerprints there, combined by XOR, give the key's own.
+//! Asking is three loads; a key that was not put in agrees by chance, once in 2^8 or 2^16.
 //!
 //! Building (Graf and Lemire, 2022):
 //!
@@ -12,9 +12,9 @@
 //! 3. If all keys were noted, go through the notes backwards: each key's noted place is used by no
 //!    key later in this order, so set it to what makes the key's XOR right.
 //!
-//! Peeling fails with some seeds, and always when two keys are equal; then another seed is tried, and after
-//! some seeds equal keys are removed. Should even that fail, the filter passes everything: slow, and
-//! still right.
+//! Peeling fails with some seeds, and always when two keys are equal; then another seed is tried,
+//! and after some seeds equal keys are removed. Should even that fail, the filter passes
+//! everything: slow, and still right.
 
 #![expect(clippy::indexing_slicing, reason = "places are below the array's length by construction")]
 #![expect(clippy::cast_possible_truncation, reason = "hashes are cut to the bits that are wanted")]
@@ -66,8 +66,8 @@ impl Shape {
     pub(crate) const OPEN: Self = Self { seed: 0, segment_bits: 0, starts: 0 };
     pub(crate) const ENCODED_LEN: usize = 16;
 
-    /// A shape for `count` keys, after the figures of the paper: 0.875 + 0.25 · ln 10⁶ / ln n places a
-    /// key, in segments of 2^⌊ln n / ln 3.33 + 2.25⌋.
+    /// A shape for `count` keys, after the figures of the paper: 0.875 + 0.25 · ln 10⁶ / ln n
+    /// places a key, in segments of 2^⌊ln n / ln 3.33 + 2.25⌋.
     fn for_keys(count: usize, seed: u64) -> Self {
         let count = count.max(2) as u64;
         let mut segment_bits = 2;
@@ -127,8 +127,8 @@ impl Shape {
     }
 }
 
-/// Asks a filter for many keys: `may` becomes false for those that are surely not in it. The loads of
-/// one key do not wait for those of another.
+/// Asks a filter for many keys: `may` becomes false for those that are surely not in it. The loads
+/// of one key do not wait for those of another.
 pub(crate) fn ask(
     (shape, width): (&Shape, Width),
     fingerprints: &[u8],

@@ -3,10 +3,10 @@
 //! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
 //! every byte.
 //!
-//! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves with
-//! a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version, youngest
-//! first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and [`merge_runs`] keep them
-//! few; a [`Manifest`] names them.
+//! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves
+//! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
+//! youngest first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and
+//! [`merge_runs`] keep them few; a [`Manifest`] names them.
 //!
 //! Must not know: the history of blocks, the archive, the records, HTTP or JSON. Layer 2.
 

@@ -1,8 +1,8 @@
 //! Which runs the set consists of, and for which tip.
 //!
-//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A run counts when the manifest names it,
-//! and not before: what a crash leaves of a run that was being written, or of runs whose merge was
-//! named already, is swept away when the store is opened.
+//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A run counts when the
+//! manifest names it, and not before: what a crash leaves of a run that was being written, or of
+//! runs whose merge was named already, is swept away when the store is opened.
 //!
 //! ```text
 //!  store id 16 │ secret 16
@@ -11,7 +11,8 @@
 //!  checkpoint  │ sequence u32 │ has a tip u8 │ height u32 │ block hash 32 │
 //!  next run    │ u64 │
 //!  runs        │ count u32 │ then for each, youngest first:
-//!              │ number u64 │ first u32 │ last u32 │ adds u64 │ deletes u64 │ pages u64 │ digest u32 │
+//!              │ number u64 │ first step u32 │ last step u32 │ adds u64 │ deletes u64 │
+//!              │ pages u64 │ digest u32 │
 //! ```
 //!
 //! This is the payload of an envelope of kind `UTXOMAN`, version 1.
@@ -127,8 +128,8 @@ impl Manifest {
         Ok(replace(storage, MANIFEST_FILE, KIND, &envelope)?)
     }
 
-    /// Removes files of runs that the manifest does not name; returns how many. Called when the store is opened,
-    /// before anything is written.
+    /// Removes files of runs that the manifest does not name; returns how many. Called when the
+    /// store is opened, before anything is written.
     pub fn sweep(&self, storage: &dyn Storage) -> Result<usize, RunError> {
         let named = |name: &str| self.runs.iter().any(|run| run.number.file_name() == name);
         let mut removed = 0;

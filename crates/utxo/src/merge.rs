@@ -1,8 +1,8 @@
 //! Merges sources of entries into one, cancelling what cancels.
 //!
 //! 1. Every source stands at its lowest entry. The lowest outpoint and birth among them is next.
-//! 2. All entries of that outpoint and birth count, an add +1, a delete −1. The sum says what is left: +1 the
-//!    coin, 0 nothing, −1 a delete of a coin that lies in something older.
+//! 2. All entries of that outpoint and birth count, an add +1, a delete −1. The sum says what is
+//!    left: +1 the coin, 0 nothing, −1 a delete of a coin that lies in something older.
 //! 3. If everything older takes part (`whole`), there is nothing a delete could wait for: −1 means
 //!    that the coin it deletes is lost, and any other sum means the same. That is damage.
 //!
@@ -68,7 +68,8 @@ impl<S: Source> Merge<S> {
         Some((head.outpoint, head.birth))
     }
 
-    /// Counts the entries of the lowest key and moves past them, except one that stands for what is left.
+    /// Counts the entries of the lowest key and moves past them, except one that stands for what is
+    /// left.
     fn count(&mut self, lowest: Lowest) -> Result<Option<usize>, RunError> {
         let Some(Record { outpoint, birth, coin }) =
             self.sources.get(lowest.source).and_then(Source::head)

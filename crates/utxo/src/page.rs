@@ -11,7 +11,7 @@
 //!           bit 12 SIBLING   bit 13 DELETE   bit 14 SPILLED   bit 15 zero
 //!
 //!  record   │ txid 32       │ VARINT vout │ body │     first of its transaction in this page
-//!           │ VARINT k      │ VARINT vout │ body │     SIBLING: the txid is that of the record k slots back
+//!           │ VARINT k      │ VARINT vout │ body │     SIBLING: the txid is k slots back
 //!
 //!  body     │ VARINT distance │ packed coin to the end of the record │
 //!           │ VARINT birth │                                            DELETE
@@ -102,7 +102,8 @@ const fn damaged(at: usize, what: &'static str) -> FormatError {
 }
 
 impl<'a> Leaf<'a> {
-    /// Takes a verified payload for a leaf. Checks the header; records are checked when they are read.
+    /// Takes a verified payload for a leaf. Checks the header; records are checked when they are
+    /// read.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, FormatError> {
         let short = damaged(COUNT_AT, "a leaf is shorter than its header says");
@@ -143,11 +144,13 @@ impl<'a> Leaf<'a> {
         let slot = self.slots.get(index).map_or(0, |slot| u16::from_le_bytes(*slot));
         let start = usize::from(slot & OFFSET_MASK);
         let byte = |at: usize| self.records.get(at).copied().unwrap_or_default();
-        byte(start) ^ byte(start + 63) // records are about as long as a cache line
+        // A record is about as long as a cache line. The txid of a sibling is in one before it.
+        let before = if slot & SIBLING == 0 { 0 } else { 64 };
+        byte(start.saturating_sub(before)) ^ byte(start) ^ byte(start + 63)
     }
 
-    /// What the page says of `outpoint`, whose tag is first met at `index`: the coin if one was added,
-    /// else its deletion, else nothing.
+    /// What the page says of `outpoint`, whose tag is first met at `index`: the coin if one was
+    /// added, else its deletion, else nothing.
     pub(crate) fn find_from(
         &self,
         index: Option<usize>,
@@ -244,7 +247,7 @@ impl<'a> Leaf<'a> {
         }
         let lost = damaged(place, "a sibling has no first of its transaction");
         let mut reader = Reader::new(record);
-        let back = varint::read(&mut reader, "the distance to the first sibling");
+        let back = read_number(&mut reader, "the distance to the first sibling");
         let back = back.ok().and_then(|back| usize::try_from(back).ok()).filter(|back| *back > 0);
         let first = back.and_then(|back| index.checked_sub(back)).ok_or(lost)?;
         let (first_slot, first_record, _) = self.record(first)?;
@@ -266,7 +269,7 @@ fn decode<'a>(
     let vout = read_u32(reader, "an output's place")?;
     let outpoint = Outpoint::new(Txid::from_bytes(*txid), vout);
     if slot & (DELETE | SPILLED) == 0 {
-        let distance = varint::read(reader, "the distance of birth and height")?;
+        let distance = read_number(reader, "the distance of birth and height")?;
         let coin = PackedCoin::new(reader.rest());
         let (height, _) = coin.code()?;
         let birth = unfold(distance, height.to_u32());
@@ -285,8 +288,17 @@ fn decode<'a>(
     Ok(LeafEntry { outpoint, birth, body })
 }
 
+/// Reads a number; most are one byte.
+#[inline]
+pub(crate) fn read_number(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, DecodeError> {
+    match reader.rest().first() {
+        Some(byte) if *byte < 0x80 => reader.u8(what).map(u64::from),
+        _ => varint::read(reader, what),
+    }
+}
+
 fn read_u32(reader: &mut Reader<'_>, what: &'static str) -> Result<u32, DecodeError> {
-    let number = varint::read(reader, what)?;
+    let number = read_number(reader, what)?;
     let too_large = |_| reader.error(varve_types::DecodeErrorKind::VarintTooLarge);
     u32::try_from(number).map_err(too_large)
 }

@@ -1,14 +1,14 @@
 //! Fills leaves, in the order of outpoint and birth.
 //!
 //! 1. [`LeafBuilder::push`] adds an entry, or says that the page is full.
-//! 2. When it is full, [`LeafBuilder::tail`] says how many entries go on into the next page, so that
-//!    neither an outpoint nor a small transaction is torn: the whole last transaction up to
-//!    [`CARRY_MAX`] bytes, else the entries of the outpoint that comes next. A transaction that
-//!    is torn all the same has its txid repeated in the next page.
+//! 2. When it is full, [`LeafBuilder::tail`] says how many entries go on into the next page, so
+//!    that neither an outpoint nor a small transaction is torn: the whole last transaction up to
+//!    [`CARRY_MAX`] bytes, else the entries of the outpoint that comes next. A transaction that is
+//!    torn all the same has its txid repeated in the next page.
 //! 3. [`LeafBuilder::split_tail`] moves them, and [`LeafBuilder::encode`] gives the page's bytes.
 //!
-//! An entry takes at most [`RECORD_MAX`] bytes, so two always fit into a page; larger coins are spilled
-//! by the writer before they come here.
+//! An entry takes at most [`RECORD_MAX`] bytes, so two always fit into a page; larger coins are
+//! spilled by the writer before they come here.
 
 use varve_io::PAGE_PAYLOAD_LEN;
 use varve_types::{Outpoint, varint};
@@ -58,7 +58,8 @@ impl LeafBuilder {
         self.placed.iter().map(|entry| entry.hash)
     }
 
-    /// Adds an entry: its flags, and its body from the output's place on. False when it does not fit.
+    /// Adds an entry: its flags, and its body from the output's place on. False when it does not
+    /// fit.
     pub(crate) fn push(
         &mut self,
         (outpoint, hash): (Outpoint, u64),

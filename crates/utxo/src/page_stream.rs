@@ -11,7 +11,8 @@ use varve_io::{AlignedBuffer, BatchReader, PAGE_LEN, PageFile, PageNumber, Resul
 
 /// The pages that are under way or waiting to be taken.
 const AHEAD: u64 = 128;
-/// New reads are started when this many pages have been taken: two system calls for [`AHEAD`] pages.
+/// New reads are started when this many pages have been taken: two system calls for [`AHEAD`]
+/// pages.
 const STEP: u64 = AHEAD / 2;
 
 /// Reads pages in order.

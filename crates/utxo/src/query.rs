@@ -3,13 +3,15 @@
 //! Three steps, so that a worker can do something else while the disk is busy:
 //!
 //! 1. [`Query::new`] resolves sorted outpoints to pages, without reading any. Keys go in groups of
-//!    [`GROUP`], and each stage (chunk of the filter, fingerprints, radix table, prefixes) is done for the
-//!    whole group before the next: the loads of a stage do not wait for one another, so
-//!    the CPU has dozens of cache misses under way instead of one.
-//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`] in one submission. A worker that does not want to wait
-//!    takes the requests ([`Query::requests`]) and brings the completions ([`Query::accept`]).
-//! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins. For each outpoint the
-//!    pages are asked from the youngest run to the oldest, and the first entry decides.
+//!    [`GROUP`], and each stage (chunk of the filter, fingerprints, radix table, prefixes) is done
+//!    for the whole group before the next: the loads of a stage do not wait for one another, so the
+//!    CPU has dozens of cache misses under way instead of one.
+//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`] in one submission. A worker
+//!    that does not want to wait takes the requests ([`Query::requests`]) and brings the
+//!    completions ([`Query::accept`]).
+//! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins. For each
+//!    outpoint the pages are asked from the youngest run to the oldest, and the first entry
+//!    decides.
 //!
 //! Filters let a wrong page through once in 256 or 65,536 times; the outpoints in the page decide.
 
@@ -26,8 +28,8 @@ use crate::run_error::RunError;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
 
-/// Keys that go through a stage together. A core has ten to twenty cache misses under way at most, and a key
-/// has three in the filter, so more would not help.
+/// Keys that go through a stage together. A core has ten to twenty cache misses under way at most,
+/// and a key has three in the filter, so more would not help.
 const GROUP: usize = 32;
 /// The page is in no buffer: it is read from the map.
 const MAPPED: u32 = u32::MAX;
@@ -118,8 +120,8 @@ impl Query {
         Ok(())
     }
 
-    /// Reads the pages that are not mapped, in one submission, and waits for them. `reader` must have
-    /// nothing pending.
+    /// Reads the pages that are not mapped, in one submission, and waits for them. `reader` must
+    /// have nothing pending.
     pub fn fetch(
         &mut self,
         reader: &mut BatchReader,

@@ -1,7 +1,7 @@
 //! An immutable sorted file of entries, open for reading.
 //!
-//! In memory a run has its directory and its filter. A lookup asks the filter, then the directory, which
-//! names one page; reading that page, by the map or by a batch of reads, is another step and
+//! In memory a run has its directory and its filter. A lookup asks the filter, then the directory,
+//! which names one page; reading that page, by the map or by a batch of reads, is another step and
 //! the caller's choice ([`Access`]). `run_writer` draws the file.
 
 use std::path::{Path, PathBuf};
@@ -238,7 +238,8 @@ impl Run {
         Ok(self.file.request(page, tag, buffer)?)
     }
 
-    /// Appends the packed bytes of a spilled coin, from the map. `page` is the leaf that refers to it.
+    /// Appends the packed bytes of a spilled coin, from the map. `page` is the leaf that refers to
+    /// it.
     pub(crate) fn read_spill(
         &self,
         page: PageNumber,
@@ -270,8 +271,8 @@ impl Run {
     }
 }
 
-/// Reads a section of `len` bytes from page `first` on. The footer's parts fill the file exactly, so
-/// `len` is below the file's length.
+/// Reads a section of `len` bytes from page `first` on. The footer's parts fill the file exactly,
+/// so `len` is below the file's length.
 fn read_section(file: &Arc<PageFile>, first: u64, len: u64) -> Result<Vec<u8>, RunError> {
     let pages = first..first.saturating_add(section_pages(len));
     let mut stream = PageStream::new(Arc::clone(file), pages);

@@ -44,13 +44,18 @@ pub enum RunError {
         outpoint: Outpoint,
     },
     /// A run would have more leaves than a run can have.
-    #[error("{} has grown past 2^32 pages; lower the fan-in so that runs stay smaller", path.display())]
+    #[error(
+        "{} has grown past 2^32 pages; lower the fan-in so that runs stay smaller", path.display()
+    )]
     TooManyLeaves {
         /// The file.
         path: PathBuf,
     },
     /// The set belongs to another network.
-    #[error("{} holds the unspent set of {found}, not of {wanted}; open another directory", path.display())]
+    #[error(
+        "{} holds the unspent set of {found}, not of {wanted}; open another directory",
+        path.display()
+    )]
     OtherNetwork {
         /// The directory.
         path: PathBuf,

@@ -8,8 +8,8 @@
 //!  └────────┴───────────────────────────────┴────────────────┴────────────────┴────────┘
 //! ```
 //!
-//! An entry goes into the leaf in the making; a full leaf goes to the file, its first key to the directory,
-//! its hashes to the filter. A coin too large for a leaf is written to pages of its own
+//! An entry goes into the leaf in the making; a full leaf goes to the file, its first key to the
+//! directory, its hashes to the filter. A coin too large for a leaf is written to pages of its own
 //! at once, and the leaf refers to them. Memory: the directory and the filter, which are needed
 //! afterwards anyway, one chunk of the filter, and 1 MiB of pages to be written.
 //!
@@ -39,8 +39,8 @@ use crate::sequence::Sequence;
 /// What the page file of a run says it is.
 pub(crate) const KIND: Kind = Kind(*b"UTXORUN\0");
 
-/// Runs with fewer entries than this get fingerprints of two bytes. They are the young ones, of which a
-/// lookup asks many; all of them together are a small part of the set.
+/// Runs with fewer entries than this get fingerprints of two bytes. They are the young ones, of
+/// which a lookup asks many; all of them together are a small part of the set.
 const WIDE_BELOW: u64 = 1 << 20;
 
 /// What all runs of a store share.
@@ -110,7 +110,8 @@ impl Drop for Claim {
 }
 
 impl RunWriter {
-    /// Begins run `number` with the changes of the steps of `span`. `expected` is a guess at the number of entries.
+    /// Begins run `number` with the changes of the steps of `span`. `expected` is a guess at the
+    /// number of entries.
     pub fn create(
         storage: &Arc<dyn Storage>,
         key: StoreKey,

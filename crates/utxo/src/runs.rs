@@ -1,11 +1,11 @@
 //! The runs of one version of the set, youngest first.
 //!
-//! A set of runs is a shared list: cloning it is one count, and a new one with a run added or some runs
-//! replaced by their merge leaves the old one as it is for those who read it.
+//! A set of runs is a shared list: cloning it is one count, and a new one with a run added or some
+//! runs replaced by their merge leaves the old one as it is for those who read it.
 //!
-//! The first run with any entry of an outpoint decides: an add is the coin, a delete alone says that
-//! there is none. Within a run an outpoint has at most one add and one delete (of an older birth, in an older
-//! run), and all of them are in one leaf, so one page of one run answers.
+//! The first run with any entry of an outpoint decides: an add is the coin, a delete alone says
+//! that there is none. Within a run an outpoint has at most one add and one delete (of an older
+//! birth, in an older run), and all of them are in one leaf, so one page of one run answers.
 
 use std::ops::Range;
 use std::sync::Arc;

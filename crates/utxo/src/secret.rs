@@ -1,8 +1,8 @@
 //! The store's secret, and the keyed hash of an outpoint.
 //!
 //! Whoever makes transactions chooses their txids by trying, and would choose those that fall into
-//! one place of a table or pass one filter. So nothing here places an outpoint by its own bytes: tables,
-//! filters and tags take SipHash-1-3 of its 36 bytes under 16 random bytes that every store
+//! one place of a table or pass one filter. So nothing here places an outpoint by its own bytes:
+//! tables, filters and tags take SipHash-1-3 of its 36 bytes under 16 random bytes that every store
 //! draws for itself and nobody outside knows.
 //!
 //! A hash stands for an outpoint only to find it quickly; the stored outpoint decides. The feature

@@ -1,9 +1,10 @@
 //! A power cut at every operation of flushing and merging runs.
 //!
-//! A store is made, three runs are flushed, and two merges replace them, each published by its manifest and
-//! followed by the removal of the old files. Then the store is opened on what a crash after each single operation may
-//! leave, in many variants. It must hold exactly the coins of a manifest that was acknowledged before the crash or was being
-//! written at it, and it must go on from there.
+//! A store is made, three runs are flushed, and two merges replace them, each published by its
+//! manifest and followed by the removal of the old files. Then the store is opened on what a crash
+//! after each single operation may leave, in many variants. It must hold exactly the coins of a
+//! manifest that was acknowledged before the crash or was being written at it, and it must go on
+//! from there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

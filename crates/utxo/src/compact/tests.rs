@@ -64,11 +64,11 @@ fn choosing_ends() {
     }
 }
 
-/// A hundred thousand blocks on top of 170 million coins, by counts alone: the set must write at most one
-/// byte for every byte of block data, and never probe more runs than allowed.
+/// A hundred thousand blocks on top of 170 million coins, by counts alone: the set must write at
+/// most one byte for every byte of block data, and never probe more runs than allowed.
 ///
-/// The chain makes 7,500 outputs a block of 1.5 MB. A coin outlives n blocks with the chance (1 + n/1.4)^-0.3: a
-/// quarter outlives 144 blocks, a fifteenth 10,000, as on mainnet.
+/// The chain makes 7,500 outputs a block of 1.5 MB. A coin outlives n blocks with the chance (1 +
+/// n/1.4)^-0.3: a quarter outlives 144 blocks, a fifteenth 10,000, as on mainnet.
 #[test]
 fn a_hundred_thousand_blocks_write_less_than_they_are() {
     let figures = simulate(256, &Policy::default());
@@ -90,7 +90,8 @@ struct Figures {
     oldest_rewrites: usize,
 }
 
-/// A run in the simulation: its coins by the flush that made them, its deletes by their coins' flush.
+/// A run in the simulation: its coins by the flush that made them, its deletes by their coins'
+/// flush.
 #[derive(Clone, Default)]
 struct Model {
     adds: Vec<(usize, f64)>,

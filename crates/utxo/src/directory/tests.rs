@@ -51,7 +51,8 @@ proptest! {
         spread in 0_u32..62,
         each in 1_usize..9,
     ) {
-        let keys = keys.into_iter().map(|(prefix, end, vout)| outpoint(prefix << spread, end, vout));
+        let keys = keys.into_iter();
+        let keys = keys.map(|(prefix, end, vout)| outpoint(prefix << spread, end, vout));
         check(&leaves(keys.collect(), each));
     }
 

@@ -93,7 +93,8 @@ fn pages_are_read_once_and_only_where_access_is_direct() {
     assert!(!buffers.0.is_empty(), "their memory is kept");
 }
 
-/// The filter says no for nearly all keys that are not there, so that a lookup reads one page a coin.
+/// The filter says no for nearly all keys that are not there, so that a lookup reads one page a
+/// coin.
 #[test]
 #[cfg(not(feature = "weak-hash"))]
 fn few_pages_are_read_for_nothing() {
