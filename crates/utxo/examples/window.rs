@@ -25,9 +25,11 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use rustix::time::{ClockId, clock_gettime};
-use varve_types::{Amount, Coin, Height, Outpoint, Txid};
+use varve_io::{Disk, FileId};
+use varve_types::{Amount, BlockHash, Coin, Height, Outpoint, Txid};
 use varve_utxo::{
-    Entry, Lookup, OutpointHasher, Sequence, Spend, Step, Window, WindowConfig, WindowVersion,
+    Entry, Lookup, OutpointHasher, Sequence, Spend, Step, UndoRecord, Window, WindowConfig,
+    WindowVersion,
 };
 
 const INPUTS: usize = 7_500;
@@ -81,6 +83,33 @@ fn main() {
     let ratio = |ours: Duration| map_time.as_secs_f64() / ours.as_secs_f64();
     println!("map / window: {:.2} (1 thread), {:.2} (2)", ratio(one_time), ratio(two_time));
     one.memory();
+    one.flush_and_file();
+    undo(&blocks[blocks.len() - 1], &one.window);
+}
+
+/// The undo record of a block: its size, and the time to make bytes of it and back.
+fn undo(block: &Block, window: &Window) {
+    let spent = window.version().entries().filter(|entry| entry.coin.is_some()).take(INPUTS);
+    let record = UndoRecord {
+        sequence: Sequence::new(1_000),
+        height: Height::new(1_000),
+        block: BlockHash::ZERO,
+        previous: BlockHash::ZERO,
+        spent: spent.collect(),
+        created: block.outputs.iter().map(|(outpoint, ..)| *outpoint).collect(),
+    };
+    let start = now();
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes);
+    let encoded = now() - start;
+    let start = now();
+    assert_eq!(UndoRecord::decode(&bytes).unwrap(), record);
+    let decoded = now() - start;
+    let coins = record.spent.len();
+    println!(
+        "undo of {coins} coins: {} bytes, {encoded:.1?} there, {decoded:.1?} back",
+        bytes.len()
+    );
 }
 
 /// Processor time of this thread so far.
@@ -141,6 +170,41 @@ impl Ours {
         let step = Step { sequence, height, adds: &adds, spends: &spends, replaces };
         self.window.apply(&step, self.workers).unwrap();
         self.times.push([find, now() - start]);
+    }
+
+    fn flush_and_file(&mut self) {
+        let living: usize = self.window.panes().map(|pane| pane.living).sum();
+        let rate = |time: Duration, count: usize| count as f64 / time.as_secs_f64() / 1e6;
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::open(dir.path()).unwrap();
+        let start = now();
+        let saved = self.window.save(&disk, "window", FileId([1; 16])).unwrap();
+        let time = now() - start;
+        println!("saved {living} entries, {} pages: {:.1} M/s", saved.pages, rate(time, living));
+        for workers in [1, 2] {
+            let workers = NonZeroUsize::new(workers).unwrap();
+            let config = (WindowConfig::default(), OutpointHasher::new(&[3; 16]));
+            let start = now();
+            Window::load(&disk, &saved, config, workers).unwrap();
+            println!("loaded on {workers} threads: {:.1} M/s", rate(now() - start, living));
+        }
+        let sequence = self.window.version().sequence().next().unwrap();
+        let height = Height::GENESIS;
+        self.window.seal();
+        while let Some(flush) = self.window.begin_flush() {
+            let start = now();
+            let entries = flush.entries();
+            let sorted = now() - start;
+            let count = entries.count();
+            let read = now() - start - sorted;
+            println!("flush of {count} entries: sorted in {sorted:.1?}, read in {read:.1?}");
+            if count > 0 {
+                break;
+            }
+            let replaces = Some(flush.pane());
+            let step = Step { sequence, height, adds: &[], spends: &[], replaces };
+            self.window.apply(&step, self.workers).unwrap();
+        }
     }
 
     fn memory(&self) {

@@ -78,9 +78,9 @@ fn refused(model: &mut Model, random: &mut Random) {
 #[test]
 fn histories_agree_with_the_oracle() {
     let mut flushed = 0;
-    for seed in 0..1500 {
-        let config = WindowConfig { shards: 1 << (seed % 3), pane_steps: 2 + (seed as usize % 7) };
-        flushed += history(seed, Model::new(config), 60).runs();
+    for seed in 0..1500_usize {
+        let config = WindowConfig { shards: 1 << (seed % 3), pane_steps: 2 + seed % 7 };
+        flushed += history(seed as u64, Model::new(config), 60).runs();
     }
     assert!(flushed > 1000, "histories reach the runs: {flushed}");
 }
