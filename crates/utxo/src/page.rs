@@ -149,35 +149,36 @@ impl<'a> Leaf<'a> {
         byte(start.saturating_sub(before)) ^ byte(start) ^ byte(start + 63)
     }
 
-    /// What the page says of `outpoint`, whose tag is first met at `index`: the coin if one was
-    /// added, else its deletion, else nothing.
+    /// The coin of `outpoint`, whose tag is first met at `index`, unless its birth is among the
+    /// `deleted`. What the page deletes joins them.
     pub(crate) fn find_from(
         &self,
         index: Option<usize>,
         outpoint: &Outpoint,
+        deleted: &mut Vec<Sequence>,
     ) -> Result<Option<LeafEntry<'a>>, FormatError> {
-        let mut found = None;
         let mut next = index;
         while let Some(index) = next {
-            if let Some(entry) = self.entry_of(index, outpoint)? {
-                found = Some(entry);
-                if entry.body != Body::Deleted {
-                    break;
-                }
+            match self.entry_of(index, outpoint)? {
+                Some(LeafEntry { birth, body: Body::Deleted, .. }) => deleted.push(birth),
+                Some(entry) if !deleted.contains(&entry.birth) => return Ok(Some(entry)),
+                _ => {}
             }
             let tag = self.tags.get(index).copied().unwrap_or_default();
             next = self.tagged(tag, index + 1);
         }
-        Ok(found)
+        Ok(None)
     }
 
-    /// What the page says of `outpoint`, which has this keyed hash.
+    /// The coin of `outpoint`, which has this keyed hash, unless its birth is among the `deleted`
+    /// of younger pages. What this page deletes joins them.
     pub fn find(
         &self,
         hash: u64,
         outpoint: &Outpoint,
+        deleted: &mut Vec<Sequence>,
     ) -> Result<Option<LeafEntry<'a>>, FormatError> {
-        self.find_from(self.tagged(tag(hash), 0), outpoint)
+        self.find_from(self.tagged(tag(hash), 0), outpoint, deleted)
     }
 
     /// The entry in the place `index`, which must be below [`Leaf::len`].

@@ -8,7 +8,8 @@
 //! 3. [`LeafBuilder::split_tail`] moves them, and [`LeafBuilder::encode`] gives the page's bytes.
 //!
 //! An entry takes at most [`RECORD_MAX`] bytes, so two always fit into a page; larger coins are
-//! spilled by the writer before they come here.
+//! spilled by the writer before they come here. So are the second and later coins of an outpoint,
+//! so that [`CROWD_MAX`] entries of one always fit.
 
 use varve_io::PAGE_PAYLOAD_LEN;
 use varve_types::{Outpoint, varint};
@@ -23,6 +24,12 @@ pub(crate) const BODY_MAX: usize = RECORD_MAX - SLOT_COST - 32;
 /// a tie in the directory (40 bytes of memory), moving costs this much of the disk at most.
 pub(crate) const CARRY_MAX: usize = PAGE_PAYLOAD_LEN / 4;
 const _: () = assert!(HEADER_LEN + CARRY_MAX + RECORD_MAX <= PAGE_PAYLOAD_LEN);
+/// The most entries of one outpoint in a run. Each beyond one takes a reorganisation deeper than the
+/// window that makes the same transaction again, and a merge of all runs leaves one.
+pub(crate) const CROWD_MAX: u32 = 48;
+/// A delete or a spilled coin: slot, back reference, output's place, birth, length, first page.
+const SMALL_MAX: usize = SLOT_COST + 2 + 5 + 5 + 10 + 10;
+const _: () = assert!(HEADER_LEN + RECORD_MAX + CROWD_MAX as usize * SMALL_MAX <= PAGE_PAYLOAD_LEN);
 
 /// One entry of the page in the making.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +107,11 @@ impl LeafBuilder {
         if self.group > 0 && group_cost <= CARRY_MAX {
             return self.group;
         }
-        if last.vout == next.vout { all - 1 } else { all }
+        if last.vout != next.vout {
+            return all;
+        }
+        let others = self.placed.iter().rposition(|entry| entry.outpoint != *next);
+        others.map_or(0, |other| other + 1)
     }
 
     /// Moves the entries from `from` on, which are of one transaction, into a new page.

@@ -10,8 +10,8 @@
 //!    that does not want to wait takes the requests ([`Query::requests`]) and brings the
 //!    completions ([`Query::accept`]).
 //! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins. For each
-//!    outpoint the pages are asked from the youngest run to the oldest, and the first entry
-//!    decides.
+//!    outpoint the pages are asked from the youngest run to the oldest, and the first coin whose
+//!    birth was not deleted by then is the answer.
 //!
 //! Filters let a wrong page through once in 256 or 65,536 times; the outpoints in the page decide.
 
@@ -50,6 +50,8 @@ pub struct Query {
     runs: Runs,
     keys: Vec<Outpoint>,
     hashes: Vec<u64>,
+    /// Births that are gone already, by key.
+    deleted: Vec<(u32, Sequence)>,
     /// Sorted by key, then from the youngest run to the oldest.
     candidates: Vec<Candidate>,
     /// The pages to be read: which run and page, and the bytes once they have come.
@@ -62,8 +64,8 @@ impl Query {
     pub fn new(runs: &Runs, keys: Vec<Outpoint>) -> Self {
         let secret = runs.key().secret;
         let hashes = keys.iter().map(|key| secret.hash(key)).collect();
-        let mut query =
-            Self { runs: runs.clone(), keys, hashes, candidates: Vec::new(), reads: Vec::new() };
+        let (deleted, candidates, reads) = (Vec::new(), Vec::new(), Vec::new());
+        let mut query = Self { runs: runs.clone(), keys, hashes, deleted, candidates, reads };
         query.resolve();
         query
     }
@@ -88,6 +90,14 @@ impl Query {
             let group = self.candidates.get_mut(start..).unwrap_or_default();
             group.sort_by_key(|candidate| candidate.key);
         }
+    }
+
+    /// Says that coins of these births are gone at the key in this place, whatever the runs have:
+    /// what is younger than the runs deleted them. Keys come in order.
+    pub fn pass_over(&mut self, key: usize, births: &[Sequence]) {
+        let key = u32::try_from(key).expect("a block has fewer inputs");
+        debug_assert!(self.deleted.last().is_none_or(|(last, _)| *last <= key));
+        self.deleted.extend(births.iter().map(|birth| (key, *birth)));
     }
 
     /// The outpoints, in the order of the answers.
@@ -198,22 +208,35 @@ impl Query {
         std::hint::black_box(touched);
         for ((place, leaf), candidates) in places.iter().zip(&leaves).zip(group) {
             if let (Some(leaf), Some(candidate)) = (leaf, candidates.first()) {
-                let found = leaf.find_from(*place, self.key(candidate));
+                let mut deleted = self.deleted(candidate.key);
+                let found = leaf.find_from(*place, self.key(candidate), &mut deleted);
                 let found = found.map_err(|error| self.error(candidate, error))?;
                 match found {
                     Some(entry) => self.answer(candidate, &entry, answers)?,
-                    None => self.join_older(candidates, answers)?,
+                    None => self.join_older(candidates, deleted, answers)?,
                 }
             }
         }
         Ok(())
     }
 
-    /// Answers a key that is not in the first of its pages.
-    fn join_older(&self, pages: &[Candidate], answers: &mut Answers) -> Result<(), RunError> {
+    /// The births of a key that are gone already.
+    fn deleted(&self, key: u32) -> Vec<Sequence> {
+        let start = self.deleted.partition_point(|(other, _)| *other < key);
+        let of_key = self.deleted.iter().skip(start).take_while(|(other, _)| *other == key);
+        of_key.map(|(_, birth)| *birth).collect()
+    }
+
+    /// Answers a key whose coin is not in the first of its pages.
+    fn join_older(
+        &self,
+        pages: &[Candidate],
+        mut deleted: Vec<Sequence>,
+        answers: &mut Answers,
+    ) -> Result<(), RunError> {
         for candidate in pages.iter().skip(1) {
             let leaf = self.run(candidate.run).leaf(candidate.page, self.payload(candidate)?)?;
-            let found = leaf.find(self.hash(candidate), self.key(candidate));
+            let found = leaf.find(self.hash(candidate), self.key(candidate), &mut deleted);
             if let Some(entry) = found.map_err(|error| self.error(candidate, error))? {
                 return self.answer(candidate, &entry, answers);
             }

@@ -26,16 +26,21 @@ pub enum RunError {
         /// Adds less deletes, over everything that was merged.
         count: i32,
     },
-    /// An entry was passed that is not behind the one before it, or a third one of its outpoint.
+    /// An entry was passed that is not behind the one before it.
     #[error(
-        "entry {outpoint} of birth {birth} is out of order; pass entries by outpoint, then \
-         birth, at most one add and one delete of an outpoint"
+        "entry {outpoint} of birth {birth} is out of order; pass entries by outpoint, then birth"
     )]
     Order {
         /// The entry's outpoint.
         outpoint: Outpoint,
         /// The entry's birth.
         birth: Sequence,
+    },
+    /// More entries of one outpoint than a page takes.
+    #[error("{outpoint} was made and reorganised away too often; build the set anew")]
+    Crowd {
+        /// The outpoint.
+        outpoint: Outpoint,
     },
     /// A coin that cannot be packed: more than all money there is, or not a coin.
     #[error("coin {outpoint} cannot be stored: its amount is more than all money")]

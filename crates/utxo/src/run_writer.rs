@@ -30,7 +30,7 @@ use crate::footer::{Footer, RunNumber, Span};
 use crate::fuse::Width;
 use crate::packed::{PackedCoin, pack};
 use crate::page::{DELETE, SPILLED, fold};
-use crate::page_builder::{BODY_MAX, LeafBuilder};
+use crate::page_builder::{BODY_MAX, CROWD_MAX, LeafBuilder};
 use crate::run::{Record, Run};
 use crate::run_error::RunError;
 use crate::secret::Secret;
@@ -87,9 +87,8 @@ pub struct RunWriter {
 struct Last {
     outpoint: Outpoint,
     birth: Sequence,
-    delete: bool,
-    /// It was the second of its outpoint.
-    second: bool,
+    /// How many entries of its outpoint came before it.
+    before: u32,
 }
 
 /// The name of an unfinished file.
@@ -178,7 +177,7 @@ impl RunWriter {
 
     /// Adds an entry whose coin is packed already.
     pub fn push_record(&mut self, record: &Record<'_>) -> Result<(), RunError> {
-        self.check_order(record)?;
+        let alone = self.check_order(record)?;
         let Record { outpoint, birth, coin } = *record;
         self.body.clear();
         varint::write(u64::from(outpoint.vout), &mut self.body);
@@ -190,7 +189,7 @@ impl RunWriter {
             }
             Some(coin) => {
                 self.footer.adds += 1;
-                self.put_coin(record, coin)?
+                self.put_coin((record, alone), coin)?
             }
         };
         let hash = self.key.secret.hash(&outpoint);
@@ -205,28 +204,33 @@ impl RunWriter {
         Ok(())
     }
 
-    fn check_order(&mut self, record: &Record<'_>) -> Result<(), RunError> {
-        let Record { outpoint, birth, coin } = *record;
-        let delete = coin.is_none();
-        let mut second = false;
+    /// Whether the entry, if it may follow the last, is the first of its outpoint.
+    fn check_order(&mut self, record: &Record<'_>) -> Result<bool, RunError> {
+        let Record { outpoint, birth, .. } = *record;
+        let mut before = 0;
         if let Some(last) = &self.last {
-            let same = last.outpoint == outpoint;
-            let crowd = same && (last.second || last.delete == delete);
-            if (last.outpoint, last.birth) >= (outpoint, birth) || crowd {
+            if (last.outpoint, last.birth) >= (outpoint, birth) {
                 return Err(RunError::Order { outpoint, birth });
             }
-            second = same;
+            before = if last.outpoint == outpoint { last.before + 1 } else { 0 };
         }
-        self.last = Some(Last { outpoint, birth, delete, second });
-        Ok(())
+        if before >= CROWD_MAX {
+            return Err(RunError::Crowd { outpoint });
+        }
+        self.last = Some(Last { outpoint, birth, before });
+        Ok(before == 0)
     }
 
     /// Puts the body of an added coin behind the output's place; returns its flags.
-    fn put_coin(&mut self, record: &Record<'_>, coin: PackedCoin<'_>) -> Result<u16, RunError> {
+    fn put_coin(
+        &mut self,
+        (record, alone): (&Record<'_>, bool),
+        coin: PackedCoin<'_>,
+    ) -> Result<u16, RunError> {
         let amount = |_| RunError::Amount { outpoint: record.outpoint };
         let (height, _) = coin.code().map_err(amount)?;
         let bytes = coin.as_bytes();
-        if self.body.len() + varint::MAX_LEN + bytes.len() <= BODY_MAX {
+        if alone && self.body.len() + varint::MAX_LEN + bytes.len() <= BODY_MAX {
             varint::write(fold(record.birth, height.to_u32()), &mut self.body);
             self.body.extend_from_slice(bytes);
             return Ok(0);

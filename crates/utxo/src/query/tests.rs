@@ -18,7 +18,7 @@ fn three() -> (tempfile::TempDir, Runs) {
 }
 
 #[test]
-fn the_youngest_run_with_an_entry_decides() {
+fn the_youngest_coin_that_is_not_deleted_is_the_answer() {
     let (_dir, runs) = three();
     let found = look_up(&runs, (0..1100).map(outpoint).collect()).unwrap();
     for number in 0..1100 {
@@ -44,6 +44,50 @@ fn a_delete_and_an_add_in_one_run_are_the_coin() {
         let found = look_up(&runs, vec![outpoint(1)]).unwrap();
         assert_eq!(found[&outpoint(1)].0, alive, "whichever birth is higher");
     }
+}
+
+/// A pane is flushed at S, its coin is reorganised away after S, the same outpoint is made again in
+/// the next pane, and the late delete comes a pane later still. The youngest run with an entry then
+/// says "deleted" of a coin that is there.
+#[test]
+fn a_late_delete_of_an_older_birth_does_not_hide_the_coin() {
+    let (_dir, storage) = disk();
+    let changes = [
+        ((outpoint(1), 3), Some(owned(1))),
+        ((outpoint(1), 5), Some(owned(2))),
+        ((outpoint(1), 3), None),
+    ];
+    let mut runs = Runs::empty(KEY);
+    for (number, change) in (1_u32..).zip(changes) {
+        let changes = Changes::from([change]);
+        let run = write_run(&storage, number.into(), span(number, number), &changes).unwrap();
+        runs = runs.with_youngest(Arc::new(run));
+    }
+    let found = look_up(&runs, vec![outpoint(1)]).unwrap();
+    assert_eq!(found.get(&outpoint(1)), Some(&(5, owned(2))));
+    // Merging the two older ones leaves two coins of the outpoint in one run.
+    let older = crate::compact::merge_runs(
+        &storage,
+        KEY,
+        crate::footer::RunNumber(4),
+        (&runs.as_slice()[1..], true),
+    );
+    let merged = runs.with_replaced(1..3, Some(Arc::new(older.unwrap().unwrap())));
+    let found = look_up(&merged, vec![outpoint(1)]).unwrap();
+    assert_eq!(found.get(&outpoint(1)), Some(&(5, owned(2))));
+}
+
+#[test]
+fn births_that_the_window_deleted_are_passed_over() {
+    let (_dir, runs) = three();
+    let keys: Vec<Outpoint> = (0..2).map(outpoint).collect();
+    let mut query = Query::new(&runs, keys);
+    runs.as_slice().iter().for_each(|run| run.set_access(Access::Mapped));
+    query.pass_over(1, &[Sequence::new(9)]);
+    let mut answers = Answers::default();
+    query.join(&mut answers).unwrap();
+    assert_eq!(answers.get(0).map(|(birth, _)| birth.to_u32()), Some(9));
+    assert_eq!(answers.get(1), None, "9 by the window, 1 by a run");
 }
 
 #[test]
