@@ -12,11 +12,15 @@
 
 #![forbid(unsafe_code)]
 
+mod changes;
+mod coins;
 mod compact;
 mod cursor;
+mod database;
 mod directory;
 mod entry;
 mod entry_list;
+mod error;
 mod filter;
 #[cfg(test)]
 mod fixture;
@@ -25,6 +29,7 @@ mod fuse;
 mod hasher;
 mod manifest;
 mod merge;
+mod options;
 mod packed;
 mod page;
 mod page_builder;
@@ -40,16 +45,22 @@ mod sequence;
 mod shard;
 mod sync;
 mod undo;
+mod version;
+mod view;
 mod window;
 
+pub use coins::Coins;
 pub use compact::{Choice, Policy, choose, merge_runs};
 pub use cursor::{Cursor, Source};
+pub use database::{Database, Reader};
 pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
+pub use error::Error;
 pub use footer::{RunNumber, Span};
 pub use hasher::OutpointHasher;
-pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters};
+pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
 pub use merge::Merge;
+pub use options::Options;
 pub use packed::{CoinHead, PackedCoin, pack};
 pub use page::{Body, Leaf, LeafEntry, Spill};
 pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
@@ -60,7 +71,9 @@ pub use run_writer::{RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
-pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoRecord};
+pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition, UndoRecord};
+pub use version::{CoinWalk, Version};
+pub use view::DatabaseView;
 pub use window::{
     FoundCoin, Location, Lookup, Spend, Step, StepError, Window, WindowConfig, WindowFile,
     WindowVersion, spends_of_disconnect,

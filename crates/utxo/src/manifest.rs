@@ -1,15 +1,18 @@
-//! Which runs the set consists of, and for which tip.
+//! One checkpoint: which runs and which window file the set consists of, and for which tip.
 //!
-//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A run counts when the
+//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A file counts when the
 //! manifest names it, and not before: what a crash leaves of a run that was being written, or of
-//! runs whose merge was named already, is swept away when the store is opened.
+//! runs whose merge was named already, is swept away when the store is opened. Runs, window file and
+//! undo log are all of the same step, so nothing else is needed to open the set as it was.
 //!
 //! ```text
 //!  store id 16 │ secret 16
 //!  network     │ length u8 │ name │
 //!  parameters  │ window u32 │ flush interval u32 │ fan-in u32 │ most probed u32 │
 //!  checkpoint  │ sequence u32 │ has a tip u8 │ height u32 │ block hash 32 │
-//!  next run    │ u64 │
+//!  next file   │ u64 │
+//!  window      │ number u64, 0 = none │ pages u64 │
+//!  undo        │ length u32 │ checkpoint, as in `undo/log` │
 //!  runs        │ count u32 │ then for each, youngest first:
 //!              │ number u64 │ first step u32 │ last step u32 │ adds u64 │ deletes u64 │
 //!              │ pages u64 │ digest u32 │
@@ -18,7 +21,7 @@
 //! This is the payload of an envelope of kind `UTXOMAN`, version 1.
 
 use varve_io::{Envelope, FileOffset, FormatError, Kind, Storage, StoreId, load, replace};
-use varve_types::{BlockHash, Height, Network};
+use varve_types::{BlockHash, Height, Network, Reader};
 
 use crate::footer::{Fields, RunNumber, Span};
 use crate::run::RunInfo;
@@ -26,6 +29,8 @@ use crate::run_error::RunError;
 use crate::run_writer::StoreKey;
 use crate::secret::Secret;
 use crate::sequence::Sequence;
+use crate::undo::UndoCheckpoint;
+use crate::window::WindowFile;
 
 /// The name of the file.
 pub const MANIFEST_FILE: &str = "manifest";
@@ -52,13 +57,37 @@ impl Default for Parameters {
     }
 }
 
-/// The moment the runs stand for.
+/// The moment the files stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Checkpoint {
-    /// The last step whose changes are in the runs.
+    /// The last step whose changes are in the files.
     pub sequence: Sequence,
     /// The block the set stood at after that step; `None` for the empty set.
     pub tip: Option<(Height, BlockHash)>,
+}
+
+/// The window file of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SavedWindow {
+    /// Its number: runs and window files are counted together.
+    pub number: RunNumber,
+    /// How many pages it has.
+    pub pages: u64,
+}
+
+impl SavedWindow {
+    /// The name of the window file with this number.
+    #[must_use]
+    pub fn file_name(number: RunNumber) -> String {
+        format!("{:010}.window", number.0)
+    }
+
+    /// What it takes to load it.
+    #[must_use]
+    pub fn file(&self, key: &StoreKey) -> WindowFile {
+        let (name, id) = (Self::file_name(self.number), key.file_id(self.number));
+        WindowFile { name, id, pages: self.pages }
+    }
 }
 
 /// The set's table of contents.
@@ -72,10 +101,14 @@ pub struct Manifest {
     pub network: Network,
     /// What was chosen when the set was made.
     pub parameters: Parameters,
-    /// The moment the runs stand for.
+    /// The moment the files stand for.
     pub checkpoint: Checkpoint,
-    /// The number for the next run's file.
+    /// The number for the next file.
     pub next_run: RunNumber,
+    /// The window; `None` when it is empty.
+    pub window: Option<SavedWindow>,
+    /// Where the undo log stands.
+    pub undo: UndoCheckpoint,
     /// The runs, youngest first.
     pub runs: Vec<RunInfo>,
 }
@@ -83,7 +116,7 @@ pub struct Manifest {
 impl Manifest {
     /// The manifest of an empty set, with an id and a secret that the caller drew at random.
     #[must_use]
-    pub const fn new(key: StoreKey, network: Network, parameters: Parameters) -> Self {
+    pub fn new(key: StoreKey, network: Network, parameters: Parameters) -> Self {
         Self {
             store: key.id,
             secret: key.secret,
@@ -91,6 +124,8 @@ impl Manifest {
             parameters,
             checkpoint: Checkpoint { sequence: Sequence::ZERO, tip: None },
             next_run: RunNumber(1),
+            window: None,
+            undo: UndoCheckpoint::default(),
             runs: Vec::new(),
         }
     }
@@ -128,13 +163,20 @@ impl Manifest {
         Ok(replace(storage, MANIFEST_FILE, KIND, &envelope)?)
     }
 
-    /// Removes files of runs that the manifest does not name; returns how many. Called when the
-    /// store is opened, before anything is written.
-    pub fn sweep(&self, storage: &dyn Storage) -> Result<usize, RunError> {
-        let named = |name: &str| self.runs.iter().any(|run| run.number.file_name() == name);
+    /// Removes runs and window files that the manifest does not name, except the run `pending`,
+    /// which a later one will name; returns how many. Called when the store is opened, and after a
+    /// checkpoint.
+    pub fn sweep(
+        &self,
+        storage: &dyn Storage,
+        pending: Option<RunNumber>,
+    ) -> Result<usize, RunError> {
+        let runs = self.runs.iter().map(|run| run.number).chain(pending);
+        let mut named: Vec<String> = runs.map(RunNumber::file_name).collect();
+        named.extend(self.window.map(|window| SavedWindow::file_name(window.number)));
         let mut removed = 0;
         for name in storage.list()? {
-            if name.ends_with(".run") && !named(&name) {
+            if Self::is_swept(&name) && !named.contains(&name) {
                 storage.remove(&name)?;
                 removed += 1;
             }
@@ -143,6 +185,11 @@ impl Manifest {
             storage.sync_dir()?;
         }
         Ok(removed)
+    }
+
+    /// Whether a file of this name goes when no manifest names it.
+    pub(crate) fn is_swept(name: &str) -> bool {
+        name.ends_with(".run") || name.ends_with(".window")
     }
 
     /// The payload.
@@ -165,6 +212,14 @@ impl Manifest {
         out.extend_from_slice(&height.to_u32().to_le_bytes());
         out.extend_from_slice(hash.as_bytes());
         out.extend_from_slice(&self.next_run.0.to_le_bytes());
+        let (window, pages) = self.window.map_or((0, 0), |window| (window.number.0, window.pages));
+        out.extend_from_slice(&window.to_le_bytes());
+        out.extend_from_slice(&pages.to_le_bytes());
+        let mut undo = Vec::new();
+        self.undo.encode(&mut undo);
+        let len = u32::try_from(undo.len()).expect("a checkpoint has a mark every 64 blocks");
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&undo);
         let count = u32::try_from(self.runs.len()).expect("runs are few");
         out.extend_from_slice(&count.to_le_bytes());
         for run in &self.runs {
@@ -190,6 +245,9 @@ impl Manifest {
         let tip = (Height::new(fields.u32()?), BlockHash::from_bytes(fields.take()?));
         let checkpoint = Checkpoint { sequence, tip: has_tip.then_some(tip) };
         let next_run = RunNumber(fields.u64()?);
+        let window = SavedWindow { number: RunNumber(fields.u64()?), pages: fields.u64()? };
+        let window = (window.number.0 > 0).then_some(window);
+        let undo = decode_undo(&mut fields)?;
         let count = fields.u32()?;
         let at = fields.at;
         let damaged = |what| FormatError::Damaged { at, what };
@@ -199,11 +257,12 @@ impl Manifest {
         }
         let runs: Vec<RunInfo> = runs.iter().map(decode_run).collect::<Result<_, _>>()?;
         let in_order = runs.is_sorted_by(|young, old| young.span.first > old.span.last)
-            && runs.iter().all(|run| run.number < next_run);
+            && runs.iter().all(|run| run.number < next_run)
+            && window.is_none_or(|window| window.number < next_run);
         if !in_order {
             return Err(damaged("the runs are out of order"));
         }
-        Ok(Self { store, secret, network, parameters, checkpoint, next_run, runs })
+        Ok(Self { store, secret, network, parameters, checkpoint, next_run, window, undo, runs })
     }
 }
 
@@ -215,6 +274,18 @@ fn decode_network(fields: &mut Fields<'_>) -> Result<Network, FormatError> {
     fields.rest = rest;
     fields.at += name.len();
     std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()).ok_or(unknown)
+}
+
+fn decode_undo(fields: &mut Fields<'_>) -> Result<UndoCheckpoint, FormatError> {
+    let len = fields.u32()? as usize;
+    let damaged = FormatError::Damaged { at: fields.at, what: "the undo checkpoint is damaged" };
+    let (undo, rest) = fields.rest.split_at_checked(len).ok_or(damaged)?;
+    fields.rest = rest;
+    fields.at += len;
+    let mut reader = Reader::new(undo);
+    let undo = UndoCheckpoint::decode(&mut reader).map_err(|_| damaged)?;
+    reader.end().map_err(|_| damaged)?;
+    Ok(undo)
 }
 
 fn encode_run(run: &RunInfo, out: &mut Vec<u8>) {

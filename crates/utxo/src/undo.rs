@@ -22,7 +22,7 @@ use varve_types::{BlockHash, Height, Outpoint, Reader, Txid, varint};
 use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry};
 use crate::sequence::Sequence;
 
-pub use log::{UndoCheckpoint, UndoConfig, UndoError, UndoLog};
+pub use log::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition};
 
 /// The shortest group: a txid and one output.
 const GROUP_MIN: u64 = 32 + 1 + 1;

@@ -38,7 +38,7 @@ impl Store {
                 manifest
             }
         };
-        manifest.sweep(&*storage)?;
+        manifest.sweep(&*storage, None)?;
         let runs = Runs::open(&*storage, manifest.key(), &manifest.runs)?;
         Ok(Self { storage, manifest, runs })
     }
@@ -80,7 +80,7 @@ impl Store {
         self.manifest.runs = runs.infos();
         self.manifest.store(&*self.storage)?;
         self.runs = runs;
-        self.manifest.sweep(&*self.storage)?;
+        self.manifest.sweep(&*self.storage, None)?;
         Ok(())
     }
 

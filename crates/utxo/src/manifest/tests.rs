@@ -17,7 +17,10 @@ fn manifest() -> Manifest {
         tip: Some((Height::new(590), BlockHash::from_bytes([7; 32]))),
     };
     manifest.runs = vec![info(4, 513, 600), info(3, 257, 512), info(1, 1, 256)];
-    manifest.next_run = RunNumber(5);
+    manifest.window = Some(SavedWindow { number: RunNumber(5), pages: 3 });
+    // Durable up to 9, the tip's record at 4, a mark at height 64.
+    manifest.undo = UndoCheckpoint::decode(&mut Reader::new(&[9, 5, 1, 64, 4])).unwrap();
+    manifest.next_run = RunNumber(6);
     manifest
 }
 
@@ -78,19 +81,22 @@ fn runs_out_of_order_are_damage() {
     assert!(swapped(|_| {}).is_ok());
     assert!(swapped(|manifest| manifest.runs.swap(0, 1)).is_err());
     assert!(swapped(|manifest| manifest.runs[1].span.first = Sequence::new(256)).is_err());
-    assert!(swapped(|manifest| manifest.next_run = RunNumber(4)).is_err());
+    assert!(swapped(|manifest| manifest.next_run = RunNumber(5)).is_err());
 }
 
 #[test]
 fn the_sweep_takes_what_no_one_names_and_nothing_else() {
     let storage = FaultyStorage::new(1);
-    for name in ["0000000001.run", "0000000002.run", "0000000004.run", "undo.00001", "manifest"] {
+    let windows = ["0000000005.window", "0000000006.window"];
+    let runs = ["0000000001.run", "0000000002.run", "0000000004.run", "0000000007.run"];
+    for name in runs.into_iter().chain(windows).chain(["undo.00001", "manifest"]) {
         storage.open(name, Access::Create, Caching::Buffered).unwrap();
     }
-    assert_eq!(manifest().sweep(&storage).unwrap(), 1);
-    assert_eq!(manifest().sweep(&storage).unwrap(), 0);
+    assert_eq!(manifest().sweep(&storage, Some(RunNumber(7))).unwrap(), 2);
+    assert_eq!(manifest().sweep(&storage, Some(RunNumber(7))).unwrap(), 0);
     let left = storage.list().unwrap();
-    assert_eq!(left, ["0000000001.run", "0000000004.run", "manifest", "undo.00001"]);
+    let kept = ["0000000001.run", "0000000004.run", "0000000005.window", "0000000007.run"];
+    assert_eq!(left, [&kept[..], &["manifest", "undo.00001"]].concat());
 }
 
 proptest! {

@@ -84,7 +84,7 @@ impl Model {
     fn publish(&mut self, runs: Runs) {
         self.manifest.runs = runs.infos();
         self.manifest.store(&*self.storage).unwrap();
-        self.manifest.sweep(&*self.storage).unwrap();
+        self.manifest.sweep(&*self.storage, None).unwrap();
         self.runs = runs;
     }
 
@@ -109,7 +109,7 @@ impl Model {
     fn reopen(&mut self) {
         let manifest = Manifest::load(&*self.storage, Network::Regtest).unwrap().unwrap();
         assert_eq!(manifest, self.manifest);
-        assert_eq!(manifest.sweep(&*self.storage).unwrap(), 0);
+        assert_eq!(manifest.sweep(&*self.storage, None).unwrap(), 0);
         self.runs = Runs::open(&*self.storage, manifest.key(), &manifest.runs).unwrap();
     }
 

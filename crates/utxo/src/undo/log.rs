@@ -115,6 +115,13 @@ impl UndoCheckpoint {
     }
 }
 
+/// Which block the log stands at.
+#[derive(Clone, Debug)]
+pub struct UndoPosition {
+    tip: Option<GlobalOffset>,
+    marks: Vec<(Height, GlobalOffset)>,
+}
+
 /// The writer of the log.
 #[derive(Debug)]
 pub struct UndoLog {
@@ -194,6 +201,17 @@ impl UndoLog {
         self.tip = split(at, &payload)?.0;
         self.marks.pop_if(|(_, mark)| *mark == at);
         Ok(())
+    }
+
+    /// Where the log stands, to come back to when the step of a push or a pop is refused.
+    #[must_use]
+    pub fn position(&self) -> UndoPosition {
+        UndoPosition { tip: self.tip, marks: self.marks.clone() }
+    }
+
+    /// Comes back. A record pushed since stays where it is, as those of disconnected blocks do.
+    pub fn return_to(&mut self, position: UndoPosition) {
+        UndoPosition { tip: self.tip, marks: self.marks } = position;
     }
 
     /// The record that the step `sequence` wrote before a crash, if it survived and nothing else was

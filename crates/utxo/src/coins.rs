@@ -1,0 +1,82 @@
+//! Coins that were looked up, in the order of their keys, in three allocations.
+
+use std::ops::Range;
+
+use varve_types::Coin;
+
+use crate::packed::CoinHead;
+use crate::sequence::Sequence;
+use crate::window::Location;
+
+/// The coins of some outpoints.
+#[derive(Clone, Debug, Default)]
+pub struct Coins {
+    found: Vec<Option<Found>>,
+    scripts: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Found {
+    birth: Sequence,
+    head: CoinHead,
+    script: Range<usize>,
+    location: Option<Location>,
+}
+
+impl Coins {
+    /// As many as there are keys, none of them found yet.
+    pub(crate) fn unknown(keys: usize) -> Self {
+        Self { found: vec![None; keys], scripts: Vec::new() }
+    }
+
+    pub(crate) fn set(
+        &mut self,
+        place: usize,
+        (birth, coin): (Sequence, Coin<'_>),
+        location: Option<Location>,
+    ) {
+        let start = self.scripts.len();
+        self.scripts.extend_from_slice(coin.script);
+        let script = start..self.scripts.len();
+        let Coin { height, coinbase, value, .. } = coin;
+        let head = CoinHead { height, coinbase, value };
+        if let Some(found) = self.found.get_mut(place) {
+            *found = Some(Found { birth, head, script, location });
+        }
+    }
+
+    /// How many were asked for.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Whether none was asked for.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The coin of the key in this place; `None` when the set does not have it.
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<Coin<'_>> {
+        let found = self.found.get(place)?.as_ref()?;
+        Some(found.head.with_script(self.scripts.get(found.script.clone())?))
+    }
+
+    /// The step that created the coin in this place.
+    #[must_use]
+    pub fn birth(&self, place: usize) -> Option<Sequence> {
+        self.found.get(place)?.as_ref().map(|found| found.birth)
+    }
+
+    /// All of them, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = Option<Coin<'_>>> {
+        (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// Where the window has the coin in this place; `None` when a run has it.
+    pub(crate) fn location(&self, place: usize) -> Option<Location> {
+        self.found.get(place)?.as_ref()?.location
+    }
+}

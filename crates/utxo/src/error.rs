@@ -1,0 +1,90 @@
+//! What can go wrong with the whole: one error that says which part, and what to do.
+
+use std::path::PathBuf;
+
+use varve_consensus::PrevoutError;
+use varve_types::{BlockHash, Height};
+
+use crate::run_error::RunError;
+use crate::undo::UndoError;
+use crate::window::StepError;
+
+/// Why an operation on the set failed. After any of these the set is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The block spends what it cannot spend.
+    #[error("the block cannot be connected: {0}; refuse it")]
+    Prevout(#[from] PrevoutError),
+    /// The block does not stand on the tip.
+    #[error(
+        "block {block} at {height} stands on {previous}, but the tip is {}; append the block \
+         above the tip, or rewind first", tip_name(*.tip)
+    )]
+    NotNext {
+        /// The block.
+        block: BlockHash,
+        /// Its height.
+        height: Height,
+        /// The block below it.
+        previous: BlockHash,
+        /// The tip of the set.
+        tip: Option<(Height, BlockHash)>,
+    },
+    /// The record that it takes to disconnect the tip is gone.
+    #[error(
+        "no undo record is kept for the block at {height}; open a copy of the set from before it, \
+         or build the set anew"
+    )]
+    RewindTooDeep {
+        /// The height of the tip.
+        height: Height,
+    },
+    /// There is no block to disconnect.
+    #[error("the set is empty; there is nothing to rewind")]
+    Empty,
+    /// A view was asked about another block than the one it was made for.
+    #[error("the view was made for block {made_for}, not for {asked}; make one for each block")]
+    OtherBlock {
+        /// The block it was made for.
+        made_for: BlockHash,
+        /// The block asked about.
+        asked: BlockHash,
+    },
+    /// Files of a set without the manifest that names them.
+    #[error(
+        "{} has files of an unspent set but no manifest; restore the manifest, or empty the \
+         directory and build the set anew", path.display()
+    )]
+    NoManifest {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Parts of a checkpoint that do not belong together.
+    #[error("{} is damaged: {what}; build the set anew", path.display())]
+    Inconsistent {
+        /// The directory.
+        path: PathBuf,
+        /// What does not fit.
+        what: &'static str,
+    },
+    /// The window refused the step.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The runs or the manifest failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The undo log failed.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
+    /// The storage failed, or what it holds is damaged; says where.
+    #[error(transparent)]
+    Storage(#[from] varve_io::Error),
+}
+
+fn tip_name(tip: Option<(Height, BlockHash)>) -> String {
+    match tip {
+        Some((height, hash)) => format!("{hash} at {height}"),
+        None => "not there yet".to_owned(),
+    }
+}

@@ -1,0 +1,214 @@
+//! The whole set at one moment.
+//!
+//! A version is what readers hold: window, runs, sequence and tip of one step. It never changes, and
+//! the panes and files that it needs live as long as it does, whatever the writer does meanwhile.
+//!
+//! - [`Version::get`] looks keys up: in the window, and what that does not know in the runs, with the
+//!   births that the window saw deleted.
+//! - [`Version::coins`] walks all coins in the order of their outpoints: a merge of the runs and of the
+//!   window's entries, sorted.
+
+use std::ops::Range;
+
+use varve_io::BatchReader;
+use varve_types::{BlockHash, Height, Outpoint};
+
+use crate::coins::Coins;
+use crate::cursor::{Cursor, Source};
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::merge::Merge;
+use crate::packed::{PackedCoin, pack};
+use crate::query::{Answers, PageBuffers, Query};
+use crate::run::{Record, Run};
+use crate::run_error::RunError;
+use crate::runs::Runs;
+use crate::sequence::Sequence;
+use crate::sync::Arc;
+use crate::window::{Lookup, WindowVersion};
+
+/// Reads under way at once, for runs that are read past the cache.
+const READ_DEPTH: u16 = 64;
+
+/// The set after one step.
+#[derive(Clone, Debug)]
+pub struct Version {
+    sequence: Sequence,
+    tip: Option<(Height, BlockHash)>,
+    window: Arc<WindowVersion>,
+    runs: Runs,
+}
+
+impl Version {
+    pub(crate) const fn new(
+        (sequence, tip): (Sequence, Option<(Height, BlockHash)>),
+        window: Arc<WindowVersion>,
+        runs: Runs,
+    ) -> Self {
+        Self { sequence, tip, window, runs }
+    }
+
+    /// The step.
+    #[must_use]
+    pub const fn sequence(&self) -> Sequence {
+        self.sequence
+    }
+
+    /// The block that the set stands at; `None` before the first.
+    #[must_use]
+    pub const fn tip(&self) -> Option<(Height, BlockHash)> {
+        self.tip
+    }
+
+    /// The runs.
+    #[must_use]
+    pub const fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    /// Looks up the coins of these outpoints, in any order.
+    pub fn get(&self, keys: &[Outpoint]) -> Result<Coins, Error> {
+        let mut coins = Coins::unknown(keys.len());
+        let mut looked_up = Vec::new();
+        self.window.lookup(keys, &mut looked_up);
+        let mut left = Vec::new();
+        for (place, (key, found)) in keys.iter().zip(looked_up).enumerate() {
+            match found {
+                Lookup::Found(found) => {
+                    coins.set(place, (found.birth, found.coin), Some(found.location));
+                }
+                Lookup::Deleted(births) => left.push((*key, place, births)),
+                Lookup::Unknown => left.push((*key, place, Vec::new())),
+            }
+        }
+        if left.is_empty() || self.runs.as_slice().is_empty() {
+            return Ok(coins);
+        }
+        left.sort_unstable();
+        self.get_from_runs(&left, &mut coins)?;
+        Ok(coins)
+    }
+
+    fn get_from_runs(
+        &self,
+        left: &[(Outpoint, usize, Vec<Sequence>)],
+        coins: &mut Coins,
+    ) -> Result<(), RunError> {
+        let mut query = Query::new(&self.runs, left.iter().map(|(key, ..)| *key).collect());
+        for (index, (_, _, births)) in left.iter().enumerate() {
+            query.pass_over(index, births);
+        }
+        if query.unread() > 0 {
+            query.fetch(&mut BatchReader::new(READ_DEPTH), &mut PageBuffers::default())?;
+        }
+        let mut answers = Answers::default();
+        query.join(&mut answers)?;
+        for ((_, place, _), answer) in left.iter().zip(answers.iter()) {
+            if let Some(found) = answer {
+                coins.set(*place, found, None);
+            }
+        }
+        Ok(())
+    }
+
+    /// All coins in the order of their outpoints. Takes memory for the window's entries, packed.
+    pub fn coins(&self) -> Result<CoinWalk, Error> {
+        let window = PartSource::Window(SortedEntries::new(&self.window));
+        let runs = self
+            .runs
+            .as_slice()
+            .iter()
+            .map(|run| Run::cursor(run).map(|cursor| PartSource::Run(Box::new(cursor))));
+        let parts = std::iter::once(Ok(window)).chain(runs);
+        let merge = Merge::new(parts.collect::<Result<_, _>>()?, true)?;
+        Ok(CoinWalk { merge, script: Vec::new() })
+    }
+}
+
+/// A walk over all coins.
+#[derive(Debug)]
+pub struct CoinWalk {
+    merge: Merge<PartSource>,
+    script: Vec<u8>,
+}
+
+impl CoinWalk {
+    /// The next coin; `None` behind the last. After an error the walk must not go on.
+    pub fn next_coin(&mut self) -> Result<Option<(Outpoint, varve_types::Coin<'_>)>, Error> {
+        let Some(record) = self.merge.head() else { return Ok(None) };
+        let (outpoint, birth) = (record.outpoint, record.birth);
+        self.script.clear();
+        let coin = record.coin.and_then(|coin| coin.unpack(&mut self.script).ok());
+        let head = coin.ok_or(RunError::Count { outpoint, birth, count: -1 })?;
+        self.merge.advance()?;
+        Ok(Some((outpoint, head.with_script(&self.script))))
+    }
+}
+
+/// A part of the set as a source of records.
+#[derive(Debug)]
+enum PartSource {
+    Window(SortedEntries),
+    Run(Box<Cursor>),
+}
+
+impl Source for PartSource {
+    fn head(&self) -> Option<Record<'_>> {
+        match self {
+            Self::Window(entries) => entries.head(),
+            Self::Run(cursor) => cursor.head(),
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), RunError> {
+        match self {
+            Self::Window(entries) => {
+                entries.next += 1;
+                Ok(())
+            }
+            Self::Run(cursor) => cursor.advance(),
+        }
+    }
+}
+
+/// The window's entries, sorted, what cancels left out.
+#[derive(Debug)]
+struct SortedEntries {
+    entries: Vec<(Outpoint, Sequence, Option<Range<usize>>)>,
+    packed: Vec<u8>,
+    next: usize,
+}
+
+impl SortedEntries {
+    fn new(window: &WindowVersion) -> Self {
+        let mut sorted: Vec<Entry<'_>> = window.entries().collect();
+        sorted.sort_unstable_by_key(Entry::key);
+        let (mut entries, mut packed) = (Vec::with_capacity(sorted.len()), Vec::new());
+        for same in sorted.chunk_by(|a, b| a.key() == b.key()) {
+            let adds = same.iter().filter(|entry| entry.coin.is_some()).count();
+            let deletes = same.len() - adds;
+            let kept = match adds.cmp(&deletes) {
+                std::cmp::Ordering::Equal => None,
+                std::cmp::Ordering::Greater => same.iter().find(|entry| entry.coin.is_some()),
+                std::cmp::Ordering::Less => same.iter().find(|entry| entry.coin.is_none()),
+            };
+            let Some(Entry { outpoint, birth, coin }) = kept else { continue };
+            let coin = coin.map(|coin| {
+                let start = packed.len();
+                pack(&coin, &mut packed);
+                start..packed.len()
+            });
+            entries.push((*outpoint, *birth, coin));
+        }
+        Self { entries, packed, next: 0 }
+    }
+
+    fn head(&self) -> Option<Record<'_>> {
+        let (outpoint, birth, coin) = self.entries.get(self.next)?;
+        let coin = match coin {
+            Some(range) => Some(PackedCoin::new(self.packed.get(range.clone())?)),
+            None => None,
+        };
+        Some(Record { outpoint: *outpoint, birth: *birth, coin })
+    }
+}

@@ -1,0 +1,7 @@
+//! The whole set against the oracle: contract, random lives, power cuts, failures, real chains.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+
+mod contract;
+mod random;
+mod twin;

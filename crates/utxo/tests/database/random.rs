@@ -1,0 +1,83 @@
+//! Lives by chance: append, rewind, rival branches, refused blocks, snapshots held, flush, reopen.
+
+use std::sync::Arc;
+
+use varve_consensus::contract::draft::TxDraft;
+use varve_types::{Outpoint, Txid};
+use varve_utxo::{Error, Options, Version};
+
+use crate::twin::{Chance, State, Twin, oracle_state, small, state};
+
+fn live(seed: u64, options: Options, steps: usize) {
+    let mut chance = Chance(seed);
+    let mut twin = Twin::new(seed, options);
+    let mut held: Vec<(Arc<Version>, State)> = Vec::new();
+    for _ in 0..steps {
+        match chance.below(20) {
+            0..11 => twin.append_draft(&mut chance).unwrap(),
+            11..14 => {
+                for _ in 0..1 + chance.below(7) {
+                    if twin.chain.len() > 1 {
+                        twin.rewind().unwrap();
+                    }
+                }
+            }
+            14 => refused(&mut twin, &mut chance),
+            15 => {
+                let checkpoint = twin.database().flush().unwrap();
+                assert_eq!(checkpoint.tip, twin.database().tip());
+            }
+            16 => twin.reopen(None),
+            17 => held.push((twin.database().snapshot(), oracle_state(&twin.oracle))),
+            18 if !held.is_empty() => {
+                let (version, expected) = held.swap_remove(chance.below(held.len()));
+                assert_eq!(state(&version), expected, "a reader is not disturbed");
+            }
+            _ => twin.check(),
+        }
+    }
+    for (version, expected) in held {
+        assert_eq!(state(&version), expected, "a reader is not disturbed");
+    }
+    twin.check();
+    twin.reopen(None);
+}
+
+/// A block with a fault changes nothing; `Twin::append` compares the reason with the oracle's.
+fn refused(twin: &mut Twin, chance: &mut Chance) {
+    let mut draft = twin.draft(chance);
+    match chance.below(2) {
+        0 => draft.txs.push(TxDraft::spending(&[Outpoint::new(Txid::ZERO, 1)], 1)),
+        _ => {
+            let Some(again) = draft.txs.get(1).cloned() else { return };
+            let inputs: Vec<Outpoint> = again.inputs.iter().map(|input| input.outpoint).collect();
+            draft.txs.push(TxDraft::spending(&inputs, 9));
+        }
+    }
+    let before = twin.database().snapshot();
+    let error = twin.append(&draft.bytes()).unwrap_err();
+    assert!(matches!(error, Error::Prevout(_)), "{error}");
+    assert_eq!(twin.database().snapshot().sequence(), before.sequence());
+}
+
+#[test]
+fn lives_with_a_window_of_four() {
+    for seed in 0..150 {
+        live(seed, small(), 80);
+    }
+}
+
+#[test]
+fn lives_with_the_default_parameters() {
+    for seed in 1000..1030 {
+        live(seed, Options::new(small().network, small().key), 80);
+    }
+}
+
+/// Panes leave the window while their coins are still being spent.
+#[test]
+fn lives_without_memory_for_a_window() {
+    for seed in 2000..2050 {
+        live(seed, Options { window_memory: 0, ..small() }, 80);
+    }
+}

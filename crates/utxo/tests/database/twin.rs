@@ -1,0 +1,248 @@
+//! A database and the oracle beside it, living the same life.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use varve_consensus::contract::draft::{BlockDraft, TxDraft};
+use varve_consensus::{BlockAt, MemorySet, OwnedCoin, PrevoutError, Undo};
+use varve_io::StoreId;
+use varve_io::faulty::FaultyStorage;
+use varve_types::{Block, BlockHash, Height, Network, Outpoint};
+use varve_utxo::{
+    Database, Error, Options, Parameters, Secret, Sequence, StoreKey, UndoConfig, Version,
+};
+
+pub(crate) const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
+
+/// All coins.
+pub(crate) type State = BTreeMap<Outpoint, OwnedCoin>;
+
+/// Options under which short chains reach old runs.
+pub(crate) fn small() -> Options {
+    let parameters = Parameters { window: 4, flush_interval: 2, fan_in: 2, max_probed: 3 };
+    let undo = UndoConfig { blocks: 64, segment_size: 1 << 20, cache: 4096 };
+    Options { parameters, undo, shards: 2, ..Options::new(Network::Regtest, KEY) }
+}
+
+/// Numbers by chance, the same for the same seed (SplitMix64).
+pub(crate) struct Chance(pub(crate) u64);
+
+impl Chance {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).unwrap()
+    }
+}
+
+/// All coins of a version, by the walk; looking some of them up must give the same.
+pub(crate) fn state(version: &Version) -> State {
+    let mut state = State::new();
+    let mut walk = version.coins().unwrap();
+    while let Some((outpoint, coin)) = walk.next_coin().unwrap() {
+        assert!(state.last_key_value().is_none_or(|(last, _)| *last < outpoint), "in order, once");
+        state.insert(outpoint, coin.into());
+    }
+    let keys: Vec<Outpoint> = state.keys().rev().copied().collect();
+    let found = version.get(&keys).unwrap();
+    for (key, coin) in keys.iter().zip(found.iter()) {
+        assert_eq!(coin.map(OwnedCoin::from).as_ref(), Some(&state[key]), "{key}");
+    }
+    state
+}
+
+pub(crate) fn oracle_state(set: &MemorySet) -> State {
+    set.iter().map(|(outpoint, coin)| (*outpoint, coin.into())).collect()
+}
+
+pub(crate) struct Twin {
+    pub(crate) storage: Arc<FaultyStorage>,
+    pub(crate) options: Options,
+    pub(crate) database: Option<Database>,
+    pub(crate) oracle: MemorySet,
+    /// The active chain from the genesis block on.
+    pub(crate) chain: Vec<(Vec<u8>, Undo)>,
+    /// The coins after each step since the last opening, and the one it was opened at.
+    pub(crate) history: BTreeMap<Sequence, State>,
+    salt: u32,
+}
+
+impl Twin {
+    pub(crate) fn new(seed: u64, options: Options) -> Self {
+        let storage = Arc::new(FaultyStorage::new(seed));
+        let database = Database::open(storage.clone(), options).unwrap();
+        let mut twin = Self {
+            storage,
+            options,
+            database: Some(database),
+            oracle: MemorySet::new(Network::Regtest),
+            chain: Vec::new(),
+            history: BTreeMap::from([(Sequence::ZERO, State::new())]),
+            salt: 0,
+        };
+        twin.append(&Network::Regtest.genesis_block()).unwrap();
+        twin
+    }
+
+    pub(crate) fn database(&mut self) -> &mut Database {
+        self.database.as_mut().unwrap()
+    }
+
+    pub(crate) fn height(&self) -> u32 {
+        u32::try_from(self.chain.len()).unwrap()
+    }
+
+    /// Connects a block to both, or to none.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
+        let at = BlockAt::new(Height::new(self.height()), &block);
+        let before = self.database().tip();
+        let connected = self.database().append(&at);
+        match connected {
+            Ok(()) => {
+                let undo = self.oracle.connect(&at).unwrap();
+                self.chain.push((bytes.to_vec(), undo));
+            }
+            Err(error) => {
+                assert_eq!(self.database().tip(), before);
+                if let Error::Prevout(reason) = &error {
+                    assert_eq!(plain(self.oracle.connect(&at).unwrap_err()), *reason);
+                }
+                return Err(error);
+            }
+        }
+        self.note();
+        Ok(())
+    }
+
+    /// Disconnects the tip of both.
+    pub(crate) fn rewind(&mut self) -> Result<(), Error> {
+        self.database().rewind()?;
+        self.disconnect_oracle();
+        self.note();
+        Ok(())
+    }
+
+    fn disconnect_oracle(&mut self) -> Vec<u8> {
+        let (bytes, undo) = self.chain.pop().unwrap();
+        let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+        self.oracle.disconnect(&BlockAt::new(Height::new(self.height()), &block), undo);
+        bytes
+    }
+
+    fn note(&mut self) {
+        let sequence = self.database().snapshot().sequence();
+        let state = oracle_state(&self.oracle);
+        self.history.insert(sequence, state);
+    }
+
+    /// Compares everything.
+    pub(crate) fn check(&mut self) {
+        let version = self.database().snapshot();
+        assert_eq!(version.tip().map(|(height, _)| height.to_u32() + 1), Some(self.height()));
+        assert_eq!(state(&version), oracle_state(&self.oracle));
+    }
+
+    /// A block on the tip, of transactions by chance: some within the block, some that were made
+    /// before on another branch, now and then a coinbase that comes again.
+    pub(crate) fn draft(&mut self, chance: &mut Chance) -> BlockDraft {
+        self.salt += 1;
+        let height = Height::new(self.height());
+        let repeated = chance.below(12) == 0;
+        let coinbase = if repeated {
+            TxDraft::coinbase(Height::new(7), 50)
+        } else {
+            // On rival branches the same coinbases and spends come again.
+            TxDraft::coinbase(height, chance.below(3) as u64)
+        };
+        let mut txs = vec![coinbase];
+        let mut free: Vec<Outpoint> = self.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
+        for _ in 0..chance.below(5) {
+            if free.is_empty() {
+                break;
+            }
+            let inputs = 1 + chance.below(2.min(free.len()));
+            let inputs: Vec<Outpoint> =
+                (0..inputs).map(|_| free.swap_remove(chance.below(free.len()))).collect();
+            let mut tx = TxDraft::spending(&inputs, 1 + chance.below(3));
+            if chance.below(8) == 0 {
+                tx.outputs[0].script = vec![0x51; 3_000];
+            }
+            if chance.below(6) == 0 {
+                tx.outputs[0].script = vec![0x6a];
+            }
+            let txid = tx.txid();
+            let made = (0..).zip(&tx.outputs).filter(|(_, output)| output.script != [0x6a]);
+            free.extend(made.map(|(vout, _)| Outpoint::new(txid, vout)));
+            txs.push(tx);
+        }
+        BlockDraft { previous: self.tip_hash(), nonce: self.salt, ..BlockDraft::new(txs) }
+    }
+
+    pub(crate) fn append_draft(&mut self, chance: &mut Chance) -> Result<(), Error> {
+        let bytes = self.draft(chance).bytes();
+        self.append(&bytes)
+    }
+
+    pub(crate) fn tip_hash(&self) -> BlockHash {
+        let (bytes, _) = self.chain.last().unwrap();
+        Block::parse(bytes, Network::Regtest.format()).unwrap().hash()
+    }
+
+    /// Opens what a killed process leaves, or `storage`, compares with the state of that step, and
+    /// brings the database back to the tip as an owner does.
+    pub(crate) fn reopen(&mut self, storage: Option<FaultyStorage>) {
+        self.database = None;
+        self.storage = Arc::new(storage.unwrap_or_else(|| self.storage.reopen()));
+        let database = Database::open(self.storage.clone(), self.options).unwrap();
+        let version = database.snapshot();
+        let at = version.sequence();
+        assert_eq!(state(&version), self.history[&at], "exactly the state of step {at}");
+        assert_eq!(database.checkpoint().sequence, at);
+        self.history.retain(|sequence, _| *sequence <= at);
+        self.database = Some(database);
+        self.catch_up();
+    }
+
+    /// Goes down to the fork and up the active chain.
+    fn catch_up(&mut self) {
+        let mut chain: Vec<Vec<u8>> = Vec::new();
+        while !self.chain.is_empty() {
+            chain.push(self.disconnect_oracle());
+        }
+        chain.reverse();
+        let hashes: Vec<BlockHash> = chain
+            .iter()
+            .map(|bytes| Block::parse(bytes, Network::Regtest.format()).unwrap().hash())
+            .collect();
+        let is_active = |(height, hash): (Height, BlockHash)| {
+            hashes.get(height.to_u32() as usize) == Some(&hash)
+        };
+        let database = self.database.as_mut().unwrap();
+        while database.tip().is_some_and(|tip| !is_active(tip)) {
+            database.rewind().unwrap();
+        }
+        let have = database.tip().map_or(0, |(height, _)| height.to_u32() as usize + 1);
+        for bytes in &chain[..have] {
+            let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
+            let undo = self.oracle.connect(&BlockAt::new(Height::new(self.height()), &block));
+            self.chain.push((bytes.clone(), undo.unwrap()));
+        }
+        self.note();
+        for bytes in &chain[have..] {
+            self.append(bytes).unwrap();
+        }
+        self.check();
+    }
+}
+
+/// The oracle knows who spent a coin before; the database does not.
+fn plain(error: PrevoutError) -> PrevoutError {
+    match error {
+        PrevoutError::Missing { outpoint, spender, .. } => {
+            PrevoutError::Missing { outpoint, spender, spent_by: None }
+        }
+        other => other,
+    }
+}
