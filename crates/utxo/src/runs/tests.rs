@@ -6,9 +6,7 @@ use varve_types::{Network, Outpoint};
 
 use super::*;
 use crate::compact::{Choice, Policy, choose, merge_runs};
-use crate::fixture::{
-    Changes, KEY, Owned, collect, look_up, outpoint, owned, span, write_run,
-};
+use crate::fixture::{Changes, KEY, Owned, collect, look_up, outpoint, owned, span, write_run};
 use crate::footer::RunNumber;
 use crate::manifest::{Manifest, Parameters};
 
