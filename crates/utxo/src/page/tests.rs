@@ -237,6 +237,6 @@ fn pairs_in_a_large_transaction_are_not_torn() {
         let puts: Vec<Put> = (0..500).flat_map(pair).collect();
         let pages = pages(&puts);
         assert!(pages.len() > 1);
-        assert!(pages.iter().all(|page| entries(page).len() % 2 == 0), "scripts of {len}");
+        assert!(pages.iter().all(|page| entries(page).len().is_multiple_of(2)), "scripts of {len}");
     }
 }
