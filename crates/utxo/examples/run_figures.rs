@@ -92,6 +92,27 @@ fn main() -> Result<(), Error> {
         bytes / count,
         merged.memory() as f64 / count
     );
+    hostile(&storage, coins / 4)
+}
+
+/// Coins whose txids an adversary has ground to share their first bytes, beside random ones.
+fn hostile(storage: &Arc<dyn Storage>, coins: usize) -> Result<(), Error> {
+    for (number, shared) in [(101, 0), (102, 4), (103, 8), (104, 24)] {
+        let mut random = Random(3);
+        let mut entries = draw(coins, &mut random);
+        for drawn in &mut entries {
+            let mut txid = drawn.outpoint.txid.to_bytes();
+            txid.copy_within(..32 - shared, shared);
+            txid[..shared].fill(0x5a);
+            drawn.outpoint.txid = Txid::from_bytes(txid);
+        }
+        entries.sort_unstable_by_key(|drawn| drawn.outpoint);
+        let run = write(storage, number, &entries)?;
+        run.warm()?;
+        let all: Vec<Outpoint> = entries.iter().map(|drawn| drawn.outpoint).collect();
+        println!("{coins} txids that share {shared} bytes:");
+        lookups(&Runs::empty(KEY).with_youngest(Arc::new(run)), &all, Access::Mapped)?;
+    }
     Ok(())
 }
 
@@ -175,7 +196,7 @@ fn script(random: &mut Random) -> ([u8; 34], usize) {
 }
 
 fn write(storage: &Arc<dyn Storage>, number: u64, entries: &[Drawn]) -> Result<Run, Error> {
-    let step = Sequence::new(12 - number as u32);
+    let step = Sequence::new(number as u32);
     let span = Span { first: step, last: step };
     let named = (RunNumber(number), span);
     let mut writer = RunWriter::create(storage, KEY, named, entries.len() as u64)?;

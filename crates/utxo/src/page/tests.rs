@@ -233,3 +233,17 @@ fn a_sibling_that_points_nowhere_is_damage() {
         assert_eq!(error, FormatError::Damaged { at: second, what });
     }
 }
+
+#[test]
+fn pairs_in_a_large_transaction_are_not_torn() {
+    for len in 0..40 {
+        let pair = |vout| {
+            let add = Some(vec![7; len]);
+            [(outpoint(1, vout), 800, None), (outpoint(1, vout), 801, add)]
+        };
+        let puts: Vec<Put> = (0..500).flat_map(pair).collect();
+        let pages = pages(&puts);
+        assert!(pages.len() > 1);
+        assert!(pages.iter().all(|page| entries(page).len().is_multiple_of(2)), "scripts of {len}");
+    }
+}

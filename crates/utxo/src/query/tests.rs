@@ -165,3 +165,22 @@ fn ground_txids_need_one_page_each() {
     assert_eq!(query.candidates.len(), 20_000);
     assert_eq!(look_up(&runs, (0..20_000).map(key).collect()).unwrap().len(), 20_000);
 }
+
+/// A run with several chunks in its filter, asked in the worst order.
+#[test]
+fn keys_out_of_order_are_found_in_every_chunk() {
+    let (_dir, storage) = disk();
+    let count = 140_000;
+    let changes: Changes = (0..count).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect();
+    let run = write_run(&storage, 1, span(1, 1), &changes).unwrap();
+    let runs = Runs::empty(KEY).with_youngest(Arc::new(run));
+    let mut keys: Vec<Outpoint> = (0..count).step_by(9).map(outpoint).collect();
+    keys.sort_unstable();
+    let (low, high) = keys.split_at(keys.len() / 2);
+    let shuffled: Vec<Outpoint> = high.iter().rev().zip(low).flat_map(|(a, b)| [*a, *b]).collect();
+    let mut answers = Answers::default();
+    for keys in [keys, shuffled] {
+        Query::new(&runs, keys).join(&mut answers).unwrap();
+        assert!(answers.iter().all(|answer| answer.is_some()));
+    }
+}

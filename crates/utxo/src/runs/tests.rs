@@ -1,13 +1,12 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use varve_io::faulty::FaultyStorage;
 use varve_types::{Network, Outpoint};
 
 use super::*;
 use crate::compact::{Choice, Policy, choose, merge_runs};
-use crate::fixture::{
-    Changes, KEY, Owned, collect, disk, look_up, outpoint, owned, span, write_run,
-};
+use crate::fixture::{Changes, KEY, Owned, collect, look_up, outpoint, owned, span, write_run};
 use crate::footer::RunNumber;
 use crate::manifest::{Manifest, Parameters};
 
@@ -33,7 +32,6 @@ fn difference(before: &State, after: &State) -> Changes {
 /// A store on disk and the oracle beside it.
 struct Model {
     storage: Arc<dyn Storage>,
-    _dir: tempfile::TempDir,
     manifest: Manifest,
     runs: Runs,
     state: State,
@@ -44,12 +42,12 @@ struct Model {
 
 impl Model {
     fn new() -> Self {
-        let (dir, storage) = disk();
+        let storage: Arc<dyn Storage> = Arc::new(FaultyStorage::new(1));
         let manifest = Manifest::new(KEY, Network::Regtest, Parameters::default());
         manifest.store(&*storage).unwrap();
         let runs = Runs::empty(KEY);
         let (state, spent) = (State::new(), Vec::new());
-        Self { storage, _dir: dir, manifest, runs, state, spent, step: 0 }
+        Self { storage, manifest, runs, state, spent, step: 0 }
     }
 
     /// One step: makes a coin, spends one, or brings a spent one back.
