@@ -45,6 +45,9 @@ pub use file::WindowFile;
 pub use step::{Location, Spend, Step, StepError, spends_of_disconnect};
 pub use version::{FoundCoin, Lookup, WindowVersion};
 
+/// Cells of a shard beyond those for steps: what was loaded from a file, a gibibyte each.
+const LOADED_BATCHES: usize = 64;
+
 /// Steps with fewer changes than this are not worth a second thread.
 const PARALLEL_MIN: usize = 1024;
 
@@ -54,7 +57,7 @@ pub struct WindowConfig {
     /// Shards of a pane; rounded up to a power of two, at most 2^15. More shards than threads, so
     /// that the work divides evenly.
     pub shards: usize,
-    /// Steps after which a pane is sealed, if it was not before; at most 4,095.
+    /// Steps after which a pane is sealed, if it was not before; at most 4,031.
     pub pane_steps: usize,
 }
 
@@ -65,6 +68,42 @@ impl Default for WindowConfig {
 }
 
 /// The window and its one writer.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use varve_types::{Amount, Coin, Height, Outpoint, Txid};
+/// use varve_utxo::{
+///     Entry, Lookup, OutpointHasher, Sequence, Spend, Step, StepError, Window, WindowConfig,
+/// };
+///
+/// # fn main() -> Result<(), StepError> {
+/// let mut window =
+///     Window::new(WindowConfig::default(), OutpointHasher::new(&[7; 16]), Sequence::ZERO);
+/// let outpoint = Outpoint::new(Txid::from_bytes([1; 32]), 0);
+/// let coin =
+///     Coin { height: Height::new(0), coinbase: true, value: Amount::COIN, script: &[0x51] };
+///
+/// // A block that makes a coin.
+/// let (sequence, height) = (Sequence::new(1), Height::new(0));
+/// let adds = [Entry::add(outpoint, sequence, coin)];
+/// let step = Step { sequence, height, adds: &adds, spends: &[], replaces: None };
+/// let before = window.apply(&step, NonZeroUsize::MIN)?;
+///
+/// // A block that spends it.
+/// let mut found = Vec::new();
+/// before.lookup(&[outpoint], &mut found);
+/// let Lookup::Found(found) = &found[0] else { panic!("it was made above") };
+/// assert_eq!(found.coin, coin);
+/// let spends = [Spend { outpoint, birth: found.birth, location: Some(found.location) }];
+/// let (sequence, height) = (Sequence::new(2), Height::new(1));
+/// let step = Step { sequence, height, adds: &[], spends: &spends, replaces: None };
+/// let after = window.apply(&step, NonZeroUsize::MIN)?;
+///
+/// // Whoever holds the first version still sees the coin.
+/// assert_eq!((before.entries().count(), after.entries().count()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Window {
     config: WindowConfig,
     hasher: OutpointHasher,
@@ -91,7 +130,7 @@ impl Window {
     pub fn new(config: WindowConfig, hasher: OutpointHasher, at: Sequence) -> Self {
         let config = WindowConfig {
             shards: config.shards.clamp(1, 1 << 15).next_power_of_two(),
-            pane_steps: config.pane_steps.clamp(1, BATCHES_MAX),
+            pane_steps: config.pane_steps.clamp(1, BATCHES_MAX - LOADED_BATCHES),
         };
         let shards = (0..config.shards).map(|number| ShardWriter::new(number, hasher.clone()));
         let mut window = Self {
@@ -208,7 +247,8 @@ impl Window {
     fn begin_pane(&mut self) {
         let youngest = self.panes.back().map(|youngest| youngest.pane.id());
         let id = youngest.map_or(PaneId::FIRST, PaneId::next);
-        let pane = Arc::new(Pane::new(id, self.config.shards, self.config.pane_steps));
+        let cells = self.config.pane_steps + LOADED_BATCHES;
+        let pane = Arc::new(Pane::new(id, self.config.shards, cells));
         for shard in &mut self.shards {
             shard.push_pane(Arc::clone(&pane));
         }

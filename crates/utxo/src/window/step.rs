@@ -7,6 +7,9 @@
 //!
 //! Outputs that the same block spends are in neither list: they never were part of the set. A coin
 //! that a block overwrites (before BIP30 was enforced) is spent by it.
+//!
+//! Spends carry what a lookup found at the latest version. Nothing else about them is believed: a
+//! location must hold the coin, and the coin must live.
 
 use varve_types::{Height, Outpoint};
 
@@ -104,7 +107,8 @@ pub enum StepError {
         /// The coin.
         outpoint: Outpoint,
     },
-    /// A coin that is in the set already.
+    /// A coin that is in the set already. The window notices this in its youngest pane only; whether
+    /// an older coin is overwritten is for the caller to look up, where it can be.
     #[error("{outpoint} exists already; spend the coin that the block overwrites")]
     Exists {
         /// The coin.
