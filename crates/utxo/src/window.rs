@@ -11,18 +11,18 @@
 //! ```
 //!
 //! [`Window`] belongs to one writer. Each [`Window::apply`] takes a whole step and returns a new
-//! [`WindowVersion`]; the owner publishes it to readers, at once or after more steps. A step is all or
-//! nothing, and nothing of it is visible to any version before it: every shard does the part that
-//! can fail in a way that can be taken back (`shard/writer.rs`), and only when all have succeeded are
-//! their batches shown.
+//! [`WindowVersion`]; the owner publishes it to readers, at once or after more steps. A step is all
+//! or nothing, and nothing of it is visible to any version before it: every shard does the part
+//! that can fail in a way that can be taken back (`shard/writer.rs`), and only when all have
+//! succeeded are their batches shown.
 //!
 //! Shards share nothing, so the work of a step is split over threads by shard. What comes out does
 //! not depend on the number of threads.
 //!
-//! **What a lookup may rely on**, at every version: at most one add of an outpoint is visible in the
-//! window, and if one is, the coin is unspent. Only adds die; a delete stays until its pane is
-//! flushed. Within one birth adds and deletes take turns in the order of panes and runs, so counts of
-//! neighbouring containers are −1, 0 or +1. Between births no order is promised: a delete made
+//! **What a lookup may rely on**, at every version: at most one add of an outpoint is visible in
+//! the window, and if one is, the coin is unspent. Only adds die; a delete stays until its pane is
+//! flushed. Within one birth adds and deletes take turns in the order of panes and runs, so counts
+//! of neighbouring containers are −1, 0 or +1. Between births no order is promised: a delete made
 //! for a late death may be younger than the next coin of the same outpoint, which is why
 //! [`Lookup::Deleted`] names births and does not end the search in runs.
 
@@ -173,8 +173,8 @@ impl Window {
 
     /// Makes one step, on up to `workers` threads, and returns the version after it.
     ///
-    /// Versions before it are not disturbed, now or later. When the step is refused, no version and no
-    /// later step is different from what it would have been.
+    /// Versions before it are not disturbed, now or later. When the step is refused, no version and
+    /// no later step is different from what it would have been.
     pub fn apply(
         &mut self,
         step: &Step<'_>,
@@ -218,8 +218,8 @@ impl Window {
     /// Begins to make a run of the oldest pane, if it is sealed and no flush is under way.
     ///
     /// The run is written from [`Flush::entries`], in another thread if the owner likes. When it is
-    /// durable, the next step names the pane in [`Step::replaces`], and the owner publishes its version
-    /// together with the run. Until then the pane stays in the window.
+    /// durable, the next step names the pane in [`Step::replaces`], and the owner publishes its
+    /// version together with the run. Until then the pane stays in the window.
     pub fn begin_flush(&mut self) -> Option<Flush> {
         let at = self.sequence;
         let oldest = self.panes.front_mut().filter(|oldest| oldest.flushing.is_none());
@@ -262,8 +262,8 @@ impl Window {
         });
     }
 
-    /// Has every shard stage its part. `None` when all succeeded, else the refusal that comes first in
-    /// the step, however the threads ran.
+    /// Has every shard stage its part. `None` when all succeeded, else the refusal that comes first
+    /// in the step, however the threads ran.
     fn stage(&mut self, step: &Step<'_>, workers: NonZeroUsize) -> Option<Refused> {
         let shards = self.shards.len();
         let small = step.adds.len() + step.spends.len() < PARALLEL_MIN;

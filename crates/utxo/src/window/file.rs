@@ -9,11 +9,11 @@
 //!  chunk   │ bytes u32 │ entries u32 │ the entries, as in `entry_list` │
 //! ```
 //!
-//! Only what lives is written: there are no readers of earlier moments after a restart. In the loaded
-//! window all entries come from one step, the one the file was written after.
+//! Only what lives is written: there are no readers of earlier moments after a restart. In the
+//! loaded window all entries come from one step, the one the file was written after.
 //!
-//! The file counts when the owner's manifest names it, with its id and its number of pages, and only
-//! until the next step: then it is a moment of the past, and the chain is replayed instead.
+//! The file counts when the owner's manifest names it, with its id and its number of pages, and
+//! only until the next step: then it is a moment of the past, and the chain is replayed instead.
 
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Random histories against the oracle, on few keys, so that the rare cases are common: coins made again
-//! after a reorganisation, coins overwritten, deaths and rebirths while a flush runs.
+//! Random histories against the oracle, on few keys, so that the rare cases are common: coins made
+//! again after a reorganisation, coins overwritten, deaths and rebirths while a flush runs.
 
 use super::model::{Model, Moment, Random, outpoint};
 use crate::hasher::OutpointHasher;
