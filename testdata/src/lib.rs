@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Rust's test harness has no "skipped", so the reason is written where `cargo xtask test` looks:
-//! one line `TEST<TAB>REASON` appended to the file named by `VARVE_SKIP_LOG`, and to standard
-//! error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout that
-//! should have the data cannot pass without it.
+//! one line `PACKAGE TEST<TAB>REASON` appended to the file named by `VARVE_SKIP_LOG`, and to
+//! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
+//! that should have the data cannot pass without it.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,9 @@ pub fn data(relative: &str) -> Option<PathBuf> {
 /// Records that the running test was skipped, and why. The test returns after calling this.
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
-    let test = thread.name().unwrap_or("a test");
+    // Cargo tells a test which package it is in; the harness names the thread after the test.
+    let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+    let test = format!("{package} {}", thread.name().unwrap_or("a test"));
     eprintln!("{test}: skipped: {reason}");
     if let Some(log) = std::env::var_os("VARVE_SKIP_LOG") {
         let line = format!("{test}\t{reason}\n");

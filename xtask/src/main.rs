@@ -1,2 +1,72 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands, run as `cargo xtask NAME`.
+//!
+//! Everything a contributor or the CI machine runs is here and nowhere else, so there is no second
+//! list of steps that could drift: `.ci/run` calls `cargo xtask test` and adds nothing.
+//!
+//! This crate is built before everything else, on machines that have nothing yet. So it depends on
+//! no other crate of the workspace, and on two small ones outside it.
+
+#![forbid(unsafe_code)]
+
+mod apt;
+mod args;
+mod bench;
+mod deny;
+mod fuzz;
+mod metadata;
+mod node;
+mod run;
+mod tally;
+mod test;
+mod tidy;
+
+use args::Command;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+The project's own commands.
+
+  cargo xtask test [--advisories]   everything CI runs: fmt, clippy, tidy, deny, docs, all tests;
+                                    ends with the line `N passed, N failed, N skipped`
+  cargo xtask tidy                  the project's own rules: crate edges, paths in the docs, budgets
+  cargo xtask node                  provides a real bitcoind for tests; the last line is its path
+  cargo xtask fuzz [TARGET [FILE…]] [--seconds N]
+                                    fuzzes every decoder, or one, 60 seconds each;
+                                    with files: runs the target once on each, and stops
+  cargo xtask bench NAME [--full]   a benchmark; ends with lines `ratio NAME VALUE goal GOAL`
+
+Examples:
+  cargo xtask test
+  BITCOIND_EXE=$(cargo xtask node | tail -n1) cargo test -p varve-sim
+  cargo xtask fuzz transaction --seconds 600
+  cargo xtask bench parse
+";
+
+fn main() -> ExitCode {
+    let command = match args::parse(std::env::args().skip(1)) {
+        Ok(command) => command,
+        Err(usage) => {
+            eprintln!("{usage}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let done = match command {
+        Command::Help => {
+            print!("{HELP}");
+            Ok(true)
+        }
+        Command::Test { advisories } => test::run(advisories),
+        Command::Tidy => tidy::run(),
+        Command::Node => node::run(),
+        Command::Fuzz(request) => fuzz::run(&request),
+        Command::Bench { name, full } => bench::run(&name, full),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -76,8 +76,8 @@ pub(crate) struct Sim {
 
     /// Percent of inputs that carry real signatures; the rest are dummies of real size
     #[arg(long, value_name = "PERCENT", default_value_t = 5,
-          value_parser = clap::value_parser!(u8).range(0..=100))]
-    pub signed: u8,
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub signed: u32,
 
     /// Stale branches up to DEPTH blocks deep, with moved and double-spent transactions
     #[arg(long, value_name = "DEPTH", num_args = 0..=1, default_missing_value = "6",

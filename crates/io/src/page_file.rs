@@ -76,6 +76,9 @@ pub fn verify_header_page(bytes: &[u8], kind: Kind, file: FileId) -> Result<(), 
     if version != VERSION {
         return Err(FormatError::Version { found: version, supported: VERSION });
     }
+    if u32_at(bytes, ZERO_AT) != 0 {
+        return Err(FormatError::damaged(ZERO_AT, "the reserved bytes are not zero"));
+    }
     if array(bytes, KIND_AT) != kind.0 {
         return Err(FormatError::damaged(KIND_AT, "the file holds another kind of data"));
     }

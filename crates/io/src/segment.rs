@@ -102,6 +102,9 @@ impl SegmentHeader {
         if version != VERSION {
             return Err(FormatError::Version { found: version, supported: VERSION });
         }
+        if u32_at(bytes, ZERO_AT) != 0 {
+            return Err(FormatError::damaged(ZERO_AT, "the reserved bytes are not zero"));
+        }
         let layout = [Layout::Frames, Layout::Plain];
         let layout = layout.into_iter().find(|known| known.code() == u32_at(bytes, LAYOUT_AT));
         let layout =
@@ -179,6 +182,18 @@ mod tests {
             assert!(SegmentHeader::decode(&bytes).is_err(), "bit {bit}");
         }
         assert!(SegmentHeader::decode(&bytes[..63]).is_err());
+    }
+
+    /// A fuzzer found that reserved bytes with a right checksum were read and then lost: a header
+    /// that decodes must encode to the same bytes, or a later version cannot give them a meaning.
+    #[test]
+    fn reserved_bytes_must_be_zero() {
+        let mut bytes = header().encode();
+        put(&mut bytes, ZERO_AT, &[1]);
+        let crc = crc(&bytes);
+        put(&mut bytes, CRC_AT, &crc.to_le_bytes());
+        let damaged = FormatError::damaged(ZERO_AT, "the reserved bytes are not zero");
+        assert_eq!(SegmentHeader::decode(&bytes), Err(damaged));
     }
 
     #[test]

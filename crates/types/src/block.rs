@@ -20,7 +20,7 @@ use crate::hash::{BlockHash, Txid, Wtxid};
 use crate::header::Header;
 use crate::merkle::{MerkleTree, merkle_root};
 use crate::reader::Reader;
-use crate::tx::Tx;
+use crate::tx::{Tx, txids_of};
 
 /// The smallest transaction that decodes: version, no inputs, no outputs, lock time.
 pub(crate) const MIN_TX: u64 = 4 + 1 + 1 + 4;
@@ -110,13 +110,16 @@ impl<'a> Block<'a> {
     /// The txids of all transactions, in order.
     #[must_use]
     pub fn txids(&self) -> Vec<Txid> {
-        self.txid_bytes().into_iter().map(Txid::from_bytes).collect()
+        txids_of(&self.txs).into_iter().map(Txid::from_bytes).collect()
     }
 
     /// The wtxids of all transactions, in order. That of the coinbase is its hash here, though
     /// the witness commitment takes zeros in its place.
     #[must_use]
     pub fn wtxids(&self) -> Vec<Wtxid> {
+        if self.txs.iter().any(|tx| tx.format() == Format::Extended) {
+            return self.txs.iter().map(Tx::wtxid).collect();
+        }
         let mut hashes = Vec::with_capacity(self.txs.len());
         varve_sha256::double_many(self.txs.iter().map(|tx| tx.bytes().into()), &mut hashes);
         hashes.into_iter().map(Wtxid::from_bytes).collect()
@@ -125,13 +128,6 @@ impl<'a> Block<'a> {
     /// The merkle tree over the txids. Its root must be that of the header.
     #[must_use]
     pub fn merkle_tree(&self) -> MerkleTree {
-        merkle_root(self.txid_bytes())
-    }
-
-    fn txid_bytes(&self) -> Vec<[u8; 32]> {
-        let mut hashes = Vec::with_capacity(self.txs.len());
-        let messages = self.txs.iter().map(|tx| tx.txid_message().expect("no block is extended"));
-        varve_sha256::double_many(messages, &mut hashes);
-        hashes
+        merkle_root(txids_of(&self.txs))
     }
 }

@@ -4,7 +4,7 @@
 //! nonce differ between most networks, so the bytes are put together from these:
 //!
 //! ```text
-//! version 1 │ previous 0 │ merkle root = txid of the coinbase │ time │ bits │ nonce │ 01 │ coinbase
+//! version 1 │ previous 0 │ merkle root = txid of coinbase │ time │ bits │ nonce │ 01 │ coinbase
 //! ```
 
 use crate::hash::{BlockHash, sha256d};

@@ -1,8 +1,8 @@
 //! Block headers.
 //!
 //! ```text
-//! │ version i32le │ previous 32 │ merkle root 32 │ time u32le │ bits u32le │ nonce u32le │  80 bytes
-//! 0               4             36               68           72           76
+//! │ version i32le │ previous 32 │ merkle root 32 │ time u32le │ bits u32le │ nonce u32le │
+//! 0               4             36               68           72           76            80
 //! ```
 
 use crate::hash::{BlockHash, MerkleRoot, sha256d};

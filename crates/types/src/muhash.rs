@@ -6,7 +6,7 @@
 //! into a denominator and the one division is left to [`MuHash::finalize`].
 //!
 //! ```text
-//! element bytes ─► SHA-256 ─► key of ChaCha20 (nonce 0, counter 0) ─► 384 bytes ─► number, little-endian
+//! element ─► SHA-256 ─► key of ChaCha20 (nonce 0, counter 0) ─► 384 bytes, a number, little-endian
 //!
 //! state   │ numerator 384 │ denominator 384 │   little-endian, as Core serialises it
 //! hash    SHA-256 of the 384 bytes of numerator / denominator

@@ -9,8 +9,8 @@
 //!    of it as an item. Nobody can have pushed that, so here it is none.)
 //!
 //! Conduit's index keeps only the items that [`Push::is_key_or_hash`] says, once a script, though
-//! its documents speak of more: see `crates/types/tests/real_data/pushdata.rs`, which compares with its
-//! published hashes.
+//! its documents speak of more: see `crates/types/tests/real_data/pushdata.rs`, which compares
+//! with its published hashes.
 
 use crate::script::opcode::{OP_ELSE, OP_RETURN};
 use crate::script::{Instruction, Instructions};

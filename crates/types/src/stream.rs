@@ -11,8 +11,8 @@
 //! 1. While the buffer is empty, transactions are parsed in the chunk itself. What is left of it,
 //!    an incomplete transaction, goes into the buffer.
 //! 2. While it is not, the chunk is appended to it in steps, and the parse goes on where it
-//!    stopped (see `tx/scan.rs`). When the transaction is whole, the rest of the step is given up, and
-//!    the parse is back in the chunk.
+//!    stopped (see `tx/scan.rs`). When the transaction is whole, the rest of the step is given
+//!    up, and the parse is back in the chunk.
 //! 3. Transactions that are whole at the same time are hashed side by side, and their txids go
 //!    into a [`MerkleStream`].
 //!
@@ -25,8 +25,6 @@
 #[cfg(test)]
 mod tests;
 
-use varve_sha256::double_many;
-
 use crate::block::MIN_TX;
 use crate::compact_size;
 use crate::error::{DecodeError, DecodeErrorKind};
@@ -35,8 +33,8 @@ use crate::hash::Txid;
 use crate::header::Header;
 use crate::merkle::{MerkleStream, MerkleTree};
 use crate::reader::Reader;
-use crate::tx::Tx;
 use crate::tx::scan::Scan;
+use crate::tx::{Tx, txids_of};
 
 /// How much of a chunk is appended to an incomplete transaction at once.
 const STEP: usize = 64 * 1024;
@@ -289,10 +287,8 @@ impl BlockStream {
                 Err(error) => break Err(error.shifted(used as u64)),
             }
         };
-        let mut txids = Vec::with_capacity(batch.len());
-        double_many(batch.iter().filter_map(Tx::txid_message), &mut txids);
         let mut offset = self.offset;
-        for (tx, txid) in batch.iter().zip(txids) {
+        for (tx, txid) in batch.iter().zip(txids_of(&batch)) {
             self.merkle.push(txid);
             sink(Item::Tx { offset, tx: *tx, txid: Txid::from_bytes(txid) });
             offset += tx.bytes().len() as u64;

@@ -147,7 +147,7 @@ impl<'a> Tx<'a> {
 
     /// The pieces whose hash is the txid; `None` in extended format, where there are too many.
     #[inline]
-    pub(crate) fn txid_message(&self) -> Option<Message<'a>> {
+    fn txid_message(&self) -> Option<Message<'a>> {
         match self.layout.format {
             Format::Legacy => Some(self.bytes.into()),
             Format::Segwit => {
@@ -172,6 +172,18 @@ impl<'a> Tx<'a> {
         out.extend_from_slice(&self.lock_time().to_le_bytes());
         out
     }
+}
+
+/// The txids of many transactions, hashed side by side. Extended ones are hashed one by one: they
+/// travel alone, not in blocks.
+pub(crate) fn txids_of(txs: &[Tx<'_>]) -> Vec<[u8; 32]> {
+    if txs.iter().any(|tx| tx.format() == Format::Extended) {
+        return txs.iter().map(|tx| tx.txid().to_bytes()).collect();
+    }
+    let mut hashes = Vec::with_capacity(txs.len());
+    let messages = txs.iter().map(|tx| tx.txid_message().expect("none is extended"));
+    varve_sha256::double_many(messages, &mut hashes);
+    hashes
 }
 
 /// Why reading again what parsing has read cannot fail.

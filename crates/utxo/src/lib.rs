@@ -1,25 +1,64 @@
 //! The unspent set, after Hornet: a young window in memory, immutable sorted runs on disk.
 //!
-//! `docs/adr/0005-unspent-set.md` tells the whole design on a page.
+//! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
+//! every byte.
+//!
+//! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves with
+//! a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version, youngest
+//! first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and [`merge_runs`] keep them
+//! few; a [`Manifest`] names them.
 //!
 //! Must not know: the history of blocks, the archive, the records, HTTP or JSON. Layer 2.
 
 #![forbid(unsafe_code)]
 
+mod compact;
+mod cursor;
+mod directory;
 mod entry;
 mod entry_list;
 mod hasher;
 mod pane;
+mod filter;
+#[cfg(test)]
+mod fixture;
+mod footer;
+mod fuse;
+mod manifest;
+mod merge;
+mod packed;
+mod page;
+mod page_builder;
+mod page_stream;
+mod query;
+mod run;
+mod run_error;
+mod run_writer;
+mod runs;
+mod secret;
 mod sequence;
 mod shard;
 mod sync;
 mod undo;
 mod window;
 
+pub use compact::{Choice, Policy, choose, merge_runs};
+pub use cursor::{Cursor, Source};
 pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
 pub use hasher::OutpointHasher;
 pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
+pub use footer::{RunNumber, Span};
+pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters};
+pub use merge::Merge;
+pub use packed::{CoinHead, PackedCoin, pack};
+pub use page::{Body, Leaf, LeafEntry, Spill};
+pub use query::{Answers, PageBuffers, Query};
+pub use run::{Access, Record, Run, RunInfo};
+pub use run_error::RunError;
+pub use run_writer::{RunWriter, StoreKey};
+pub use runs::Runs;
+pub use secret::Secret;
 pub use sequence::Sequence;
 pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoRecord};
 pub use window::{

@@ -1,3 +1,5 @@
+//! The real storage: short transfers, poison, direct access, maps, on a temporary directory.
+
 use super::*;
 use crate::buffer::{AlignedBuffer, BLOCK};
 

@@ -1,3 +1,5 @@
+//! Small files replaced whole: every crash leaves the old one or the new one, every flip is seen.
+
 use super::*;
 use crate::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 

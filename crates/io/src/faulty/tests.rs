@@ -1,3 +1,5 @@
+//! The test storage itself: what a crash may leave, what a fault does, which mistakes it catches.
+
 use super::*;
 use std::collections::BTreeSet;
 

@@ -1,3 +1,5 @@
+//! Logs of plain bytes: sealing, reopening, crashes, damage, a full disk.
+
 use super::*;
 use crate::disk::Disk;
 use crate::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};

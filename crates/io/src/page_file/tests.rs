@@ -1,3 +1,5 @@
+//! Page files: writing, reading, damage in every byte, crashes.
+
 use super::*;
 use crate::disk::Disk;
 use crate::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};

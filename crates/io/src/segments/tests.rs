@@ -1,3 +1,5 @@
+//! Logs of frames: crashes at every operation, damage, pruning, truncation, a full disk.
+
 use super::*;
 use crate::disk::Disk;
 use crate::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};

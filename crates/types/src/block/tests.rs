@@ -100,3 +100,32 @@ proptest! {
         }
     }
 }
+
+/// No block holds extended transactions, but a caller may ask for the format, and hostile bytes may
+/// then decode: hashing them must give txids, not a panic.
+#[test]
+fn extended_transactions_have_their_txids_in_a_block_too() {
+    let legacy = coinbase(&[&[0x51]]);
+    let mut extended = legacy[..4].to_vec();
+    extended.extend_from_slice(&[0, 0, 0, 0, 0, 0xef]);
+    extended.extend_from_slice(&legacy[4..46]);
+    extended.extend_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0, 1, 0x52]);
+    extended.extend_from_slice(&legacy[46..]);
+    let expected = Tx::parse(&legacy, Format::Legacy).unwrap().txid();
+
+    let bytes = block(1, &extended);
+    let block = Block::parse(&bytes, Format::Extended).unwrap();
+    assert_eq!(block.txids(), [expected]);
+    assert_eq!(block.wtxids(), [Wtxid::from_bytes(expected.to_bytes())]);
+    assert_eq!(block.merkle_tree().root.to_bytes(), expected.to_bytes());
+
+    let mut stream = crate::stream::BlockStream::new(Format::Extended);
+    let mut found = Vec::new();
+    let push = stream.push(&bytes, |item| {
+        if let crate::stream::Item::Tx { txid, .. } = item {
+            found.push(txid);
+        }
+    });
+    push.unwrap();
+    assert_eq!(found, [expected]);
+}

@@ -18,6 +18,8 @@
 //! only: on BSV the same forms exist, but P2SH is only an equation there after Genesis, and the
 //! witness programs are ordinary scripts.
 
+use std::fmt;
+
 use super::instruction::{Instruction, Instructions};
 use super::opcode::{
     OP_0, OP_1, OP_16, OP_CHECKMULTISIG, OP_CHECKSIG, OP_DUP, OP_EQUAL, OP_EQUALVERIFY, OP_HASH160,
@@ -102,6 +104,24 @@ impl Class {
 /// The rest of a script of the form `version <2..40 bytes>`.
 fn is_program(length: u8, program: &[u8]) -> bool {
     (2..=40).contains(&length) && program.len() == usize::from(length)
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::P2pk => "P2PK",
+            Self::P2pkh => "P2PKH",
+            Self::P2sh => "P2SH",
+            Self::P2wpkh => "P2WPKH",
+            Self::P2wsh => "P2WSH",
+            Self::P2tr => "P2TR",
+            Self::P2a => "P2A",
+            Self::OtherWitness => "other witness",
+            Self::OpReturn => "OP_RETURN",
+            Self::Multisig => "multisig",
+            Self::Nonstandard => "nonstandard",
+        })
+    }
 }
 
 /// Whether the first byte of a public key fits its length. The curve is not asked.

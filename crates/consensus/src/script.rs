@@ -1,0 +1,158 @@
+//! Script checks: which flags a block's scripts are checked with, and the check in parallel.
+//!
+//! The flags switch on the rules that came with upgrades. P2SH, WITNESS and TAPROOT hold for all
+//! blocks, even older ones, except for three that would fail; the others by height.
+//!
+//! The inputs of a block are cut into chunks, each of one transaction, and threads take the chunks
+//! in block order from a common counter. After a failure no more are taken, but those that have
+//! been are checked to the end, and all below the failure are among them. So the answer, the first
+//! failing input in block order, does not depend on the number of threads.
+
+mod parallel;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::ops::{BitOr, ControlFlow};
+
+use varve_types::{Height, Network, Outpoint, Txid};
+
+use crate::block_at::BlockAt;
+use crate::params::Params;
+use crate::verifier::{ScriptVerifier, VerifyError};
+use crate::view::{CheckError, PrevoutError, UnspentOutputsView};
+
+/// Which rules scripts are checked with. The bits are those of Core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ScriptFlags(u32);
+
+impl ScriptFlags {
+    /// The rules of the beginning.
+    pub const NONE: Self = Self(0);
+    /// Pay to script hash (BIP16).
+    pub const P2SH: Self = Self(1);
+    /// Strict DER signatures (BIP66).
+    pub const DERSIG: Self = Self(1 << 2);
+    /// The extra element that `OP_CHECKMULTISIG` takes is empty (BIP147).
+    pub const NULLDUMMY: Self = Self(1 << 4);
+    /// `OP_CHECKLOCKTIMEVERIFY` (BIP65).
+    pub const CHECKLOCKTIMEVERIFY: Self = Self(1 << 9);
+    /// `OP_CHECKSEQUENCEVERIFY` (BIP112).
+    pub const CHECKSEQUENCEVERIFY: Self = Self(1 << 10);
+    /// Segregated witness (BIP141, BIP143).
+    pub const WITNESS: Self = Self(1 << 11);
+    /// Taproot (BIP341, BIP342).
+    pub const TAPROOT: Self = Self(1 << 17);
+
+    /// The bits, as Core numbers them.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether all flags of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The flags that the scripts in a block are checked with.
+    #[must_use]
+    pub fn of(params: &Params, block: &BlockAt<'_>) -> Self {
+        let exception = params.script_exceptions.iter().find(|(hash, _)| *hash == block.hash());
+        let always = Self::P2SH | Self::WITNESS | Self::TAPROOT;
+        let mut flags = exception.map_or(always, |(_, flags)| *flags);
+        let heights = &params.heights;
+        let mut from = |height: Height, flag: Self| {
+            if block.height() >= height {
+                flags = flags | flag;
+            }
+        };
+        from(heights.bip66, Self::DERSIG);
+        from(heights.bip65, Self::CHECKLOCKTIMEVERIFY);
+        from(heights.csv, Self::CHECKSEQUENCEVERIFY);
+        from(heights.segwit, Self::NULLDUMMY);
+        flags
+    }
+}
+
+impl BitOr for ScriptFlags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Why the scripts of a block are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// There is no verifier for this chain. No verdict.
+    #[error(
+        "scripts cannot be checked on {network}: its signatures (FORKID) are unknown to Bitcoin \
+         Core's verifier; check spends only"
+    )]
+    Unsupported {
+        /// The chain.
+        network: Network,
+    },
+    /// A prevout does not exist unspent.
+    #[error(transparent)]
+    Prevout(#[from] PrevoutError),
+    /// A script fails.
+    #[error("input {vin} of {txid} does not answer the script of {outpoint}: {error}")]
+    Failed {
+        /// The spending transaction.
+        txid: Txid,
+        /// The input.
+        vin: usize,
+        /// The output that it spends.
+        outpoint: Outpoint,
+        /// What the verifier says.
+        error: VerifyError,
+    },
+}
+
+impl ScriptError {
+    /// The reason as Core gives it, or `None` when the scripts could not be checked.
+    #[must_use]
+    pub fn reject_reason(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Unsupported { .. } => None,
+            Self::Prevout(error) => error.reject_reason(),
+            Self::Failed { .. } => Some(Cow::Borrowed("block-script-verify-flag-failed")),
+        }
+    }
+}
+
+/// Checks the scripts of all spends of a block with as many threads.
+pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
+    params: &Params,
+    block: &BlockAt<'_>,
+    view: &V,
+    verifier: &S,
+    threads: NonZeroUsize,
+) -> Result<(), CheckError<ScriptError, V::Error>> {
+    let network = params.network;
+    if network.is_bsv() {
+        return Err(CheckError::Invalid(ScriptError::Unsupported { network }));
+    }
+    let mut spends = Vec::new();
+    let walk = view.for_each_spend(block, |spend| {
+        spends.push(spend);
+        ControlFlow::<Infallible>::Continue(())
+    });
+    let ControlFlow::Continue(()) = walk.map_err(|error| error.map(ScriptError::Prevout))?;
+    let flags = ScriptFlags::of(params, block);
+    match parallel::first_failure(block, &spends, flags, verifier, threads) {
+        None => Ok(()),
+        Some((spend, error)) => Err(CheckError::Invalid(ScriptError::Failed {
+            txid: *block.txids().get(spend.tx).expect("the view gives the spends of the block"),
+            vin: spend.vin,
+            outpoint: spend.input.outpoint,
+            error,
+        })),
+    }
+}

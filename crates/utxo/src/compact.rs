@@ -1,0 +1,119 @@
+//! Decides which runs to merge, then merges them.
+//!
+//! **Deciding** is a pure function over what is known about the runs, youngest first. Three
+//! rules, the first that applies:
+//!
+//! 1. *A third of the oldest run is dead*: the younger runs hold a third as many deletes as it has coins.
+//!    Merge everything. That is the only rule that rewrites the oldest run when it is large, and what keeps
+//!    the disk below 1.5 times the living coins.
+//! 2. *`fan_in` neighbours are alike*: the largest has at most √`fan_in` times the pages of the
+//!    smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no longer
+//!    like them, even when half of its entries cancelled.
+//! 3. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
+//!    number down.
+//!
+//! With flushes of 256 blocks and a fan-in of 4, each coin that outlives the window is written about
+//! four times before it reaches the oldest run. Writing less often means probing more runs.
+//!
+//! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so entries that cancel
+//! within them cancel for good; deletes are dropped when the oldest run takes part.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use varve_io::Storage;
+
+use crate::cursor::Source as _;
+use crate::footer::{RunNumber, Span};
+use crate::merge::Merge;
+use crate::run::{Run, RunInfo};
+use crate::run_error::RunError;
+use crate::run_writer::{RunWriter, StoreKey};
+
+/// When to merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// How many alike neighbours are merged into one; at least 2.
+    pub fan_in: usize,
+    /// The most runs that a lookup probes.
+    pub max_probed: usize,
+}
+
+impl Default for Policy {
+    /// Four and twelve: see the module's figures and the simulation in its tests.
+    fn default() -> Self {
+        Self { fan_in: 4, max_probed: 12 }
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The runs are well as they are.
+    Nothing,
+    /// Merge the runs in these places.
+    Merge(Range<usize>),
+}
+
+/// Decides what to merge next among `runs`, youngest first.
+#[must_use]
+pub fn choose(runs: &[RunInfo], policy: &Policy) -> Choice {
+    let fan_in = policy.fan_in.max(2);
+    if oldest_is_dying(runs) {
+        return Choice::Merge(0..runs.len());
+    }
+    let alike = runs.windows(fan_in).position(|window| are_alike(window, fan_in));
+    if let Some(start) = alike {
+        return Choice::Merge(start..start + fan_in);
+    }
+    let excess = runs.len().saturating_sub(policy.max_probed.max(1));
+    if excess == 0 {
+        return Choice::Nothing;
+    }
+    let cost = |window: &[RunInfo]| window.iter().map(|run| run.pages).sum::<u64>();
+    let cheapest = runs.windows(excess + 1).enumerate().min_by_key(|(_, window)| cost(window));
+    cheapest.map_or(Choice::Nothing, |(start, _)| Choice::Merge(start..start + excess + 1))
+}
+
+/// Whether the younger runs delete a third of the oldest. Some of their deletes are of coins in
+/// runs between; those are counted too, being waste as well.
+fn oldest_is_dying(runs: &[RunInfo]) -> bool {
+    let Some((oldest, younger)) = runs.split_last() else { return false };
+    let deletes: u64 = younger.iter().map(|run| run.deletes).sum();
+    !younger.is_empty() && deletes.saturating_mul(3) >= oldest.adds
+}
+
+fn are_alike(runs: &[RunInfo], fan_in: usize) -> bool {
+    let pages = || runs.iter().map(|run| u128::from(run.pages));
+    let (least, most) = (pages().min().unwrap_or(0), pages().max().unwrap_or(0));
+    most * most <= fan_in as u128 * least * least
+}
+
+/// Merges neighbouring runs into the new run `number`; `whole` when the oldest of all is among them. `None`
+/// when everything cancelled, and then there is no file.
+pub fn merge_runs(
+    storage: &Arc<dyn Storage>,
+    key: StoreKey,
+    number: RunNumber,
+    (runs, whole): (&[Arc<Run>], bool),
+) -> Result<Option<Run>, RunError> {
+    let infos: Vec<RunInfo> = runs.iter().map(|run| run.info()).collect();
+    let spans = || infos.iter().map(|info| info.span);
+    let first = spans().map(|span| span.first).min().unwrap_or_default();
+    let last = spans().map(|span| span.last).max().unwrap_or_default();
+    let expected = infos.iter().map(|info| info.adds).sum();
+    let cursors = runs.iter().map(Run::cursor).collect::<Result<_, _>>()?;
+    let mut merge = Merge::new(cursors, whole)?;
+    let mut writer = RunWriter::create(storage, key, (number, Span { first, last }), expected)?;
+    while let Some(record) = merge.head() {
+        writer.push_record(&record)?;
+        merge.advance()?;
+    }
+    if writer.entries() == 0 {
+        return Ok(None);
+    }
+    writer.finish().map(Some)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,268 @@
+//! The directory of a run: which leaf an outpoint can be in.
+//!
+//! For every leaf it keeps the first 8 bytes of its first txid, as a number (a *prefix*), 0.12
+//! bytes a coin. An outpoint is in the last leaf whose first key is not above it. The search has three
+//! steps:
+//!
+//! 1. The *radix* table says, for the top bits of a prefix, between which leaves it lies: about four
+//!    when txids are spread evenly.
+//! 2. A binary search among those. If an adversary has ground txids so that all leaves are in one part
+//!    of the table, this is a binary search over all leaves.
+//! 3. Equal prefixes: a leaf whose first prefix is also the last prefix of the leaf before (a torn
+//!    transaction of many outputs, or txids ground to be alike) is a *tie*, and its whole first
+//!    outpoint is kept. Among ties, a binary search over those.
+//!
+//! So every outpoint has exactly one leaf, found in logarithmic time whatever the keys.
+//!
+//! ```text
+//!  section   │ prefixes, u64 each │ ties, 40 bytes each │ jumps, 12 bytes each │
+//!
+//!  tie       │ leaf u32 │ first outpoint 36 │
+//!  jump      │ leaf u32 │ pages u64 │    from this leaf on, so many pages of spilled coins lie before
+//! ```
+//!
+//! Leaf number i is page 1 + i + the pages of the last jump at or before i.
+
+use varve_io::{FormatError, PageNumber};
+use varve_types::Outpoint;
+
+const TIE_LEN: usize = size_of::<u32>() + Outpoint::LEN;
+const JUMP_LEN: usize = size_of::<u32>() + size_of::<u64>();
+const _: () = assert!(TIE_LEN == 40 && JUMP_LEN == 12);
+
+/// The number of a leaf in its run, from zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct LeafNumber(pub(crate) u32);
+
+/// The directory of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Directory {
+    prefixes: Vec<u64>,
+    /// For every value of the top bits, the number of leaves whose prefix has a smaller one.
+    radix: Vec<u32>,
+    shift: u32,
+    ties: Vec<Tie>,
+    jumps: Vec<Jump>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tie {
+    leaf: u32,
+    first: Outpoint,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Jump {
+    leaf: u32,
+    pages: u64,
+}
+
+/// How many entries the parts of a directory have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    pub(crate) leaves: u32,
+    pub(crate) ties: u32,
+    pub(crate) jumps: u32,
+}
+
+impl Counts {
+    /// The length of the section.
+    pub(crate) const fn encoded_len(&self) -> u64 {
+        self.leaves as u64 * 8
+            + self.ties as u64 * TIE_LEN as u64
+            + self.jumps as u64 * JUMP_LEN as u64
+    }
+}
+
+/// The first 8 bytes of a txid as a number; numbers are ordered as txids are.
+#[inline]
+pub(crate) fn prefix(outpoint: &Outpoint) -> u64 {
+    let first = outpoint.txid.as_bytes().first_chunk().expect("a txid has 32 bytes");
+    u64::from_be_bytes(*first)
+}
+
+impl Directory {
+    pub(crate) fn counts(&self) -> Counts {
+        let count = |len| u32::try_from(len).expect("counted when they were pushed or decoded");
+        Counts {
+            leaves: count(self.prefixes.len()),
+            ties: count(self.ties.len()),
+            jumps: count(self.jumps.len()),
+        }
+    }
+
+    /// The bytes of memory it takes.
+    pub(crate) fn memory(&self) -> usize {
+        size_of_val(self.prefixes.as_slice())
+            + size_of_val(self.radix.as_slice())
+            + size_of_val(self.ties.as_slice())
+            + size_of_val(self.jumps.as_slice())
+    }
+
+    /// The leaves between which the radix table puts an outpoint. Loads one place of memory.
+    #[inline]
+    pub(crate) fn bounds(&self, outpoint: &Outpoint) -> (u32, u32) {
+        let top = usize::try_from(prefix(outpoint) >> self.shift).unwrap_or(usize::MAX);
+        match self.radix.get(top..) {
+            Some([low, high, ..]) => (*low, *high),
+            _ => (0, 0),
+        }
+    }
+
+    /// The one leaf that can hold an outpoint with these bounds; `None` when it is below the first leaf.
+    #[inline]
+    pub(crate) fn leaf(&self, outpoint: &Outpoint, bounds: (u32, u32)) -> Option<LeafNumber> {
+        let wanted = prefix(outpoint);
+        let (low, high) = (bounds.0 as usize, bounds.1 as usize);
+        let between = self.prefixes.get(low..high).unwrap_or_default();
+        let leaf = (low + between.partition_point(|found| *found <= wanted)).checked_sub(1)?;
+        let number = u32::try_from(leaf).ok()?;
+        if self.ties.is_empty() || self.prefixes.get(leaf) != Some(&wanted) {
+            return Some(LeafNumber(number));
+        }
+        Some(self.among_ties(outpoint, number))
+    }
+
+    /// The leaf of an outpoint that has the prefix of `leaf`, the last leaf with that prefix.
+    fn among_ties(&self, outpoint: &Outpoint, leaf: u32) -> LeafNumber {
+        let wanted = prefix(outpoint);
+        let after = self.ties.partition_point(|tie| tie.first <= *outpoint);
+        let same = |tie: &&Tie| prefix(&tie.first) == wanted;
+        let before = after.checked_sub(1).and_then(|index| self.ties.get(index)).filter(same);
+        if let Some(tie) = before {
+            return LeafNumber(tie.leaf);
+        }
+        // Below the first tie of this prefix: the leaf before it holds the beginning. Without
+        // ties of this prefix, `leaf` is the only one.
+        let next = self.ties.get(after).filter(same);
+        LeafNumber(next.map_or(leaf, |tie| tie.leaf.saturating_sub(1)))
+    }
+
+    /// The leaf that can hold an outpoint.
+    #[must_use]
+    pub(crate) fn locate(&self, outpoint: &Outpoint) -> Option<LeafNumber> {
+        self.leaf(outpoint, self.bounds(outpoint))
+    }
+
+    /// The page of a leaf.
+    #[must_use]
+    #[inline]
+    pub(crate) fn page(&self, leaf: LeafNumber) -> PageNumber {
+        let skipped = match self.jumps.partition_point(|jump| jump.leaf <= leaf.0).checked_sub(1) {
+            Some(index) => self.jumps.get(index).map_or(0, |jump| jump.pages),
+            None => 0,
+        };
+        PageNumber(1 + u64::from(leaf.0) + skipped)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let len = usize::try_from(self.counts().encoded_len()).unwrap_or_default();
+        let mut out = Vec::with_capacity(len);
+        out.extend(self.prefixes.iter().flat_map(|prefix| prefix.to_le_bytes()));
+        for tie in &self.ties {
+            out.extend_from_slice(&tie.leaf.to_le_bytes());
+            out.extend_from_slice(&tie.first.to_bytes());
+        }
+        for jump in &self.jumps {
+            out.extend_from_slice(&jump.leaf.to_le_bytes());
+            out.extend_from_slice(&jump.pages.to_le_bytes());
+        }
+        out
+    }
+
+    /// Decodes a section with these counts, which must fit its length.
+    pub(crate) fn decode(section: &[u8], counts: Counts) -> Result<Self, FormatError> {
+        let damaged = |at, what| FormatError::Damaged { at, what };
+        if section.len() as u64 != counts.encoded_len() {
+            return Err(damaged(0, "the directory has another length than it should"));
+        }
+        let (prefixes, rest) = section.split_at(counts.leaves as usize * size_of::<u64>());
+        let (ties, jumps) = rest.split_at(counts.ties as usize * TIE_LEN);
+        let prefixes: Vec<u64> =
+            prefixes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
+        let ties: Vec<Tie> = ties.as_chunks().0.iter().map(decode_tie).collect();
+        let jumps: Vec<Jump> = jumps.as_chunks().0.iter().map(decode_jump).collect();
+        let sorted = prefixes.is_sorted()
+            && ties.is_sorted_by(|a, b| a.leaf < b.leaf && a.first < b.first)
+            && jumps.is_sorted_by(|a, b| a.leaf < b.leaf && a.pages < b.pages)
+            && ties.iter().all(|tie| (1..counts.leaves).contains(&tie.leaf))
+            && jumps.iter().all(|jump| jump.leaf < counts.leaves);
+        if !sorted {
+            return Err(damaged(0, "the directory is out of order"));
+        }
+        Ok(Self::assemble(prefixes, ties, jumps))
+    }
+
+    fn assemble(prefixes: Vec<u64>, ties: Vec<Tie>, jumps: Vec<Jump>) -> Self {
+        let bits = (prefixes.len() / 4).max(2).ilog2();
+        let shift = u64::BITS - bits;
+        let mut radix = Vec::with_capacity((1 << bits) + 1);
+        let mut leaf = 0_u32;
+        let mut rest = prefixes.iter().peekable();
+        for top in 0..1_u64 << bits {
+            while rest.next_if(|prefix| **prefix >> shift < top).is_some() {
+                leaf += 1;
+            }
+            radix.push(leaf);
+        }
+        radix.push(leaf + u32::try_from(rest.count()).expect("leaves are counted in 32 bits"));
+        Self { prefixes, radix, shift, ties, jumps }
+    }
+}
+
+fn decode_tie(bytes: &[u8; TIE_LEN]) -> Tie {
+    let (leaf, first) = bytes.split_first_chunk().expect("a tie is longer");
+    let first = first.first_chunk().expect("a tie is a leaf and an outpoint");
+    Tie { leaf: u32::from_le_bytes(*leaf), first: Outpoint::from_bytes(first) }
+}
+
+fn decode_jump(bytes: &[u8; JUMP_LEN]) -> Jump {
+    let (leaf, pages) = bytes.split_first_chunk().expect("a jump is longer");
+    let pages = pages.first_chunk().expect("a jump is a leaf and a count");
+    Jump { leaf: u32::from_le_bytes(*leaf), pages: u64::from_le_bytes(*pages) }
+}
+
+/// Builds a directory leaf by leaf.
+#[derive(Debug, Default)]
+pub(crate) struct DirectoryBuilder {
+    prefixes: Vec<u64>,
+    ties: Vec<Tie>,
+    jumps: Vec<Jump>,
+    last: Option<Outpoint>,
+}
+
+impl DirectoryBuilder {
+    /// The number that the next leaf gets, or `None` when there are too many.
+    pub(crate) fn next(&self) -> Option<LeafNumber> {
+        u32::try_from(self.prefixes.len()).ok().filter(|leaf| *leaf < u32::MAX).map(LeafNumber)
+    }
+
+    /// Adds a leaf with its first and last outpoint and its page, as number [`DirectoryBuilder::next`].
+    pub(crate) fn push(
+        &mut self,
+        leaf: LeafNumber,
+        (first, last): (Outpoint, Outpoint),
+        page: PageNumber,
+    ) {
+        if self.last.is_some_and(|last| prefix(&last) == prefix(&first)) {
+            self.ties.push(Tie { leaf: leaf.0, first });
+        }
+        self.prefixes.push(prefix(&first));
+        let pages = page.0.saturating_sub(1 + u64::from(leaf.0));
+        if pages != self.jumps.last().map_or(0, |jump| jump.pages) {
+            self.jumps.push(Jump { leaf: leaf.0, pages });
+        }
+        self.last = Some(last);
+    }
+
+    pub(crate) fn finish(self) -> Directory {
+        let Self { mut prefixes, mut ties, mut jumps, .. } = self;
+        prefixes.shrink_to_fit();
+        ties.shrink_to_fit();
+        jumps.shrink_to_fit();
+        Directory::assemble(prefixes, ties, jumps)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! The filter of a run: "this outpoint is surely not in here", without reading.
+//!
+//! A fuse filter is built from all its keys at once, in about 20 bytes of memory a key. For a run of 170
+//! million coins that would be 3.4 GB, so the run's keys are cut into *chunks* of about 131,072 in
+//! key order, each with a filter of its own. It is built when the chunk is complete, in the
+//! CPU's cache, while the run is being written. A chunk ends with a leaf, and all entries of an outpoint are
+//! in one leaf, so the chunk of an outpoint is the last one whose first outpoint is not above it. Sorted
+//! keys walk through the chunks in step.
+//!
+//! ```text
+//!  section   │ chunk heads │ fingerprints of all chunks, one after the other │
+//!
+//!  head      0                  36       44          48       52
+//!            ┌──────────────────┬────────┬───────────┬────────┐
+//!            │ first outpoint   │ seed   │ segment   │ starts │
+//!            │ txid 32, vout u32│ u64    │ bits u32  │ u32    │
+//!            └──────────────────┴────────┴───────────┴────────┘
+//! ```
+//!
+//! The number of chunks, the width of a fingerprint and the length of the section are in the
+//! run's footer; a chunk has (starts + 2 · 2^bits) fingerprints, and none when `starts` is 0.
+
+use varve_io::FormatError;
+use varve_types::Outpoint;
+
+use crate::directory::prefix;
+use crate::fuse::{FuseBuilder, Shape, Width, ask};
+
+/// A chunk is complete with this many keys. Larger chunks save memory (1.17 fingerprints a key
+/// here, 1.15 with twice as many), smaller ones are built in a smaller cache.
+const CHUNK_KEYS: usize = 1 << 17;
+
+const HEAD_LEN: usize = Outpoint::LEN + Shape::ENCODED_LEN;
+const _: () = assert!(HEAD_LEN == 52);
+
+/// The filter of one run.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    width: Width,
+    chunks: Vec<Chunk>,
+    fingerprints: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    first: Outpoint,
+    shape: Shape,
+    start: usize,
+}
+
+impl Chunk {
+    /// Whether the chunk starts at `outpoint` or before it.
+    #[inline]
+    fn starts_by(&self, outpoint: &Outpoint) -> bool {
+        let (own, other) = (prefix(&self.first), prefix(outpoint));
+        own < other || own == other && self.first <= *outpoint
+    }
+}
+
+impl Filter {
+    /// The number of chunks.
+    pub(crate) fn chunks(&self) -> u32 {
+        u32::try_from(self.chunks.len()).expect("a chunk is many pages")
+    }
+
+    /// The bytes of memory it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.fingerprints.len() + size_of_val(self.chunks.as_slice())
+    }
+
+    /// Asks for sorted `keys` with their keyed hashes: `may` becomes false for those that are surely
+    /// not in the run. `near` is the chunk of the key before and becomes that of the last, so that
+    /// a walk through sorted keys is quick.
+    pub(crate) fn ask(
+        &self,
+        near: &mut usize,
+        (mut keys, mut hashes): (&[Outpoint], &[u64]),
+        mut may: &mut [bool],
+    ) {
+        if self.chunks.is_empty() {
+            return may.fill(false);
+        }
+        while let (Some(first), Some(last)) = (keys.first(), keys.last()) {
+            let chunk = self.chunk(near, first);
+            let next = self.chunks.get(*near + 1).filter(|next| next.starts_by(last));
+            let count = next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
+            let (asked, later) = hashes.split_at(count);
+            let (answers, rest) = may.split_at_mut(count);
+            let end = chunk.start + chunk.shape.places() * self.width.len();
+            let fingerprints = self.fingerprints.get(chunk.start..end).unwrap_or_default();
+            ask((&chunk.shape, self.width), fingerprints, asked, answers);
+            (keys, hashes, may) = (keys.get(count..).unwrap_or_default(), later, rest);
+        }
+    }
+
+    /// The chunk of an outpoint, looked for near the chunk before. What is below all chunks may ask the
+    /// first; the directory knows better.
+    fn chunk(&self, near: &mut usize, outpoint: &Outpoint) -> &Chunk {
+        let here = self.chunks.get(*near).is_some_and(|own| own.starts_by(outpoint));
+        let behind = self.chunks.get(*near + 1).is_none_or(|next| !next.starts_by(outpoint));
+        if !(here && behind) {
+            let after = self.chunks.partition_point(|chunk| chunk.starts_by(outpoint));
+            *near = after.saturating_sub(1);
+        }
+        self.chunks.get(*near).expect("there are chunks, and one was found among them")
+    }
+
+    /// The length of the section.
+    pub(crate) fn encoded_len(&self) -> u64 {
+        (self.chunks.len() * HEAD_LEN + self.fingerprints.len()) as u64
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.chunks.len() * HEAD_LEN + self.fingerprints.len());
+        for chunk in &self.chunks {
+            out.extend_from_slice(&chunk.first.to_bytes());
+            chunk.shape.encode(&mut out);
+        }
+        out.extend_from_slice(&self.fingerprints);
+        out
+    }
+
+    /// Decodes a section of so many chunks.
+    pub(crate) fn decode(
+        mut section: Vec<u8>,
+        chunks: u32,
+        width: Width,
+    ) -> Result<Self, FormatError> {
+        let damaged = |at, what| FormatError::Damaged { at, what };
+        let count = usize::try_from(chunks).unwrap_or(usize::MAX);
+        let heads_len = count.saturating_mul(HEAD_LEN);
+        let heads = section.get(..heads_len);
+        let heads = heads.ok_or(damaged(0, "the filter has fewer chunks than it should"))?;
+        let mut chunks: Vec<Chunk> = Vec::with_capacity(count);
+        let mut start = 0_usize;
+        for (index, head) in heads.as_chunks::<HEAD_LEN>().0.iter().enumerate() {
+            let (first, shape) = head.split_first_chunk().expect("a head is longer");
+            let shape = shape.first_chunk().expect("a head is an outpoint and a shape");
+            let chunk =
+                Chunk { first: Outpoint::from_bytes(first), shape: Shape::decode(shape)?, start };
+            if chunks.last().is_some_and(|last| last.first >= chunk.first) {
+                return Err(damaged(index * HEAD_LEN, "the filter's chunks are out of order"));
+            }
+            start = start.saturating_add(chunk.shape.places() * width.len());
+            chunks.push(chunk);
+        }
+        if section.len() - heads_len != start {
+            return Err(damaged(heads_len, "the filter has another length than its chunks"));
+        }
+        section.drain(..heads_len);
+        Ok(Self { width, chunks, fingerprints: section })
+    }
+}
+
+/// Builds a filter leaf by leaf.
+#[derive(Debug)]
+pub(crate) struct FilterBuilder {
+    filter: Filter,
+    fuse: FuseBuilder,
+    hashes: Vec<u64>,
+    first: Option<Outpoint>,
+}
+
+impl FilterBuilder {
+    pub(crate) fn new(width: Width) -> Self {
+        let filter = Filter { width, chunks: Vec::new(), fingerprints: Vec::new() };
+        Self { filter, fuse: FuseBuilder::default(), hashes: Vec::new(), first: None }
+    }
+
+    /// Adds a leaf: its first outpoint and the keyed hashes of its entries, in their order.
+    pub(crate) fn push_leaf(&mut self, first: Outpoint, hashes: impl Iterator<Item = u64>) {
+        self.first.get_or_insert(first);
+        for hash in hashes {
+            // Two entries of one outpoint are neighbours.
+            if self.hashes.last() != Some(&hash) {
+                self.hashes.push(hash);
+            }
+        }
+        if self.hashes.len() >= CHUNK_KEYS {
+            self.close_chunk();
+        }
+    }
+
+    fn close_chunk(&mut self) {
+        let Some(first) = self.first.take() else { return };
+        let Filter { width, chunks, fingerprints } = &mut self.filter;
+        let start = fingerprints.len();
+        let shape = self.fuse.build(&mut self.hashes, *width, fingerprints);
+        chunks.push(Chunk { first, shape, start });
+        self.hashes.clear();
+    }
+
+    pub(crate) fn finish(mut self) -> Filter {
+        self.close_chunk();
+        self.filter.fingerprints.shrink_to_fit();
+        self.filter.chunks.shrink_to_fit();
+        self.filter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use varve_types::Txid;
+
+    use super::*;
+    use crate::secret::Secret;
+
+    fn outpoint(number: u32) -> Outpoint {
+        let mut txid = [0; 32];
+        txid[..4].copy_from_slice(&number.to_be_bytes());
+        Outpoint::new(Txid::from_bytes(txid), number % 3)
+    }
+
+    fn build(count: u32, width: Width) -> Filter {
+        let mut builder = FilterBuilder::new(width);
+        for leaf in (0..count).collect::<Vec<_>>().chunks(70) {
+            let hashes = leaf.iter().map(|n| Secret::new([5; 16]).hash(&outpoint(2 * n)));
+            builder.push_leaf(outpoint(2 * leaf[0]), hashes);
+        }
+        builder.finish()
+    }
+
+    fn asks(filter: &Filter, near: &mut usize, number: u32) -> bool {
+        let key = outpoint(number);
+        let mut may = [true];
+        filter.ask(near, (&[key], &[Secret::new([5; 16]).hash(&key)]), &mut may);
+        may[0]
+    }
+
+    #[test]
+    fn chunks_answer_for_their_keys_and_survive_the_disk() {
+        let count = 300_000;
+        let built = build(count, Width::One);
+        assert_eq!(built.chunks(), 3);
+        let filter = Filter::decode(built.encode(), 3, Width::One).unwrap();
+        assert_eq!(built.encode(), filter.encode());
+        let (mut near, mut jump) = (0, 0);
+        for number in (0..count).step_by(7) {
+            assert!(asks(&filter, &mut near, 2 * number), "sorted");
+            let far = 2 * ((number * 7919) % count);
+            assert!(asks(&filter, &mut jump, far), "in any order");
+        }
+        let keys: Vec<Outpoint> = (0..count).map(|number| outpoint(2 * number)).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| Secret::new([5; 16]).hash(key)).collect();
+        let mut may = vec![false; keys.len()];
+        filter.ask(&mut 2, (&keys, &hashes), &mut may);
+        assert!(may.iter().all(|may| *may), "all at once, over all chunks");
+        if cfg!(not(feature = "weak-hash")) {
+            let wrong = (0..count).filter(|n| asks(&filter, &mut near, 2 * n + 1)).count();
+            assert!(wrong < 2 * 300_000 / 256, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn damaged_sections_are_refused() {
+        let section = build(1000, Width::Two).encode();
+        assert!(Filter::decode(section.clone(), 1, Width::Two).is_ok());
+        assert!(Filter::decode(section.clone(), 2, Width::Two).is_err());
+        assert!(Filter::decode(section.clone(), u32::MAX, Width::Two).is_err());
+        assert!(Filter::decode(section.clone(), 1, Width::One).is_err());
+        assert!(Filter::decode(section[1..].to_vec(), 1, Width::Two).is_err());
+        let empty = Filter::decode(Vec::new(), 0, Width::One).unwrap();
+        assert!(!asks(&empty, &mut 0, 1), "nothing is in nothing");
+    }
+}

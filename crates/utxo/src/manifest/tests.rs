@@ -1,0 +1,109 @@
+use proptest::prelude::*;
+use varve_io::faulty::FaultyStorage;
+use varve_io::{Access, Caching};
+
+use super::*;
+use crate::fixture::{KEY, span};
+
+fn info(number: u64, first: u32, last: u32) -> RunInfo {
+    let number = RunNumber(number);
+    RunInfo { number, span: span(first, last), adds: 9, deletes: 2, pages: 5, digest: 0xabcd }
+}
+
+fn manifest() -> Manifest {
+    let mut manifest = Manifest::new(KEY, Network::Signet, Parameters::default());
+    manifest.checkpoint = Checkpoint {
+        sequence: Sequence::new(600),
+        tip: Some((Height::new(590), BlockHash::from_bytes([7; 32]))),
+    };
+    manifest.runs = vec![info(4, 513, 600), info(3, 257, 512), info(1, 1, 256)];
+    manifest.next_run = RunNumber(5);
+    manifest
+}
+
+#[test]
+fn round_trips_through_the_disk() {
+    let storage = FaultyStorage::new(1);
+    assert_eq!(Manifest::load(&storage, Network::Signet).unwrap(), None);
+    let empty = Manifest::new(KEY, Network::Signet, Parameters::default());
+    for manifest in [empty, manifest()] {
+        manifest.store(&storage).unwrap();
+        let found = Manifest::load(&storage, Network::Signet).unwrap();
+        assert_eq!(found, Some(manifest));
+    }
+}
+
+#[test]
+fn another_network_or_version_is_refused_with_a_sentence() {
+    let storage = FaultyStorage::new(1);
+    manifest().store(&storage).unwrap();
+    let error = Manifest::load(&storage, Network::Mainnet).unwrap_err().to_string();
+    assert!(error.contains("signet, not of mainnet; open another directory"), "{error}");
+
+    let payload = manifest().encode();
+    let newer = Envelope { version: 2, payload: payload.as_slice() };
+    replace(&storage, MANIFEST_FILE, KIND, &newer).unwrap();
+    let error = Manifest::load(&storage, Network::Signet).unwrap_err().to_string();
+    assert!(error.contains("format version 2, this program reads 1"), "{error}");
+
+    let foreign = Envelope { version: 1, payload: payload.as_slice() };
+    replace(&storage, MANIFEST_FILE, Kind(*b"ANOTHER\0"), &foreign).unwrap();
+    let error = Manifest::load(&storage, Network::Signet).unwrap_err().to_string();
+    assert!(error.contains("another kind of data"), "{error}");
+}
+
+#[test]
+fn every_flipped_bit_is_an_error_that_names_the_file() {
+    let storage = FaultyStorage::new(1);
+    manifest().store(&storage).unwrap();
+    let file = storage.open(MANIFEST_FILE, Access::Read, Caching::Buffered).unwrap();
+    for byte in 0..file.size().unwrap() {
+        for bit in [0, 7] {
+            assert!(storage.flip_bit(MANIFEST_FILE, FileOffset::new(byte), bit));
+            let error = Manifest::load(&storage, Network::Signet).unwrap_err().to_string();
+            assert!(error.contains(MANIFEST_FILE), "byte {byte}: {error}");
+            assert!(storage.flip_bit(MANIFEST_FILE, FileOffset::new(byte), bit));
+        }
+    }
+    assert!(Manifest::load(&storage, Network::Signet).is_ok());
+}
+
+#[test]
+fn runs_out_of_order_are_damage() {
+    let swapped = |change: fn(&mut Manifest)| {
+        let mut manifest = manifest();
+        change(&mut manifest);
+        Manifest::decode(&manifest.encode())
+    };
+    assert!(swapped(|_| {}).is_ok());
+    assert!(swapped(|manifest| manifest.runs.swap(0, 1)).is_err());
+    assert!(swapped(|manifest| manifest.runs[1].span.first = Sequence::new(256)).is_err());
+    assert!(swapped(|manifest| manifest.next_run = RunNumber(4)).is_err());
+}
+
+#[test]
+fn the_sweep_takes_what_no_one_names_and_nothing_else() {
+    let storage = FaultyStorage::new(1);
+    for name in ["0000000001.run", "0000000002.run", "0000000004.run", "undo.00001", "manifest"] {
+        storage.open(name, Access::Create, Caching::Buffered).unwrap();
+    }
+    assert_eq!(manifest().sweep(&storage).unwrap(), 1);
+    assert_eq!(manifest().sweep(&storage).unwrap(), 0);
+    let left = storage.list().unwrap();
+    assert_eq!(left, ["0000000001.run", "0000000004.run", "manifest", "undo.00001"]);
+}
+
+proptest! {
+    #[test]
+    fn hostile_payloads_never_panic(
+        garbage in prop::collection::vec(any::<u8>(), 0..300),
+        at in 0_usize..250,
+    ) {
+        let _ = Manifest::decode(&garbage);
+        let mut payload = manifest().encode();
+        for (place, byte) in payload.iter_mut().skip(at).zip(&garbage) {
+            *place = *byte;
+        }
+        let _ = Manifest::decode(&payload);
+    }
+}

@@ -1,0 +1,411 @@
+//! Finds the coins of a block's inputs in the runs, all at once.
+//!
+//! Three steps, so that a worker can do something else while the disk is busy:
+//!
+//! 1. [`Query::new`] resolves sorted outpoints to pages, without reading any. Keys go in groups of
+//!    [`GROUP`], and each stage (chunk of the filter, fingerprints, radix table, prefixes) is done for the
+//!    whole group before the next: the loads of a stage do not wait for one another, so
+//!    the CPU has dozens of cache misses under way instead of one.
+//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`] in one submission. A worker that does not want to wait
+//!    takes the requests ([`Query::requests`]) and brings the completions ([`Query::accept`]).
+//! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins. For each outpoint the
+//!    pages are asked from the youngest run to the oldest, and the first entry decides.
+//!
+//! Filters let a wrong page through once in 256 or 65,536 times; the outpoints in the page decide.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use varve_io::{AlignedBuffer, BatchReader, Completion, PAGE_LEN, PageNumber, ReadRequest};
+use varve_types::{Coin, Outpoint};
+
+use crate::packed::{CoinHead, PackedCoin};
+use crate::page::{Body, Leaf, LeafEntry, tag};
+use crate::run::{Access, Run};
+use crate::run_error::RunError;
+use crate::runs::Runs;
+use crate::sequence::Sequence;
+
+/// Keys that go through a stage together. A core has ten to twenty cache misses under way at most, and a key
+/// has three in the filter, so more would not help.
+const GROUP: usize = 32;
+/// The page is in no buffer: it is read from the map.
+const MAPPED: u32 = u32::MAX;
+
+/// A page that may hold a key.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    key: u32,
+    run: u32,
+    page: PageNumber,
+    /// The buffer with the page, or [`MAPPED`].
+    buffer: u32,
+}
+
+/// Outpoints being looked up in the runs of one version.
+#[derive(Debug)]
+pub struct Query {
+    runs: Runs,
+    keys: Vec<Outpoint>,
+    hashes: Vec<u64>,
+    /// Sorted by key, then from the youngest run to the oldest.
+    candidates: Vec<Candidate>,
+    /// The pages to be read: which run and page, and the bytes once they have come.
+    reads: Vec<(u32, PageNumber, Option<AlignedBuffer>)>,
+}
+
+impl Query {
+    /// Resolves `keys`, which should be sorted, to pages of `runs`. Reads nothing.
+    #[must_use]
+    pub fn new(runs: &Runs, keys: Vec<Outpoint>) -> Self {
+        let secret = runs.key().secret;
+        let hashes = keys.iter().map(|key| secret.hash(key)).collect();
+        let mut query =
+            Self { runs: runs.clone(), keys, hashes, candidates: Vec::new(), reads: Vec::new() };
+        query.resolve();
+        query
+    }
+
+    fn resolve(&mut self) {
+        let runs = self.runs.clone();
+        let mut plans: Vec<RunPlan<'_>> = (0..).zip(runs.as_slice()).map(RunPlan::new).collect();
+        self.candidates.reserve(self.keys.len() + self.keys.len() / 8);
+        // Filters take keys in order; out of order, each goes alone.
+        let size = if self.keys.is_sorted() { GROUP } else { 1 };
+        let groups = self.keys.chunks(size).zip(self.hashes.chunks(size));
+        for (first, (keys, hashes)) in (0_u32..).step_by(size).zip(groups) {
+            let start = self.candidates.len();
+            for plan in &mut plans {
+                plan.resolve(keys, hashes, |key, page, plan| {
+                    let key = first + key;
+                    let (run, buffer) = (plan.index, plan.buffer(page, &mut self.reads));
+                    self.candidates.push(Candidate { key, run, page, buffer });
+                });
+            }
+            // Stable: the runs of a key stay in their order.
+            let group = self.candidates.get_mut(start..).unwrap_or_default();
+            group.sort_by_key(|candidate| candidate.key);
+        }
+    }
+
+    /// The outpoints, in the order of the answers.
+    #[must_use]
+    pub fn keys(&self) -> &[Outpoint] {
+        &self.keys
+    }
+
+    /// The number of pages that must be read before [`Query::join`].
+    #[must_use]
+    pub fn unread(&self) -> usize {
+        self.reads.iter().filter(|(_, _, buffer)| buffer.is_none()).count()
+    }
+
+    /// The reads of all pages that have not come yet, tagged for [`Query::accept`]. Call it once.
+    pub fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
+        let unread = (0_u64..).zip(&self.reads).filter(|(_, (_, _, buffer))| buffer.is_none());
+        let requests =
+            unread.map(|(tag, (run, page, _))| self.run(*run).request(*page, tag, buffers.take()));
+        requests.collect()
+    }
+
+    /// Takes a completed read.
+    pub fn accept(&mut self, completion: Completion) -> Result<(), RunError> {
+        let Completion { tag, result } = completion;
+        let buffer = result?;
+        let place = usize::try_from(tag).ok().and_then(|index| self.reads.get_mut(index));
+        let (_, _, place) = place.expect("the tag is that of a request of this query");
+        *place = Some(buffer);
+        Ok(())
+    }
+
+    /// Reads the pages that are not mapped, in one submission, and waits for them. `reader` must have
+    /// nothing pending.
+    pub fn fetch(
+        &mut self,
+        reader: &mut BatchReader,
+        buffers: &mut PageBuffers,
+    ) -> Result<(), RunError> {
+        if self.reads.is_empty() {
+            return Ok(());
+        }
+        reader.submit(self.requests(buffers)?);
+        let mut failed = None;
+        while let Some(completion) = reader.next() {
+            // All completions are taken, also after an error: the reader is left empty.
+            if let Err(error) = self.accept(completion) {
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Looks into the pages. The answers are in the order of the keys.
+    ///
+    /// # Panics
+    ///
+    /// When pages are still unread.
+    pub fn join(&self, answers: &mut Answers) -> Result<(), RunError> {
+        answers.clear(self.keys.len());
+        let mut of_keys = self.candidates.chunk_by(|a, b| a.key == b.key);
+        let mut group: [&[Candidate]; GROUP] = [&[]; GROUP];
+        loop {
+            let mut count = 0;
+            for (place, candidates) in group.iter_mut().zip(&mut of_keys) {
+                *place = candidates;
+                count += 1;
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            self.join_group(group.get(..count).unwrap_or_default(), answers)?;
+        }
+    }
+
+    /// Gives the pages' memory back for the next block.
+    pub fn release(self, buffers: &mut PageBuffers) {
+        buffers.0.extend(self.reads.into_iter().filter_map(|(_, _, buffer)| buffer));
+    }
+
+    /// Answers the keys of a group, each with the pages that may hold it.
+    fn join_group(&self, group: &[&[Candidate]], answers: &mut Answers) -> Result<(), RunError> {
+        let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
+        let mut touched = 0;
+        for (payload, candidates) in payloads.iter_mut().zip(group) {
+            if let Some(candidate) = candidates.first() {
+                *payload = self.payload(candidate)?;
+                touched ^= touch_start(payload);
+            }
+        }
+        let mut leaves: [Option<Leaf<'_>>; GROUP] = [None; GROUP];
+        for ((leaf, payload), candidates) in leaves.iter_mut().zip(payloads).zip(group) {
+            if let Some(candidate) = candidates.first() {
+                *leaf = Some(self.run(candidate.run).leaf(candidate.page, payload)?);
+            }
+        }
+        let mut places: [Option<usize>; GROUP] = [None; GROUP];
+        for ((place, leaf), candidates) in places.iter_mut().zip(&leaves).zip(group) {
+            if let (Some(leaf), Some(candidate)) = (leaf, candidates.first()) {
+                *place = leaf.tagged(tag(self.hash(candidate)), 0);
+            }
+        }
+        for (place, leaf) in places.iter().zip(&leaves) {
+            if let (Some(leaf), Some(place)) = (leaf, place) {
+                touched ^= leaf.touch(*place);
+            }
+        }
+        std::hint::black_box(touched);
+        for ((place, leaf), candidates) in places.iter().zip(&leaves).zip(group) {
+            if let (Some(leaf), Some(candidate)) = (leaf, candidates.first()) {
+                let found = leaf.find_from(*place, self.key(candidate));
+                let found = found.map_err(|error| self.error(candidate, error))?;
+                match found {
+                    Some(entry) => self.answer(candidate, &entry, answers)?,
+                    None => self.join_older(candidates, answers)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a key that is not in the first of its pages.
+    fn join_older(&self, pages: &[Candidate], answers: &mut Answers) -> Result<(), RunError> {
+        for candidate in pages.iter().skip(1) {
+            let leaf = self.run(candidate.run).leaf(candidate.page, self.payload(candidate)?)?;
+            let found = leaf.find(self.hash(candidate), self.key(candidate));
+            if let Some(entry) = found.map_err(|error| self.error(candidate, error))? {
+                return self.answer(candidate, &entry, answers);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what an entry says about its key.
+    fn answer(
+        &self,
+        candidate: &Candidate,
+        entry: &LeafEntry<'_>,
+        answers: &mut Answers,
+    ) -> Result<(), RunError> {
+        let mut spilled = Vec::new();
+        let packed = match entry.body {
+            Body::Deleted => return Ok(()),
+            Body::Packed(coin) => coin,
+            Body::Spilled(spill) => {
+                self.run(candidate.run).read_spill(candidate.page, spill, &mut spilled)?;
+                PackedCoin::new(&spilled)
+            }
+        };
+        let start = answers.scripts.len();
+        let head = packed.unpack(&mut answers.scripts).map_err(|_| {
+            self.run(candidate.run).damage(candidate.page, 0, "a coin does not unpack")
+        })?;
+        let script = start..answers.scripts.len();
+        let place = answers.found.get_mut(candidate.key as usize);
+        *place.expect("there is an answer for every key") =
+            Some(Answer { birth: entry.birth, head, script });
+        Ok(())
+    }
+
+    #[inline]
+    fn payload(&self, candidate: &Candidate) -> Result<&[u8], RunError> {
+        let run = self.run(candidate.run);
+        if candidate.buffer == MAPPED {
+            return run.resident(candidate.page);
+        }
+        let read = self.reads.get(candidate.buffer as usize);
+        let buffer = read.and_then(|(_, _, buffer)| buffer.as_ref());
+        run.verified(candidate.page, buffer.expect("all pages are fetched before the join"))
+    }
+
+    fn run(&self, index: u32) -> &Run {
+        self.runs.as_slice().get(index as usize).expect("candidates name runs of this query")
+    }
+
+    fn key(&self, candidate: &Candidate) -> &Outpoint {
+        self.keys.get(candidate.key as usize).expect("candidates name keys of this query")
+    }
+
+    fn hash(&self, candidate: &Candidate) -> u64 {
+        self.hashes.get(candidate.key as usize).copied().unwrap_or_default()
+    }
+
+    fn error(&self, candidate: &Candidate, error: varve_io::FormatError) -> RunError {
+        self.run(candidate.run).in_page(candidate.page, error)
+    }
+}
+
+/// Loads the cache lines in which a leaf of common size has its tags and slots.
+#[inline]
+fn touch_start(payload: &[u8]) -> u8 {
+    match payload.first_chunk::<256>() {
+        Some(start) => start[0] ^ start[64] ^ start[128] ^ start[192],
+        None => 0,
+    }
+}
+
+/// Memory for pages, kept from one block to the next. Make one per thread.
+#[derive(Debug, Default)]
+pub struct PageBuffers(Vec<AlignedBuffer>);
+
+impl PageBuffers {
+    fn take(&mut self) -> AlignedBuffer {
+        self.0.pop().unwrap_or_else(|| AlignedBuffer::zeroed(PAGE_LEN))
+    }
+}
+
+/// A run while keys are resolved: where its filter and its reads stand.
+struct RunPlan<'a> {
+    index: u32,
+    run: &'a Run,
+    direct: bool,
+    chunk: usize,
+    /// The last page to be read, and the place of its buffer.
+    last: Option<(PageNumber, u32)>,
+}
+
+impl<'a> RunPlan<'a> {
+    fn new((index, run): (u32, &'a Arc<Run>)) -> Self {
+        let direct = run.access() == Access::Direct;
+        Self { index, run, direct, chunk: 0, last: None }
+    }
+
+    /// Finds the pages that may hold a group of keys, stage by stage.
+    fn resolve(
+        &mut self,
+        keys: &[Outpoint],
+        hashes: &[u64],
+        mut found: impl FnMut(u32, PageNumber, &mut Self),
+    ) {
+        let (filter, directory) = (self.run.filter(), self.run.directory());
+        let mut may = [false; GROUP];
+        let answers = may.get_mut(..keys.len()).expect("a group is not larger");
+        filter.ask(&mut self.chunk, (keys, hashes), answers);
+        let mut bounds = [(0, 0); GROUP];
+        for ((bounds, key), may) in bounds.iter_mut().zip(keys).zip(may) {
+            if may {
+                *bounds = directory.bounds(key);
+            }
+        }
+        let mut leaves = [None; GROUP];
+        for (((leaf, bounds), key), may) in leaves.iter_mut().zip(bounds).zip(keys).zip(may) {
+            if may {
+                *leaf = directory.leaf(key, bounds);
+            }
+        }
+        for (index, leaf) in (0..).zip(leaves) {
+            if let Some(leaf) = leaf {
+                found(index, directory.page(leaf), self);
+            }
+        }
+    }
+
+    /// The buffer into which a page will be read. Neighbouring keys share pages.
+    fn buffer(
+        &mut self,
+        page: PageNumber,
+        reads: &mut Vec<(u32, PageNumber, Option<AlignedBuffer>)>,
+    ) -> u32 {
+        if !self.direct {
+            return MAPPED;
+        }
+        if let Some((last, buffer)) = self.last
+            && last == page
+        {
+            return buffer;
+        }
+        let buffer = u32::try_from(reads.len()).expect("a block has fewer inputs");
+        reads.push((self.index, page, None));
+        self.last = Some((page, buffer));
+        buffer
+    }
+}
+
+/// The coins found, in the order of the keys. Keeps its memory from one block to the next.
+#[derive(Debug, Default)]
+pub struct Answers {
+    found: Vec<Option<Answer>>,
+    scripts: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    birth: Sequence,
+    head: CoinHead,
+    script: Range<usize>,
+}
+
+impl Answers {
+    fn clear(&mut self, keys: usize) {
+        self.scripts.clear();
+        self.found.clear();
+        self.found.resize(keys, None);
+    }
+
+    /// The number of keys asked.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// True when nothing was asked.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// The birth and the coin of the key in this place; `None` when it is not in the runs or
+    /// deleted there.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<(Sequence, Coin<'_>)> {
+        let Answer { birth, head, script } = self.found.get(index)?.as_ref()?;
+        Some((*birth, head.with_script(self.scripts.get(script.clone())?)))
+    }
+
+    /// All answers, in the order of the keys.
+    pub fn iter(&self) -> impl Iterator<Item = Option<(Sequence, Coin<'_>)>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+}
+
+#[cfg(test)]
+mod tests;

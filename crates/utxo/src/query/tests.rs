@@ -1,0 +1,122 @@
+use varve_types::Txid;
+
+use super::*;
+use crate::fixture::{Changes, KEY, disk, look_up, outpoint, owned, span, write_run};
+
+/// Three runs: 0..1000 added long ago, of which 0..300 deleted since, of which 0..100 made anew.
+fn three() -> (tempfile::TempDir, Runs) {
+    let (dir, storage) = disk();
+    let old = (0..1000).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect::<Changes>();
+    let dead = (0..300).map(|n| ((outpoint(n), 1), None)).collect::<Changes>();
+    let anew = (0..100).map(|n| ((outpoint(n), 9), Some(owned(n + 5000)))).collect::<Changes>();
+    let mut runs = Runs::empty(KEY);
+    for (number, changes) in (1_u32..).zip([old, dead, anew]) {
+        let run = write_run(&storage, number.into(), span(number, number), &changes).unwrap();
+        runs = runs.with_youngest(Arc::new(run));
+    }
+    (dir, runs)
+}
+
+#[test]
+fn the_youngest_run_with_an_entry_decides() {
+    let (_dir, runs) = three();
+    let found = look_up(&runs, (0..1100).map(outpoint).collect()).unwrap();
+    for number in 0..1100 {
+        let expected = match number {
+            0..100 => Some((9, owned(number + 5000))),
+            100..300 => None,
+            300..1000 => Some((1, owned(number))),
+            _ => None,
+        };
+        assert_eq!(found.get(&outpoint(number)), expected.as_ref(), "{number}");
+    }
+}
+
+#[test]
+fn a_delete_and_an_add_in_one_run_are_the_coin() {
+    let (_dir, storage) = disk();
+    for (births, alive) in [((3, 8), 8), ((8, 3), 3)] {
+        let (deleted, added) = births;
+        let changes =
+            Changes::from([((outpoint(1), deleted), None), ((outpoint(1), added), Some(owned(1)))]);
+        let run = write_run(&storage, 1, span(1, 1), &changes).unwrap();
+        let runs = Runs::empty(KEY).with_youngest(Arc::new(run));
+        let found = look_up(&runs, vec![outpoint(1)]).unwrap();
+        assert_eq!(found[&outpoint(1)].0, alive, "whichever birth is higher");
+    }
+}
+
+#[test]
+fn answers_are_in_the_order_of_the_keys_sorted_or_not_and_repeated() {
+    let (_dir, runs) = three();
+    let numbers = [999, 3, 3, 150, 77_777, 400, 0];
+    for access in [Access::Mapped, Access::Direct] {
+        runs.as_slice().iter().for_each(|run| run.set_access(access));
+        let mut query = Query::new(&runs, numbers.map(outpoint).to_vec());
+        query.fetch(&mut BatchReader::new(8), &mut PageBuffers::default()).unwrap();
+        let mut answers = Answers::default();
+        query.join(&mut answers).unwrap();
+        let births: Vec<Option<u32>> =
+            answers.iter().map(|answer| answer.map(|(birth, _)| birth.to_u32())).collect();
+        assert_eq!(births, [Some(1), Some(9), Some(9), None, None, Some(1), Some(9)]);
+        assert_eq!(query.keys().len(), answers.len());
+    }
+}
+
+#[test]
+fn nothing_asked_or_nothing_there() {
+    let (_dir, runs) = three();
+    assert!(look_up(&runs, Vec::new()).unwrap().is_empty());
+    assert!(look_up(&Runs::empty(KEY), vec![outpoint(1)]).unwrap().is_empty());
+}
+
+#[test]
+fn pages_are_read_once_and_only_where_access_is_direct() {
+    let (_dir, runs) = three();
+    runs.as_slice().iter().for_each(|run| run.set_access(Access::Mapped));
+    let keys: Vec<Outpoint> = {
+        let mut keys: Vec<Outpoint> = (300..1000).map(outpoint).collect();
+        keys.sort_unstable();
+        keys
+    };
+    assert_eq!(Query::new(&runs, keys.clone()).unread(), 0);
+    let oldest = &runs.as_slice()[2];
+    oldest.set_access(Access::Direct);
+    let mut query = Query::new(&runs, keys);
+    let leaves = usize::try_from(oldest.info().pages).unwrap();
+    assert!(query.unread() > 0 && query.unread() < leaves, "{} of {leaves}", query.unread());
+    let mut buffers = PageBuffers::default();
+    query.fetch(&mut BatchReader::new(8), &mut buffers).unwrap();
+    assert_eq!(query.unread(), 0);
+    query.join(&mut Answers::default()).unwrap();
+    query.release(&mut buffers);
+    assert!(!buffers.0.is_empty(), "their memory is kept");
+}
+
+/// The filter says no for nearly all keys that are not there, so that a lookup reads one page a coin.
+#[test]
+#[cfg(not(feature = "weak-hash"))]
+fn few_pages_are_read_for_nothing() {
+    let (_dir, runs) = three();
+    runs.as_slice().iter().for_each(|run| run.set_access(Access::Direct));
+    let absent = (0..20_000_u32).map(|n| Outpoint::new(crate::fixture::txid(n + 1_000_000), 0));
+    let query = Query::new(&runs, absent.collect());
+    assert!(query.candidates.len() <= 10, "{}", query.candidates.len());
+}
+
+/// Ground txids cost what random ones cost: counted in pages that are looked into.
+#[test]
+fn ground_txids_need_one_page_each() {
+    let (_dir, storage) = disk();
+    let key = |number: u32| {
+        let mut txid = [0x77; 32];
+        txid[28..].copy_from_slice(&number.to_be_bytes());
+        Outpoint::new(Txid::from_bytes(txid), 0)
+    };
+    let changes: Changes = (0..20_000).map(|n| ((key(n), 1), Some(owned(n)))).collect();
+    let run = write_run(&storage, 1, span(1, 1), &changes).unwrap();
+    let runs = Runs::empty(KEY).with_youngest(Arc::new(run));
+    let query = Query::new(&runs, (0..20_000).map(key).collect());
+    assert_eq!(query.candidates.len(), 20_000);
+    assert_eq!(look_up(&runs, (0..20_000).map(key).collect()).unwrap().len(), 20_000);
+}

@@ -1,0 +1,62 @@
+//! What can go wrong with runs and their manifest.
+
+use std::path::PathBuf;
+
+use varve_types::{Network, Outpoint};
+
+use crate::sequence::Sequence;
+
+/// Why an operation on runs failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The storage failed, or what it holds is damaged; says where.
+    #[error(transparent)]
+    Storage(#[from] varve_io::Error),
+    /// Entries count to something that no history of a coin gives.
+    #[error(
+        "the runs disagree about coin {outpoint} of birth {birth}: its entries count to {count}; \
+         build the set anew from the blocks"
+    )]
+    Count {
+        /// The coin's place.
+        outpoint: Outpoint,
+        /// The step that created it.
+        birth: Sequence,
+        /// Adds less deletes, over everything that was merged.
+        count: i32,
+    },
+    /// An entry was passed that is not behind the one before it, or a third one of its outpoint.
+    #[error(
+        "entry {outpoint} of birth {birth} is out of order; pass entries by outpoint, then \
+         birth, at most one add and one delete of an outpoint"
+    )]
+    Order {
+        /// The entry's outpoint.
+        outpoint: Outpoint,
+        /// The entry's birth.
+        birth: Sequence,
+    },
+    /// A coin that cannot be packed: more than all money there is, or not a coin.
+    #[error("coin {outpoint} cannot be stored: its amount is more than all money")]
+    Amount {
+        /// The coin's place.
+        outpoint: Outpoint,
+    },
+    /// A run would have more leaves than a run can have.
+    #[error("{} has grown past 2^32 pages; lower the fan-in so that runs stay smaller", path.display())]
+    TooManyLeaves {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The set belongs to another network.
+    #[error("{} holds the unspent set of {found}, not of {wanted}; open another directory", path.display())]
+    OtherNetwork {
+        /// The directory.
+        path: PathBuf,
+        /// The network in the manifest.
+        found: Network,
+        /// The network asked for.
+        wanted: Network,
+    },
+}

@@ -1,0 +1,193 @@
+//! A power cut at every operation of flushing and merging runs.
+//!
+//! A store is made, three runs are flushed, and two merges replace them, each published by its manifest and
+//! followed by the removal of the old files. Then the store is opened on what a crash after each single operation may
+//! leave, in many variants. It must hold exactly the coins of a manifest that was acknowledged before the crash or was being
+//! written at it, and it must go on from there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
+use varve_io::{Storage, StoreId};
+use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
+use varve_utxo::{
+    Entry, Manifest, Parameters, Run, RunError, RunWriter, Runs, Secret, Sequence, Source as _,
+    Span, StoreKey, merge_runs,
+};
+
+const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
+
+/// The coins of a store: their births by outpoint.
+type Coins = BTreeMap<Outpoint, u32>;
+
+struct Store {
+    storage: Arc<dyn Storage>,
+    manifest: Manifest,
+    runs: Runs,
+}
+
+impl Store {
+    fn open(storage: Arc<dyn Storage>) -> Result<Self, RunError> {
+        let manifest = match Manifest::load(&*storage, Network::Regtest)? {
+            Some(manifest) => manifest,
+            None => {
+                let manifest = Manifest::new(KEY, Network::Regtest, Parameters::default());
+                manifest.store(&*storage)?;
+                manifest
+            }
+        };
+        manifest.sweep(&*storage)?;
+        let runs = Runs::open(&*storage, manifest.key(), &manifest.runs)?;
+        Ok(Self { storage, manifest, runs })
+    }
+
+    /// Writes one run that adds and deletes these numbers.
+    fn flush(&mut self, adds: &[u32], deletes: &[u32]) -> Result<(), RunError> {
+        let step = self.manifest.checkpoint.sequence.next().expect("there are enough");
+        let number = self.manifest.next_run;
+        let named = (number, Span { first: step, last: step });
+        let mut writer = RunWriter::create(&self.storage, KEY, named, 10)?;
+        let mut changes: Vec<(u32, bool)> = adds.iter().map(|number| (*number, true)).collect();
+        changes.extend(deletes.iter().map(|number| (*number, false)));
+        changes.sort_by_key(|(number, _)| outpoint(*number));
+        for (number, add) in changes {
+            let script = vec![7; if number % 10 == 0 { 6_000 } else { 25 }];
+            let (outpoint, birth) = (outpoint(number), Sequence::new(number));
+            writer.push(&match add {
+                true => Entry::add(outpoint, birth, coin(number, &script)),
+                false => Entry::delete(outpoint, birth),
+            })?;
+        }
+        let run = writer.finish()?;
+        self.manifest.next_run.0 += 1;
+        self.manifest.checkpoint.sequence = step;
+        self.publish(self.runs.with_youngest(Arc::new(run)))
+    }
+
+    /// Merges all runs into one.
+    fn merge(&mut self) -> Result<(), RunError> {
+        let number = self.manifest.next_run;
+        let chosen = self.runs.as_slice();
+        let merged = merge_runs(&self.storage, KEY, number, (chosen, true))?;
+        self.manifest.next_run.0 += 1;
+        let all = 0..chosen.len();
+        self.publish(self.runs.with_replaced(all, merged.map(Arc::new)))
+    }
+
+    fn publish(&mut self, runs: Runs) -> Result<(), RunError> {
+        self.manifest.runs = runs.infos();
+        self.manifest.store(&*self.storage)?;
+        self.runs = runs;
+        self.manifest.sweep(&*self.storage)?;
+        Ok(())
+    }
+
+    fn coins(&self) -> Result<Coins, RunError> {
+        self.runs.as_slice().iter().try_for_each(|run| run.verify())?;
+        let mut coins = Coins::new();
+        let mut source = self.runs.coins()?;
+        while let Some(record) = source.head() {
+            coins.insert(record.outpoint, record.birth.to_u32());
+            source.advance()?;
+        }
+        Ok(coins)
+    }
+}
+
+fn outpoint(number: u32) -> Outpoint {
+    Outpoint::new(Txid::from_bytes(varve_types::sha256d(&number.to_le_bytes())), number)
+}
+
+fn coin(number: u32, script: &[u8]) -> Coin<'_> {
+    let (height, value) = (Height::new(number), Amount::from_sat(1_000));
+    Coin { height, coinbase: false, value, script }
+}
+
+/// The work, one acknowledged change after the other.
+fn work(store: &mut Store, mut acknowledged: impl FnMut(&Store)) -> Result<(), RunError> {
+    let range = |from: u32, to: u32| (from..to).collect::<Vec<_>>();
+    let steps: [(&[u32], &[u32]); 3] = [
+        (&range(1, 120), &[]),
+        (&range(120, 150), &range(1, 60)),
+        (&range(150, 160), &range(110, 130)),
+    ];
+    for (index, (adds, deletes)) in steps.into_iter().enumerate() {
+        store.flush(adds, deletes)?;
+        acknowledged(store);
+        if index > 0 {
+            store.merge()?;
+            acknowledged(store);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_crash_at_every_operation_leaves_an_acknowledged_state() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut store = Store::open(storage.clone()).expect("a new store opens");
+    // What was acknowledged by which operation.
+    let mut history = vec![(0, Coins::new()), (storage.operations(), Coins::new())];
+    work(&mut store, |store| {
+        history.push((storage.operations(), store.coins().expect("sound")));
+    })
+    .expect("nothing fails");
+    assert_eq!(history.last().expect("not empty").1.len(), 119 + 30 + 10 - 59 - 20);
+
+    for operation in 0..=storage.operations() {
+        let seeds = (0..6).map(|seed| Crash::Seed(seed + 100 * operation as u64));
+        for crash in [Crash::LoseAll, Crash::KeepAll].into_iter().chain(seeds) {
+            let left = Arc::new(storage.crash(operation, crash));
+            let mut store = Store::open(left.clone())
+                .unwrap_or_else(|error| panic!("after {operation}, {crash:?}: {error}"));
+            let coins = store.coins().expect("what a manifest names is sound");
+            let before = history.iter().rposition(|(by, _)| *by <= operation).expect("from 0 on");
+            let allowed = &history[before..history.len().min(before + 2)];
+            assert!(
+                allowed.iter().any(|(_, state)| *state == coins),
+                "after {operation}, {crash:?}: {} coins",
+                coins.len()
+            );
+            let named = store.manifest.runs.len();
+            let files = left.list().expect("listed");
+            assert_eq!(files.iter().filter(|name| name.ends_with(".run")).count(), named);
+            store.flush(&[900, 901], &[]).expect("it goes on");
+            store.merge().expect("it goes on");
+            let again = Store::open(Arc::new(left.reopen())).expect("it opens again");
+            assert_eq!(again.coins().expect("sound").len(), coins.len() + 2);
+        }
+    }
+}
+
+#[test]
+fn a_failure_at_every_call_leaves_an_acknowledged_state() {
+    let calls = [Operation::Write, Operation::Sync, Operation::Rename, Operation::SyncDir];
+    for (operation, fault) in
+        calls.into_iter().flat_map(|call| [(call, Fault::Io), (call, Fault::NoSpace)])
+    {
+        for nth in 0..12 {
+            let storage = Arc::new(FaultyStorage::new(nth as u64));
+            let mut store = Store::open(storage.clone()).expect("a new store opens");
+            storage.inject(FaultRule::new(operation, When::Nth(nth), fault));
+            let mut states = vec![Coins::new()];
+            let result = work(&mut store, |store| {
+                states.push(store.coins().expect("sound"));
+            });
+            storage.clear_faults();
+            let again = Store::open(Arc::new(storage.reopen())).expect("it opens again");
+            let coins = again.coins().expect("sound");
+            let last = states.last().expect("not empty");
+            // A change that failed may have happened all the same, and is then whole.
+            let next = coins.len() != last.len() && result.is_err();
+            assert!(coins == *last || next, "{operation:?} {fault:?} {nth}");
+        }
+    }
+}
+
+#[test]
+fn run_is_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Run>();
+    shared::<Runs>();
+}

@@ -1,0 +1,255 @@
+//! The chain: blocks in the order in which they arrive.
+//!
+//! Block 0 is the network's genesis block. Blocks 1 to 100 hold nothing but a coinbase, since
+//! nothing can be spent yet. Then the warm-up splits each coinbase that ripens into up to 25,000
+//! coins, until the profile's stock is laid up. From there on every block has the profile's
+//! number of transactions.
+//!
+//! One thread composes, because each choice depends on those before it. A block's witnesses,
+//! which hold most of the signatures, are made by all threads.
+
+use std::collections::VecDeque;
+
+use rayon::prelude::*;
+use varve_types::{BlockHash, Txid};
+
+use crate::block::{Block, Template};
+use crate::compose::Composer;
+use crate::config::{Config, ConfigError};
+use crate::profile::mean_per_thousand;
+use crate::reorg::{Carried, Fates, Schedule};
+use crate::rng::Rng;
+use crate::script::Kind;
+use crate::transaction::Transaction;
+
+/// The time of block 0 of every simulated chain but for genesis: 13 September 2020.
+const START: u32 = 1_600_000_000;
+const SPACING: u32 = 600;
+/// No block holds anything but a coinbase up to this height.
+const QUIET: u32 = 100;
+/// Below the limits of consensus by the weight of a coinbase and of the largest surprise.
+const MAX_WEIGHT: u32 = 3_980_000;
+const MAX_SIGOPS: u32 = 79_000;
+/// Coins that the warm-up makes in a block; 25,000 outputs weigh about 3.4 million.
+const WARM_UP: u32 = 25_000;
+
+/// An unconfirmed transaction.
+#[derive(Clone, Debug)]
+pub struct Unconfirmed {
+    /// Its id.
+    pub txid: Txid,
+    /// Its serialisation.
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct Tip {
+    height: u32,
+    hash: BlockHash,
+}
+
+/// A generator of blocks in the order of arrival, genesis first.
+pub struct Chain {
+    config: Config,
+    composer: Composer,
+    /// Transactions a block.
+    transactions: usize,
+    /// Coins that the warm-up still has to make.
+    warm_up: u32,
+    schedule: Option<Schedule>,
+    rng: Rng,
+    tip: Option<Tip>,
+    /// Blocks made so far, on any branch.
+    made: u64,
+    ready: VecDeque<Block>,
+}
+
+impl Chain {
+    /// The chain that `config` describes.
+    ///
+    /// # Errors
+    ///
+    /// When the description makes no sense.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        let table = config.profile.table();
+        let transactions = config.transactions.unwrap_or(table.transactions);
+        let stock = u64::from(transactions) * mean_per_thousand(table.inputs) * table.stock_blocks;
+        let stock = u32::try_from(stock / 1000).unwrap_or(u32::MAX);
+        Ok(Self {
+            composer: Composer::new(config.seed, table, config.signed_percent),
+            transactions: transactions as usize,
+            warm_up: config.coins.unwrap_or(stock),
+            schedule: config.reorg_depth.map(Schedule::new),
+            rng: Rng::new(config.seed, "chain"),
+            tip: None,
+            made: 0,
+            ready: VecDeque::new(),
+            config: config.clone(),
+        })
+    }
+
+    /// The bytes of the scripts that are paid most often. They are worth asking for.
+    #[must_use]
+    pub fn hot_scripts(&self) -> Vec<Vec<u8>> {
+        let kinds: &[Kind] =
+            if self.composer.table.bsv { &[Kind::P2pkh] } else { &[Kind::P2wpkh, Kind::P2tr] };
+        let bytes = |script: crate::script::Script| {
+            let mut bytes = Vec::new();
+            script.write(&self.composer.keys, &mut bytes);
+            bytes
+        };
+        crate::address::Addresses::hottest(kinds).into_iter().map(bytes).collect()
+    }
+
+    /// Transactions that are valid on the last block's tip, parents before children.
+    #[must_use]
+    pub fn into_mempool(mut self) -> Vec<Unconfirmed> {
+        let Some(tip) = self.tip.filter(|tip| tip.height >= QUIET) else {
+            return Vec::new();
+        };
+        self.composer.coins.begin_block(tip.height + 1);
+        let mut transactions = Vec::new();
+        self.fill(&mut transactions, tip.height + 1, self.config.mempool as usize);
+        let table = self.composer.table;
+        transactions.iter_mut().for_each(|t| t.finish(table, &self.composer.keys));
+        transactions.into_iter().map(|t| Unconfirmed { txid: t.txid, bytes: t.bytes }).collect()
+    }
+
+    fn advance(&mut self) {
+        let Some(tip) = self.tip else {
+            return self.genesis();
+        };
+        let warm = tip.height > QUIET && self.warm_up == 0;
+        let depth = match &mut self.schedule {
+            Some(schedule) if warm => schedule.due(tip.height, self.config.blocks, &mut self.rng),
+            _ => None,
+        };
+        match depth {
+            Some(depth) => self.reorg(tip, depth),
+            None => {
+                self.extend(Vec::new(), false);
+            }
+        }
+    }
+
+    fn genesis(&mut self) {
+        let network = self.config.network();
+        let hash = network.genesis_hash();
+        self.tip = Some(Tip { height: 0, hash });
+        let bytes = network.genesis_block();
+        self.ready.push_back(Block { height: 0, hash, bytes, stale: false });
+        self.composer.coins.begin_block(0);
+    }
+
+    fn reorg(&mut self, fork: Tip, depth: u32) {
+        self.composer.coins.mark();
+        let stale = (0..depth).map(|_| self.extend(Vec::new(), true)).collect();
+        let taken = self.composer.coins.rewind(fork.height);
+        self.tip = Some(fork);
+        let fates = Fates::decide(stale, fork.height, &mut self.rng);
+        for coin in taken {
+            if !fates.reserved.contains(&coin.outpoint()) {
+                self.composer.coins.put_back(coin);
+            }
+        }
+        self.composer.reserved = fates.reserved;
+        for carried in fates.carried {
+            self.extend(carried, false);
+        }
+        self.composer.reserved.clear();
+    }
+
+    /// Adds a block to the tip and returns its transactions.
+    fn extend(&mut self, carried: Vec<Carried>, stale: bool) -> Vec<Transaction> {
+        let tip = self.tip.expect("genesis comes first");
+        let height = tip.height + 1;
+        self.composer.coins.begin_block(height);
+        let mut transactions = self.carry(carried, height);
+        if height > QUIET && self.warm_up > 0 {
+            let made = self.warm_up.min(WARM_UP);
+            transactions = self.composer.fan_out(made, height);
+            // Without a coinbase worth splitting, what there is must do.
+            self.warm_up = if transactions.is_empty() { 0 } else { self.warm_up - made };
+        } else if height > QUIET {
+            self.fill(&mut transactions, height, self.transactions);
+        }
+        let (table, keys) = (self.composer.table, &self.composer.keys);
+        transactions.par_iter_mut().for_each(|transaction| transaction.finish(table, keys));
+
+        self.made += 1;
+        let time = START + height * SPACING + self.rng.below(SPACING);
+        let miner = self.composer.miner();
+        let template = Template {
+            network: self.config.network(),
+            height,
+            previous: tip.hash,
+            time,
+            miner,
+            extra: self.made,
+            keys: &self.composer.keys,
+        };
+        let (block, coinbase) = template.assemble(&transactions);
+        self.tip = Some(Tip { height, hash: block.hash });
+        self.composer.coins.add(coinbase);
+        self.ready.push_back(Block { stale, ..block });
+        transactions
+    }
+
+    /// What the winning branch takes over from the losing one.
+    fn carry(&mut self, carried: Vec<Carried>, height: u32) -> Vec<Transaction> {
+        let mut transactions = Vec::with_capacity(self.transactions);
+        for carried in carried {
+            let transaction = match carried {
+                Carried::Again(transaction) => Some(*transaction),
+                Carried::Rival(coin) => self.composer.compose_spending(coin),
+            };
+            if let Some(transaction) = transaction {
+                self.composer.confirm(&transaction, height);
+                transactions.push(transaction);
+            }
+        }
+        transactions
+    }
+
+    /// Composes until there are `count` transactions, the block is full or nobody can pay.
+    fn fill(&mut self, transactions: &mut Vec<Transaction>, height: u32, count: usize) {
+        let mut weight: u32 = transactions.iter().map(|t| t.weight).sum();
+        let mut sigops: u32 = transactions.iter().map(|t| t.sigops).sum();
+        let every = self.composer.table.giant_every;
+        let mut giant = every > 0 && height.is_multiple_of(every);
+        let mut failures = 0;
+        while transactions.len() < count && failures < 100 {
+            let composed = if std::mem::take(&mut giant) {
+                self.composer.giant()
+            } else {
+                self.composer.compose()
+            };
+            let Some(transaction) = composed else {
+                failures += 1;
+                continue;
+            };
+            weight += transaction.weight;
+            sigops += transaction.sigops;
+            if !self.composer.table.bsv && (weight > MAX_WEIGHT || sigops > MAX_SIGOPS) {
+                let coins = transaction.inputs.iter().rev();
+                coins.for_each(|coin| self.composer.coins.put_back(*coin));
+                break;
+            }
+            self.composer.confirm(&transaction, height);
+            transactions.push(transaction);
+        }
+    }
+}
+
+impl Iterator for Chain {
+    type Item = Block;
+
+    fn next(&mut self) -> Option<Block> {
+        let done = self.tip.is_some_and(|tip| tip.height >= self.config.blocks);
+        if self.ready.is_empty() && !done {
+            self.advance();
+        }
+        self.ready.pop_front()
+    }
+}

@@ -1,0 +1,141 @@
+//! The command line of `cargo xtask`, read into a [`Command`].
+
+use std::path::PathBuf;
+
+/// How long each fuzz target runs when `--seconds` is not given.
+const FUZZ_SECONDS: u32 = 60;
+
+/// One command with its arguments.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// No command, or `--help`: the list of commands.
+    Help,
+    /// Everything CI runs.
+    Test {
+        /// Also check the dependencies for known vulnerabilities, which needs the network.
+        advisories: bool,
+    },
+    /// The project's own rules.
+    Tidy,
+    /// A real bitcoind.
+    Node,
+    /// Fuzzing.
+    Fuzz(FuzzRequest),
+    /// One benchmark.
+    Bench {
+        /// Which.
+        name: String,
+        /// The long form instead of the one that takes less than ten minutes.
+        full: bool,
+    },
+}
+
+/// What to fuzz, and for how long.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FuzzRequest {
+    /// One target, or all.
+    pub target: Option<String>,
+    /// Inputs to run once each, instead of searching for new ones.
+    pub files: Vec<PathBuf>,
+    /// How long each target searches.
+    pub seconds: u32,
+}
+
+/// Reads the arguments after `cargo xtask`. The error is a sentence for the user.
+pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
+    let mut args = args.peekable();
+    let Some(name) = args.next() else { return Ok(Command::Help) };
+    if args.peek().is_some_and(|arg| arg == "--help" || arg == "-h") {
+        return Ok(Command::Help);
+    }
+    match name.as_str() {
+        "help" | "--help" | "-h" => Ok(Command::Help),
+        "test" => {
+            let advisories = args.next_if(|arg| arg == "--advisories").is_some();
+            nothing_more(args, Command::Test { advisories })
+        }
+        "tidy" => nothing_more(args, Command::Tidy),
+        "node" => nothing_more(args, Command::Node),
+        "fuzz" => parse_fuzz(args).map(Command::Fuzz),
+        "bench" => parse_bench(args),
+        _ => Err(format!("there is no command `{name}`")),
+    }
+}
+
+fn parse_fuzz(mut args: impl Iterator<Item = String>) -> Result<FuzzRequest, String> {
+    let mut request = FuzzRequest { target: None, files: Vec::new(), seconds: FUZZ_SECONDS };
+    while let Some(arg) = args.next() {
+        if arg == "--seconds" {
+            let value = args.next().unwrap_or_default();
+            request.seconds = match value.parse() {
+                Ok(seconds) if seconds > 0 => seconds,
+                _ => return Err(format!("--seconds wants a number above 0, not `{value}`")),
+            };
+        } else if arg.starts_with('-') {
+            return Err(format!("fuzz does not know `{arg}`"));
+        } else if request.target.is_none() {
+            request.target = Some(arg);
+        } else {
+            request.files.push(arg.into());
+        }
+    }
+    Ok(request)
+}
+
+fn parse_bench(args: impl Iterator<Item = String>) -> Result<Command, String> {
+    let (mut name, mut full) = (None, false);
+    for arg in args {
+        match arg.as_str() {
+            "--full" => full = true,
+            _ if arg.starts_with('-') || name.is_some() => {
+                return Err(format!("bench does not know `{arg}`"));
+            }
+            _ => name = Some(arg),
+        }
+    }
+    let name =
+        name.ok_or("bench wants the name of a benchmark, as in `cargo xtask bench parse`")?;
+    Ok(Command::Bench { name, full })
+}
+
+fn nothing_more(
+    mut rest: impl Iterator<Item = String>,
+    command: Command,
+) -> Result<Command, String> {
+    match rest.next() {
+        None => Ok(command),
+        Some(arg) => Err(format!("`{arg}` is not understood here")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_line(line: &str) -> Result<Command, String> {
+        parse(line.split_whitespace().map(String::from))
+    }
+
+    #[test]
+    fn reads_every_command() {
+        assert_eq!(parse_line(""), Ok(Command::Help));
+        assert_eq!(parse_line("bench --help"), Ok(Command::Help));
+        assert_eq!(parse_line("test"), Ok(Command::Test { advisories: false }));
+        assert_eq!(parse_line("test --advisories"), Ok(Command::Test { advisories: true }));
+        assert_eq!(parse_line("tidy"), Ok(Command::Tidy));
+        assert_eq!(parse_line("node"), Ok(Command::Node));
+        let bench = Command::Bench { name: "parse".into(), full: true };
+        assert_eq!(parse_line("bench --full parse"), Ok(bench));
+        let fuzz = FuzzRequest { target: Some("tx".into()), files: vec!["a".into()], seconds: 5 };
+        assert_eq!(parse_line("fuzz tx --seconds 5 a"), Ok(Command::Fuzz(fuzz)));
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_know() {
+        let wrong =
+            ["tests", "test --fast", "tidy x", "bench", "bench a b", "fuzz --seconds", "fuzz -x"];
+        for line in wrong {
+            assert!(parse_line(line).is_err(), "{line}");
+        }
+    }
+}
