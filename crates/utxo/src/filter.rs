@@ -83,7 +83,8 @@ impl Filter {
         while let (Some(first), Some(last)) = (keys.first(), keys.last()) {
             let chunk = self.chunk(near, first);
             let next = self.chunks.get(*near + 1).filter(|next| next.starts_by(last));
-            let count = next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
+            let count =
+                next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
             let (asked, later) = hashes.split_at(count);
             let (answers, rest) = may.split_at_mut(count);
             let end = chunk.start + chunk.shape.places() * self.width.len();

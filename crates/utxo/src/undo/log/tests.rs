@@ -1,3 +1,5 @@
+//! The undo log through reorganisations, pruning, crashes and damage.
+
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_types::{Amount, BlockHash, Coin, Outpoint, Txid};
 
