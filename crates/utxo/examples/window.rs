@@ -4,12 +4,12 @@
 //! cargo run --release -p varve-utxo --example window [BLOCKS [COINS]]
 //! ```
 //!
-//! Dense blocks: 7,500 inputs and 8,600 outputs, inputs spend coins of the last 250 blocks. The window is
-//! two or three panes of 256 blocks; the map (hashbrown with foldhash) keeps whole coins
-//! inline, COINS old ones besides (in the store those are in runs). Both read amount and script of every
-//! coin they spend. Blocks are made beforehand, and the two take turns block by block. What is told is
-//! the median block, in processor time of the first thread, so that other programs count as
-//! little as they can; on a free machine that is the time by the clock.
+//! Dense blocks: 7,500 inputs and 8,600 outputs, inputs spend coins of the last 250 blocks. The
+//! window is two or three panes of 256 blocks; the map (hashbrown with foldhash) keeps whole coins
+//! inline, COINS old ones besides (in the store those are in runs). Both read amount and script of
+//! every coin they spend. Blocks are made beforehand, and the two take turns block by block. What
+//! is told is the median block, in processor time of the first thread, so that other programs count
+//! as little as they can; on a free machine that is the time by the clock.
 
 #![expect(
     clippy::indexing_slicing,

@@ -15,14 +15,14 @@
 //!    refused. A coin that the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
 //!    where it stood.
-//! 4. The window takes the step. If a run is waiting to take the place of its pane, it does so in the
-//!    same step, so that runs and window always fit one another.
+//! 4. The window takes the step. If a run is waiting to take the place of its pane, it does so in
+//!    the same step, so that runs and window always fit one another.
 //! 5. The new version is published by one atomic store.
 //!
 //! So an error means that nothing has changed, and a reader sees whole steps only.
 //!
-//! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after a
-//! crash the owner asks for the tip and appends the blocks above it again.
+//! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
+//! a crash the owner asks for the tip and appends the blocks above it again.
 
 mod maintain;
 

@@ -1,12 +1,13 @@
 //! Entries that own their scripts, and the bytes of an entry in undo records and window files.
 //!
 //! ```text
-//!  add      │ txid 32 │ VARINT vout·2 + 1 │ VARINT height·2 + coinbase │ VARINT distance │ output │
-//!  delete   │ txid 32 │ VARINT vout·2     │ VARINT birth │
+//! add      │ txid 32 │ VARINT vout·2 + 1 │ VARINT height·2 + coinbase │ VARINT distance │ output │
+//! delete   │ txid 32 │ VARINT vout·2     │ VARINT birth │
 //! ```
 //!
 //! `distance` is birth − height, zigzag (0, −1, 1, −2 … become 0, 1, 2, 3 …): a byte until many
-//! blocks have been reorganised. `output` and VARINT are Core's (`varve_types::compress`, `varint`).
+//! blocks have been reorganised. `output` and VARINT are Core's (`varve_types::compress`,
+//! `varint`).
 
 use varve_types::{
     Amount, Coin, DecodeError, DecodeErrorKind, Height, Outpoint, Reader, Txid, compress, varint,

@@ -1,8 +1,8 @@
 //! Where an outpoint goes: a keyed hash that nobody outside can steer.
 //!
-//! Txids can be ground: whoever makes transactions may try until many txids share their first bytes,
-//! and the `vout` is free to choose. So nothing is placed by bytes of the key itself. The hash of
-//! the five words w₀ … w₄ of an outpoint (four of the txid, then `vout`) is
+//! Txids can be ground: whoever makes transactions may try until many txids share their first
+//! bytes, and the `vout` is free to choose. So nothing is placed by bytes of the key itself. The
+//! hash of the five words w₀ … w₄ of an outpoint (four of the txid, then `vout`) is
 //!
 //! ```text
 //! sum  = a + k₀·w₀ + … + k₄·w₄      modulo 2^128, a and kᵢ secret numbers of 128 bits

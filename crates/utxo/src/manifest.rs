@@ -1,9 +1,9 @@
 //! One checkpoint: which runs and which window file the set consists of, and for which tip.
 //!
-//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A file counts when the
-//! manifest names it, and not before: what a crash leaves of a run that was being written, or of
-//! runs whose merge was named already, is swept away when the store is opened. Runs, window file and
-//! undo log are all of the same step, so nothing else is needed to open the set as it was.
+//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A file counts when
+//! the manifest names it, and not before: what a crash leaves of a run that was being written, or
+//! of runs whose merge was named already, is swept away when the store is opened. Runs, window file
+//! and undo log are all of the same step, so nothing else is needed to open the set as it was.
 //!
 //! ```text
 //!  store id 16 │ secret 16

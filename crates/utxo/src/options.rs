@@ -13,8 +13,8 @@ use crate::undo::UndoConfig;
 pub struct Options {
     /// The chain whose coins these are. A set of another chain is not opened.
     pub network: Network,
-    /// Id and secret for a set that does not exist yet, drawn at random by the caller. One that exists
-    /// keeps its own.
+    /// Id and secret for a set that does not exist yet, drawn at random by the caller. One that
+    /// exists keeps its own.
     pub key: StoreKey,
     /// How a set that does not exist yet is cut. One that exists keeps its own.
     pub parameters: Parameters,

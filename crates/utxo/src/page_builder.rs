@@ -24,8 +24,8 @@ pub(crate) const BODY_MAX: usize = RECORD_MAX - SLOT_COST - 32;
 /// a tie in the directory (40 bytes of memory), moving costs this much of the disk at most.
 pub(crate) const CARRY_MAX: usize = PAGE_PAYLOAD_LEN / 4;
 const _: () = assert!(HEADER_LEN + CARRY_MAX + RECORD_MAX <= PAGE_PAYLOAD_LEN);
-/// The most entries of one outpoint in a run. Each beyond one takes a reorganisation deeper than the
-/// window that makes the same transaction again, and a merge of all runs leaves one.
+/// The most entries of one outpoint in a run. Each beyond one takes a reorganisation deeper than
+/// the window that makes the same transaction again, and a merge of all runs leaves one.
 pub(crate) const CROWD_MAX: u32 = 48;
 /// A delete or a spilled coin: slot, back reference, output's place, birth, length, first page.
 const SMALL_MAX: usize = SLOT_COST + 2 + 5 + 5 + 10 + 10;

@@ -46,8 +46,8 @@ pub(crate) struct Pane {
 }
 
 impl Pane {
-    pub(crate) fn new(id: PaneId, shards: usize, steps: usize) -> Self {
-        Self { id, shards: (0..shards).map(|_| Shard::new(steps)).collect() }
+    pub(crate) fn new(id: PaneId, shards: usize, cells: usize) -> Self {
+        Self { id, shards: (0..shards).map(|_| Shard::new(cells)).collect() }
     }
 
     pub(crate) const fn id(&self) -> PaneId {

@@ -3,8 +3,8 @@
 //! A set of runs is a shared list: cloning it is one count, and a new one with a run added or some
 //! runs replaced by their merge leaves the old one as it is for those who read it.
 //!
-//! **Births decide.** A lookup goes from the youngest run to the oldest and remembers the births that
-//! it saw deleted; the first add of another birth is the coin. A delete alone does not end the
+//! **Births decide.** A lookup goes from the youngest run to the oldest and remembers the births
+//! that it saw deleted; the first add of another birth is the coin. A delete alone does not end the
 //! search: a coin that dies while its pane is being flushed is deleted in a younger run than the
 //! same outpoint may be made again in. All entries of an outpoint in a run are in one leaf, so a
 //! run is asked for one page.

@@ -37,9 +37,9 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Cells for `steps` steps.
-    pub(crate) fn new(steps: usize) -> Self {
-        Self { batches: (0..steps.min(BATCHES_MAX)).map(|_| OnceLock::new()).collect() }
+    /// A shard of so many cells, at most [`BATCHES_MAX`].
+    pub(crate) fn new(cells: usize) -> Self {
+        Self { batches: (0..cells.min(BATCHES_MAX)).map(|_| OnceLock::new()).collect() }
     }
 
     /// The entry at a place, if its step is there already.

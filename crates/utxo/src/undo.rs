@@ -8,12 +8,13 @@
 //!  group   │ txid 32 │ VARINT count │ VARINT first vout │ VARINT gap − 1 │ …
 //! ```
 //!
-//! A coin that the block created and spent itself is in neither list. A coin that it overwrote, as blocks
-//! could before BIP30, counts as spent. The coins it created were all born at `sequence`, so an
-//! outpoint is enough to name them.
+//! A coin that the block created and spent itself is in neither list. A coin that it overwrote, as
+//! blocks could before BIP30, counts as spent. The coins it created were all born at `sequence`, so
+//! an outpoint is enough to name them.
 //!
 //! Disconnecting is a step forward ([`Step`](crate::Step)): the created coins are spent
-//! ([`spends_of_disconnect`](crate::spends_of_disconnect)), the spent ones added with the births they had.
+//! ([`spends_of_disconnect`](crate::spends_of_disconnect)), the spent ones added with the births
+//! they had.
 
 mod log;
 

@@ -1,12 +1,13 @@
 //! The whole set at one moment.
 //!
-//! A version is what readers hold: window, runs, sequence and tip of one step. It never changes, and
-//! the panes and files that it needs live as long as it does, whatever the writer does meanwhile.
+//! A version is what readers hold: window, runs, sequence and tip of one step. It never changes,
+//! and the panes and files that it needs live as long as it does, whatever the writer does
+//! meanwhile.
 //!
-//! - [`Version::get`] looks keys up: in the window, and what that does not know in the runs, with the
-//!   births that the window saw deleted.
-//! - [`Version::coins`] walks all coins in the order of their outpoints: a merge of the runs and of the
-//!   window's entries, sorted.
+//! - [`Version::get`] looks keys up: in the window, and what that does not know in the runs, with
+//!   the births that the window saw deleted.
+//! - [`Version::coins`] walks all coins in the order of their outpoints: a merge of the runs and of
+//!   the window's entries, sorted.
 
 use std::ops::Range;
 

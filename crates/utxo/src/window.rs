@@ -11,18 +11,18 @@
 //! ```
 //!
 //! [`Window`] belongs to one writer. Each [`Window::apply`] takes a whole step and returns a new
-//! [`WindowVersion`]; the owner publishes it to readers, at once or after more steps. A step is all or
-//! nothing, and nothing of it is visible to any version before it: every shard does the part that
-//! can fail in a way that can be taken back (`shard/writer.rs`), and only when all have succeeded are
-//! their batches shown.
+//! [`WindowVersion`]; the owner publishes it to readers, at once or after more steps. A step is all
+//! or nothing, and nothing of it is visible to any version before it: every shard does the part
+//! that can fail in a way that can be taken back (`shard/writer.rs`), and only when all have
+//! succeeded are their batches shown.
 //!
 //! Shards share nothing, so the work of a step is split over threads by shard. What comes out does
 //! not depend on the number of threads.
 //!
-//! **What a lookup may rely on**, at every version: at most one add of an outpoint is visible in the
-//! window, and if one is, the coin is unspent. Only adds die; a delete stays until its pane is
-//! flushed. Within one birth adds and deletes take turns in the order of panes and runs, so counts of
-//! neighbouring containers are −1, 0 or +1. Between births no order is promised: a delete made
+//! **What a lookup may rely on**, at every version: at most one add of an outpoint is visible in
+//! the window, and if one is, the coin is unspent. Only adds die; a delete stays until its pane is
+//! flushed. Within one birth adds and deletes take turns in the order of panes and runs, so counts
+//! of neighbouring containers are −1, 0 or +1. Between births no order is promised: a delete made
 //! for a late death may be younger than the next coin of the same outpoint, which is why
 //! [`Lookup::Deleted`] names births and does not end the search in runs.
 
@@ -45,6 +45,9 @@ pub use file::WindowFile;
 pub use step::{Location, Spend, Step, StepError, spends_of_disconnect};
 pub use version::{FoundCoin, Lookup, WindowVersion};
 
+/// Cells of a shard beyond those for steps: what was loaded from a file, a gibibyte each.
+const LOADED_BATCHES: usize = 64;
+
 /// Steps with fewer changes than this are not worth a second thread.
 const PARALLEL_MIN: usize = 1024;
 
@@ -54,7 +57,7 @@ pub struct WindowConfig {
     /// Shards of a pane; rounded up to a power of two, at most 2^15. More shards than threads, so
     /// that the work divides evenly.
     pub shards: usize,
-    /// Steps after which a pane is sealed, if it was not before; at most 4,095.
+    /// Steps after which a pane is sealed, if it was not before; at most 4,031.
     pub pane_steps: usize,
 }
 
@@ -65,6 +68,42 @@ impl Default for WindowConfig {
 }
 
 /// The window and its one writer.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use varve_types::{Amount, Coin, Height, Outpoint, Txid};
+/// use varve_utxo::{
+///     Entry, Lookup, OutpointHasher, Sequence, Spend, Step, StepError, Window, WindowConfig,
+/// };
+///
+/// # fn main() -> Result<(), StepError> {
+/// let mut window =
+///     Window::new(WindowConfig::default(), OutpointHasher::new(&[7; 16]), Sequence::ZERO);
+/// let outpoint = Outpoint::new(Txid::from_bytes([1; 32]), 0);
+/// let coin =
+///     Coin { height: Height::new(0), coinbase: true, value: Amount::COIN, script: &[0x51] };
+///
+/// // A block that makes a coin.
+/// let (sequence, height) = (Sequence::new(1), Height::new(0));
+/// let adds = [Entry::add(outpoint, sequence, coin)];
+/// let step = Step { sequence, height, adds: &adds, spends: &[], replaces: None };
+/// let before = window.apply(&step, NonZeroUsize::MIN)?;
+///
+/// // A block that spends it.
+/// let mut found = Vec::new();
+/// before.lookup(&[outpoint], &mut found);
+/// let Lookup::Found(found) = &found[0] else { panic!("it was made above") };
+/// assert_eq!(found.coin, coin);
+/// let spends = [Spend { outpoint, birth: found.birth, location: Some(found.location) }];
+/// let (sequence, height) = (Sequence::new(2), Height::new(1));
+/// let step = Step { sequence, height, adds: &[], spends: &spends, replaces: None };
+/// let after = window.apply(&step, NonZeroUsize::MIN)?;
+///
+/// // Whoever holds the first version still sees the coin.
+/// assert_eq!((before.entries().count(), after.entries().count()), (1, 0));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Window {
     config: WindowConfig,
     hasher: OutpointHasher,
@@ -91,7 +130,7 @@ impl Window {
     pub fn new(config: WindowConfig, hasher: OutpointHasher, at: Sequence) -> Self {
         let config = WindowConfig {
             shards: config.shards.clamp(1, 1 << 15).next_power_of_two(),
-            pane_steps: config.pane_steps.clamp(1, BATCHES_MAX),
+            pane_steps: config.pane_steps.clamp(1, BATCHES_MAX - LOADED_BATCHES),
         };
         let shards = (0..config.shards).map(|number| ShardWriter::new(number, hasher.clone()));
         let mut window = Self {
@@ -134,8 +173,8 @@ impl Window {
 
     /// Makes one step, on up to `workers` threads, and returns the version after it.
     ///
-    /// Versions before it are not disturbed, now or later. When the step is refused, no version and no
-    /// later step is different from what it would have been.
+    /// Versions before it are not disturbed, now or later. When the step is refused, no version and
+    /// no later step is different from what it would have been.
     pub fn apply(
         &mut self,
         step: &Step<'_>,
@@ -179,8 +218,8 @@ impl Window {
     /// Begins to make a run of the oldest pane, if it is sealed and no flush is under way.
     ///
     /// The run is written from [`Flush::entries`], in another thread if the owner likes. When it is
-    /// durable, the next step names the pane in [`Step::replaces`], and the owner publishes its version
-    /// together with the run. Until then the pane stays in the window.
+    /// durable, the next step names the pane in [`Step::replaces`], and the owner publishes its
+    /// version together with the run. Until then the pane stays in the window.
     pub fn begin_flush(&mut self) -> Option<Flush> {
         let at = self.sequence;
         let oldest = self.panes.front_mut().filter(|oldest| oldest.flushing.is_none());
@@ -208,7 +247,8 @@ impl Window {
     fn begin_pane(&mut self) {
         let youngest = self.panes.back().map(|youngest| youngest.pane.id());
         let id = youngest.map_or(PaneId::FIRST, PaneId::next);
-        let pane = Arc::new(Pane::new(id, self.config.shards, self.config.pane_steps));
+        let cells = self.config.pane_steps + LOADED_BATCHES;
+        let pane = Arc::new(Pane::new(id, self.config.shards, cells));
         for shard in &mut self.shards {
             shard.push_pane(Arc::clone(&pane));
         }
@@ -222,8 +262,8 @@ impl Window {
         });
     }
 
-    /// Has every shard stage its part. `None` when all succeeded, else the refusal that comes first in
-    /// the step, however the threads ran.
+    /// Has every shard stage its part. `None` when all succeeded, else the refusal that comes first
+    /// in the step, however the threads ran.
     fn stage(&mut self, step: &Step<'_>, workers: NonZeroUsize) -> Option<Refused> {
         let shards = self.shards.len();
         let small = step.adds.len() + step.spends.len() < PARALLEL_MIN;

@@ -5,9 +5,9 @@
 //! RUSTFLAGS="--cfg loom" cargo test --release -p varve-utxo --test loom
 //! ```
 //!
-//! The writer makes a few steps and publishes each. A reader takes a version at any instant and must see
-//! exactly the set of its sequence, as often as it looks, whatever the writer is doing. In a
-//! build without `--cfg loom` this file is empty.
+//! The writer makes a few steps and publishes each. A reader takes a version at any instant and
+//! must see exactly the set of its sequence, as often as it looks, whatever the writer is doing. In
+//! a build without `--cfg loom` this file is empty.
 
 #![cfg(loom)]
 

@@ -1,3 +1,5 @@
+//! Decisions over sizes, and a simulation of the writing they cost.
+
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,14 +1,14 @@
 //! What keeps the window small, the runs few and the checkpoint near.
 //!
-//! All of it happens in the writer, before a step, in a fixed order, so that a test can cut the power at
-//! every single operation. None of it changes which coins there are.
+//! All of it happens in the writer, before a step, in a fixed order, so that a test can cut the
+//! power at every single operation. None of it changes which coins there are.
 //!
-//! 1. **Flush.** The oldest pane is *due* when it is sealed and the tip is `window` blocks above its
-//!    highest, or when the window is over its memory. Its living entries are written as a run, which
-//!    then waits for the next step to take the pane's place. (A thread could write it while steps go
-//!    on: the window notes what dies in the pane meanwhile.)
-//! 2. **Merge** while `choose` finds something to merge. A merged run takes the place of its parts at
-//!    once, in a version of the same step.
+//! 1. **Flush.** The oldest pane is *due* when it is sealed and the tip is `window` blocks above
+//!    its highest, or when the window is over its memory. Its living entries are written as a run,
+//!    which then waits for the next step to take the pane's place. (A thread could write it while
+//!    steps go on: the window notes what dies in the pane meanwhile.)
+//! 2. **Merge** while `choose` finds something to merge. A merged run takes the place of its parts
+//!    at once, in a version of the same step.
 //! 3. **Checkpoint**, when runs have changed since the last: run files are synced by their writers,
 //!    then the window file, the undo log, the directory; then the manifest is replaced atomically.
 //!    Only then the files of the checkpoint before are removed. A crash anywhere leaves one whole

@@ -1,3 +1,5 @@
+//! Every outpoint leads to the leaf that holds it.
+
 use proptest::prelude::*;
 use varve_types::Txid;
 

@@ -1,3 +1,5 @@
+//! The bytes of entries: drawn, round trips, hostile.
+
 use proptest::prelude::*;
 
 use super::*;

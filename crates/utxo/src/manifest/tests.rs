@@ -1,3 +1,5 @@
+//! Round trips, damage, and the sweep.
+
 use proptest::prelude::*;
 use varve_io::faulty::FaultyStorage;
 use varve_io::{Access, Caching};

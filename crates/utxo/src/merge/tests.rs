@@ -1,3 +1,5 @@
+//! Merges against a count by hand.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

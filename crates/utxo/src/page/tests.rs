@@ -1,3 +1,5 @@
+//! Leaves: round trips, lookups, hostile bytes.
+
 use proptest::prelude::*;
 use varve_io::PAGE_PAYLOAD_LEN;
 use varve_types::{Amount, Coin, Height};

@@ -1,3 +1,5 @@
+//! Lookups over several runs.
+
 use varve_types::Txid;
 
 use super::*;

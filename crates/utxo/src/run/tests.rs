@@ -1,3 +1,5 @@
+//! Runs: written, opened, read back, damaged.
+
 use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Access as FileAccess, BatchReader, Caching, FileOffset, PAGE_LEN};
 

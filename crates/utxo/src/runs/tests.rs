@@ -1,3 +1,5 @@
+//! Flushes and merges against a map.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

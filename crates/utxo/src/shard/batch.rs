@@ -8,12 +8,12 @@
 //!  scripts   those longer than 36 bytes, one after another
 //! ```
 //!
-//! Everything is written before the batch is shared and never again, with one exception: `until`, the
-//! sequence at which the entry dies, is set when that happens.
+//! Everything is written before the batch is shared and never again, with one exception: `until`,
+//! the sequence at which the entry dies, is set when that happens.
 //!
 //! The time of the window is waiting for memory, so an entry lies in one place: comparing the key,
-//! deciding whether a reader sees it, reading amount and script and spending the coin all touch the same
-//! two cache lines. All scripts of the common kinds fit in 36 bytes.
+//! deciding whether a reader sees it, reading amount and script and spending the coin all touch the
+//! same two cache lines. All scripts of the common kinds fit in 36 bytes.
 
 #![expect(clippy::indexing_slicing, reason = "lengths are compared with the room beforehand")]
 

@@ -9,11 +9,11 @@
 //! one. It is given the slots whose tag agrees: nearly always none or the right one, and the entry
 //! itself decides.
 //!
-//! Slots are only ever filled, so a reader needs no lock beside the writer: it sees a slot or does not
-//! see it yet, and a slot it should not know leads to a batch that is not there yet or is too young
-//! for it. A full table is replaced by a larger one; readers of older versions keep the old one, which
-//! has all that they may see. (A refused step takes its own slots back, the last first. None of them
-//! was visible to anyone, and with them gone in that order no search is cut short.)
+//! Slots are only ever filled, so a reader needs no lock beside the writer: it sees a slot or does
+//! not see it yet, and a slot it should not know leads to a batch that is not there yet or is too
+//! young for it. A full table is replaced by a larger one; readers of older versions keep the old
+//! one, which has all that they may see. (A refused step takes its own slots back, the last first.
+//! None of them was visible to anyone, and with them gone in that order no search is cut short.)
 
 #![expect(clippy::indexing_slicing, reason = "places are below the length by construction")]
 
@@ -114,9 +114,9 @@ impl Table {
         None
     }
 
-    /// Fills the first free slot of the hash, unless `conflict` says of a slot met on the way, whose
-    /// tag agrees, that the entry must not be; false then. Called by the writer, which keeps to
-    /// [`Table::room`], so there is a free slot.
+    /// Fills the first free slot of the hash, unless `conflict` says of a slot met on the way,
+    /// whose tag agrees, that the entry must not be; false then. Called by the writer, which keeps
+    /// to [`Table::room`], so there is a free slot.
     #[inline]
     pub(crate) fn insert_unless(
         &self,

@@ -1,19 +1,19 @@
 //! The writer of one shard, through all panes of the window.
 //!
-//! A step comes in two movements. [`ShardWriter::stage`] does everything that can fail, in a way that
-//! no reader of a published version can see:
+//! A step comes in two movements. [`ShardWriter::stage`] does everything that can fail, in a way
+//! that no reader of a published version can see:
 //!
 //! 1. Spends set `until` of the coins they spend. Readers are all before the step, and to them an
 //!    entry that dies at the step is as alive as one that never dies.
-//! 2. When the step replaces the oldest pane by its run: coins of the pane that died after the run's
-//!    moment are still in the run, so a delete is made for each. If such a coin has been added again
-//!    since (a block that spent it was disconnected), the run and the younger add would both have
-//!    it: then the younger one ends here, and the coin is the run's again.
+//! 2. When the step replaces the oldest pane by its run: coins of the pane that died after the
+//!    run's moment are still in the run, so a delete is made for each. If such a coin has been
+//!    added again since (a block that spent it was disconnected), the run and the younger add would
+//!    both have it: then the younger one ends here, and the coin is the run's again.
 //! 3. Creations, restorations and deletes are built into a batch, and the table gets their slots.
 //!    They lead to a cell that is still empty.
 //!
-//! Then [`ShardWriter::commit`] fills the cell, or [`ShardWriter::roll_back`] takes back slots and deaths. The
-//! window commits only when every shard has staged.
+//! Then [`ShardWriter::commit`] fills the cell, or [`ShardWriter::roll_back`] takes back slots and
+//! deaths. The window commits only when every shard has staged.
 
 use std::collections::VecDeque;
 
@@ -328,8 +328,8 @@ impl ShardWriter {
         })
     }
 
-    /// Replaces the table of the youngest pane when `count` more slots would crowd it. Only what lives
-    /// goes into the new one: it is for readers of this step and later.
+    /// Replaces the table of the youngest pane when `count` more slots would crowd it. Only what
+    /// lives goes into the new one: it is for readers of this step and later.
     fn make_room(&mut self, count: usize, sequence: Sequence) {
         let Some(youngest) = self.panes.back_mut() else { return };
         let staged = &self.staged.hashes;
@@ -353,7 +353,8 @@ impl ShardWriter {
     }
 }
 
-/// Whether `entry` cannot join the set while `head` is in it: the coin exists, or is deleted, already.
+/// Whether `entry` cannot join the set while `head` is in it: the coin exists, or is deleted,
+/// already.
 fn conflicts(head: &Head, entry: &Entry<'_>) -> bool {
     if head.outpoint != entry.outpoint || head.until() != Sequence::MAX {
         return false;

@@ -13,13 +13,14 @@
 //! nothing has to be indexed or scanned. The records of disconnected blocks stay where they
 //! are until their segment goes.
 //!
-//! - **Checkpoint.** [`UndoLog::sync`] makes the log durable and returns an [`UndoCheckpoint`], to be kept with
-//!   the set's manifest. Opening takes it back.
-//! - **Recovery.** Records behind the checkpoint that survived a crash are not part of the chain yet, but
-//!   the replay can ask for them by sequence ([`UndoLog::survivor`]) and need not fetch spent coins from
-//!   disk. A push that equals the next survivor adopts it; any other cuts the log there.
-//! - **Pruning.** The checkpoint marks the position of every 64th block, so the log knows where the last
-//!   4,096 blocks begin and gives whole segments before that away.
+//! - **Checkpoint.** [`UndoLog::sync`] makes the log durable and returns an [`UndoCheckpoint`], to
+//!   be kept with the set's manifest. Opening takes it back.
+//! - **Recovery.** Records behind the checkpoint that survived a crash are not part of the chain
+//!   yet, but the replay can ask for them by sequence ([`UndoLog::survivor`]) and need not fetch
+//!   spent coins from disk. A push that equals the next survivor adopts it; any other cuts the log
+//!   there.
+//! - **Pruning.** The checkpoint marks the position of every 64th block, so the log knows where the
+//!   last 4,096 blocks begin and gives whole segments before that away.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ pub struct UndoCheckpoint {
 }
 
 impl UndoCheckpoint {
-    /// Appends the bytes: four kinds of VARINT, positions as distances.
+    /// Appends the bytes, all numbers as VARINT.
     ///
     /// ```text
     /// │ durable │ tip + 1, 0 = none │ count │ height, position │ height, position │ …
@@ -214,8 +215,8 @@ impl UndoLog {
         UndoPosition { tip: self.tip, marks: self.marks } = position;
     }
 
-    /// The record that the step `sequence` wrote before a crash, if it survived and nothing else was
-    /// pushed since.
+    /// The record that the step `sequence` wrote before a crash, if it survived and nothing else
+    /// was pushed since.
     pub fn survivor(&self, sequence: Sequence) -> Result<Option<UndoRecord>, UndoError> {
         let found = self.survivors.iter().find(|(survivor, _)| *survivor == sequence);
         let Some((_, at)) = found else { return Ok(None) };
@@ -237,8 +238,8 @@ impl UndoLog {
         Ok(UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() })
     }
 
-    /// Gives away segments that hold no record of the last blocks below `tip`. To be called when the checkpoint
-    /// that [`UndoLog::sync`] returned is durable.
+    /// Gives away segments that hold no record of the last blocks below `tip`. To be called when
+    /// the checkpoint that [`UndoLog::sync`] returned is durable.
     pub fn prune(&mut self, tip: Height) -> Result<(), UndoError> {
         let Some(oldest) = tip.checked_sub(self.config.blocks) else { return Ok(()) };
         let passed = self.marks.partition_point(|(height, _)| *height <= oldest);
@@ -256,7 +257,8 @@ impl UndoLog {
         self.log.end().since(self.log.start()).unwrap_or(0)
     }
 
-    /// The position of the next survivor, when it is this very record; otherwise no survivor is left.
+    /// The position of the next survivor, when it is this very record; otherwise no survivor is
+    /// left.
     fn adopt(
         &mut self,
         sequence: Sequence,

@@ -1,3 +1,5 @@
+//! The bytes of undo records: drawn, round trips, hostile.
+
 use proptest::prelude::*;
 use varve_types::{DecodeErrorKind, Outpoint};
 

@@ -9,11 +9,11 @@
 //!  chunk   │ bytes u32 │ entries u32 │ the entries, as in `entry_list` │
 //! ```
 //!
-//! Only what lives is written: there are no readers of earlier moments after a restart. In the loaded
-//! window all entries come from one step, the one the file was written after.
+//! Only what lives is written: there are no readers of earlier moments after a restart. In the
+//! loaded window all entries come from one step, the one the file was written after.
 //!
-//! The file counts when the owner's manifest names it, with its id and its number of pages, and only
-//! until the next step: then it is a moment of the past, and the chain is replayed instead.
+//! The file counts when the owner's manifest names it, with its id and its number of pages, and
+//! only until the next step: then it is a moment of the past, and the chain is replayed instead.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -23,7 +23,7 @@ use varve_io::{
 };
 use varve_types::{Height, Reader};
 
-use super::{PaneState, Step, Window, WindowConfig};
+use super::{LOADED_BATCHES, PaneState, Step, Window, WindowConfig};
 use crate::entry::Entry;
 use crate::entry_list::{EntryList, write_entry};
 use crate::hasher::OutpointHasher;
@@ -56,7 +56,7 @@ impl Window {
         let panes = u32::try_from(self.panes.len()).expect("panes of at least a step each");
         out.put(&panes.to_le_bytes())?;
         for (state, info) in self.panes.iter().zip(self.panes()) {
-            let steps = u32::try_from(state.steps).expect("at most 4,095 steps");
+            let steps = u32::try_from(state.steps).expect("at most 4,031 steps");
             for number in [state.first.to_u32(), state.last.to_u32(), state.height.to_u32(), steps]
             {
                 out.put(&number.to_le_bytes())?;
@@ -98,7 +98,7 @@ impl Window {
         let (first, last) = (Sequence::new(source.u32()?), Sequence::new(source.u32()?));
         let (height, steps) = (Height::new(source.u32()?), source.u32()? as usize);
         let mut missing = source.u64()?;
-        let mut batch_bytes = 0;
+        let (mut batch_bytes, mut batches) = (0, 0);
         let (mut bytes, mut list) = (Vec::new(), EntryList::new());
         while missing > 0 {
             let count = source.chunk(&mut bytes, &mut list)?;
@@ -112,7 +112,11 @@ impl Window {
             batch_bytes += bytes.len();
             if batch_bytes > BATCH {
                 batch_bytes = 0;
+                batches += 1;
                 self.shards.iter_mut().for_each(|shard| shard.commit(false));
+            }
+            if batches >= LOADED_BATCHES {
+                return Err(source.corrupt("a pane that is larger than a pane can be"));
             }
         }
         self.shards.iter_mut().for_each(|shard| shard.commit(false));

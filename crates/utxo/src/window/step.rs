@@ -2,11 +2,14 @@
 //!
 //! | | connecting a block | disconnecting it |
 //! |---|---|---|
-//! | `adds` | its outputs, born now | the coins it spent, with their old births, from its undo record |
+//! | `adds` | its outputs, born now | the coins it spent, as they were, from its undo record |
 //! | `spends` | the coins it spends | its outputs |
 //!
 //! Outputs that the same block spends are in neither list: they never were part of the set. A coin
 //! that a block overwrites (before BIP30 was enforced) is spent by it.
+//!
+//! Spends carry what a lookup found at the latest version. Nothing else about them is believed: a
+//! location must hold the coin, and the coin must live.
 
 use varve_types::{Height, Outpoint};
 
@@ -104,7 +107,8 @@ pub enum StepError {
         /// The coin.
         outpoint: Outpoint,
     },
-    /// A coin that is in the set already.
+    /// A coin that is in the set already. The window notices this in its youngest pane only;
+    /// whether an older coin is overwritten is for the caller to look up, where it can be.
     #[error("{outpoint} exists already; spend the coin that the block overwrites")]
     Exists {
         /// The coin.
@@ -128,7 +132,8 @@ pub enum StepError {
 }
 
 /// The spends that disconnecting the block of `record` takes: its outputs, wherever they are. None
-/// has to be looked up on disk: what the block created and nobody spent is in the window or in a run.
+/// has to be looked up on disk: what the block created and nobody spent is in the window or in a
+/// run.
 #[must_use]
 pub fn spends_of_disconnect(version: &WindowVersion, record: &UndoRecord) -> Vec<Spend> {
     let mut found = Vec::with_capacity(record.created.len());

@@ -1,8 +1,9 @@
 //! One moment of the window, for as long as a reader wants it.
 //!
 //! A lookup goes through the panes, the youngest first. Its time is waiting for memory: a slot of
-//! the table, then the entry's cache line. So keys go in groups of 32, and every stage is a loop over the
-//! group whose loads do not depend on one another: the processor waits for all of them at once.
+//! the table, then the entry's cache line. So keys go in groups of 32, and every stage is a loop
+//! over the group whose loads do not depend on one another: the processor waits for all of them at
+//! once.
 //!
 //! 1. hash all keys;
 //! 2. load the first slot of each in the pane's table;
@@ -72,8 +73,8 @@ impl WindowVersion {
         self.sequence
     }
 
-    /// Every entry that is there at this moment, pane by pane from the oldest on, in no order within a
-    /// pane.
+    /// Every entry that is there at this moment, pane by pane from the oldest on, in no order
+    /// within a pane.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let shards = self.panes.iter().flat_map(|view| view.pane.shards());
         shards.flat_map(|shard| shard.living(self.sequence)).map(|seen| seen.entry())

@@ -1,3 +1,5 @@
+//! The undo log through reorganisations, pruning, crashes and damage.
+
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_types::{Amount, BlockHash, Coin, Outpoint, Txid};
 
@@ -89,13 +91,15 @@ fn a_replay_adopts_what_survived() {
     let mut log = open(&storage, &UndoCheckpoint::default());
     (1..=3).for_each(|n| log.push(&record(n, n)).unwrap());
     let checkpoint = log.sync().unwrap();
-    (4..=6).for_each(|n| log.push(&record(n, n)).unwrap());
+    // Over several segments, so that the next ones are sealed and mapped when they are read.
+    (4..=90).for_each(|n| log.push(&record(n, n)).unwrap());
+    assert!(storage.list().unwrap().len() > 3);
     let end = log.bytes();
     let storage = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
     let mut log = open(&storage, &checkpoint);
     assert_eq!(log.tip().unwrap(), Some(record(3, 3)), "the chain is as it was at the checkpoint");
     assert_eq!(log.survivor(Sequence::new(5)).unwrap(), Some(record(5, 5)));
-    assert_eq!(log.survivor(Sequence::new(9)).unwrap(), None);
+    assert_eq!(log.survivor(Sequence::new(99)).unwrap(), None);
     assert_eq!(log.sync().unwrap(), checkpoint, "survivors are no part of the chain yet");
     log.push(&record(4, 4)).unwrap();
     assert_eq!(log.bytes(), end, "nothing was written");

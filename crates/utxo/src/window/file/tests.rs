@@ -1,3 +1,5 @@
+//! The window saved and loaded, and files that must be refused.
+
 use std::sync::Arc;
 
 use varve_io::FileOffset;

@@ -17,8 +17,8 @@ fn numbers(range: std::ops::Range<u64>) -> Vec<Outpoint> {
 }
 
 /// A reorganisation dropped the last blocks but not the offset at which the next output goes, so
-/// later ids no longer matched the bytes, and a fetch returned another block's output. Here an entry
-/// holds its own coin, whatever was connected and disconnected in between.
+/// later ids no longer matched the bytes, and a fetch returned another block's output. Here an
+/// entry holds its own coin, whatever was connected and disconnected in between.
 #[test]
 fn defect_01_a_rewind_does_not_shift_coins() {
     let mut model = Model::new(SMALL);
@@ -33,9 +33,9 @@ fn defect_01_a_rewind_does_not_shift_coins() {
     model.moment().check((0..100).map(outpoint));
 }
 
-/// After a reorganisation the merge watermark stayed where it was and nothing was ever merged again:
-/// after a rewind of 4 blocks and a refill to height 600, age 0 held 540 runs. Here panes are
-/// sealed by the number of steps and leave in their order.
+/// After a reorganisation the merge watermark stayed where it was and nothing was ever merged
+/// again: after a rewind of 4 blocks and a refill to height 600, age 0 held 540 runs. Here panes
+/// are sealed by the number of steps and leave in their order.
 #[test]
 fn defect_02_a_rewind_does_not_stall_the_flush() {
     let mut model = Model::new(SMALL);
@@ -54,8 +54,8 @@ fn defect_02_a_rewind_does_not_stall_the_flush() {
     model.moment().check((0..600).map(outpoint));
 }
 
-/// Erasing entries from tiles of 8,192 left the size wrong: 10,000 expected, 18,192 found. Here nothing
-/// is erased, and what lives is counted.
+/// Erasing entries from tiles of 8,192 left the size wrong: 10,000 expected, 18,192 found. Here
+/// nothing is erased, and what lives is counted.
 #[test]
 fn defect_03_erase_keeps_the_size() {
     let mut model = Model::new(WindowConfig { shards: 1, pane_steps: 8 });
@@ -89,8 +89,8 @@ fn defect_04_a_block_may_spend_its_own_coins() {
     assert_eq!(model.set, *before.set);
 }
 
-/// A coin spent by two transactions of one block went unnoticed. Here the step is refused, whether the
-/// coin is in the window or in a run, and names the coin.
+/// A coin spent by two transactions of one block went unnoticed. Here the step is refused, whether
+/// the coin is in the window or in a run, and names the coin.
 #[test]
 fn defect_05_a_coin_spent_twice_in_a_block_is_refused() {
     let mut model = Model::new(SMALL);
@@ -117,9 +117,9 @@ fn defect_05_a_coin_spent_twice_in_a_block_is_refused() {
     model.moment().check((0..4).map(outpoint));
 }
 
-/// Offsets were reserved before the tail was filled, so a flusher could write out of order, and a failure
-/// in between left a hole. Here a step that is refused half way leaves nothing: not its deaths,
-/// not its coins, not its slots, not its counts.
+/// Offsets were reserved before the tail was filled, so a flusher could write out of order, and a
+/// failure in between left a hole. Here a step that is refused half way leaves nothing: not its
+/// deaths, not its coins, not its slots, not its counts.
 #[test]
 fn defect_06_a_refused_step_leaves_no_trace() {
     let mut model = Model::new(WindowConfig { shards: 8, pane_steps: 8 });
@@ -141,7 +141,8 @@ fn defect_06_a_refused_step_leaves_no_trace() {
         assert_eq!(counted(&model), 5_000);
         model.moment().check((0..9_100).step_by(7).map(outpoint));
     }
-    // Without it the same step goes through, with the next sequence: the refused one is not needed again.
+    // Without it the same step goes through, with the next sequence: the refused one is not needed
+    // again.
     let sequence = sequence.next().unwrap();
     let step = Step { sequence, adds: &adds[..4_000], ..step };
     model.window.apply(&step, NonZeroUsize::MIN).unwrap();
@@ -149,8 +150,8 @@ fn defect_06_a_refused_step_leaves_no_trace() {
     before.check((0..9_100).step_by(7).map(outpoint));
 }
 
-/// The flusher changed the tail while readers used it. Here a reader holds its version: the pane under
-/// it is flushed, replaced and given up, blocks come and go, and it sees what it saw.
+/// The flusher changed the tail while readers used it. Here a reader holds its version: the pane
+/// under it is flushed, replaced and given up, blocks come and go, and it sees what it saw.
 #[test]
 fn defect_08_a_flush_does_not_disturb_readers() {
     let mut model = Model::new(SMALL);

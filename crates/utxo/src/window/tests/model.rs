@@ -1,8 +1,8 @@
 //! A small store around a window, and the set that it should hold.
 //!
-//! Runs are maps made of [`Flush::entries`]; a lookup goes to the window and then, youngest first, to
-//! the runs, counting adds and deletes of each birth. The oracle is a map that is copied at every
-//! step, so any moment can be asked for later.
+//! Runs are maps made of [`Flush::entries`]; a lookup goes to the window and then, youngest first,
+//! to the runs, counting adds and deletes of each birth. The oracle is a map that is copied at
+//! every step, so any moment can be asked for later.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

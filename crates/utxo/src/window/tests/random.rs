@@ -1,5 +1,5 @@
-//! Random histories against the oracle, on few keys, so that the rare cases are common: coins made again
-//! after a reorganisation, coins overwritten, deaths and rebirths while a flush runs.
+//! Random histories against the oracle, on few keys, so that the rare cases are common: coins made
+//! again after a reorganisation, coins overwritten, deaths and rebirths while a flush runs.
 
 use super::model::{Model, Moment, Random, outpoint};
 use crate::hasher::OutpointHasher;
@@ -75,10 +75,15 @@ fn refused(model: &mut Model, random: &mut Random) {
     model.sequence = sequence;
 }
 
+/// How many histories: a share of them, or as many as `VARVE_SEQUENCES` says.
+fn sequences() -> usize {
+    std::env::var("VARVE_SEQUENCES").map_or(1500, |count| count.parse().unwrap())
+}
+
 #[test]
 fn histories_agree_with_the_oracle() {
     let mut flushed = 0;
-    for seed in 0..1500_usize {
+    for seed in 0..sequences() {
         let config = WindowConfig { shards: 1 << (seed % 3), pane_steps: 2 + seed % 7 };
         flushed += history(seed as u64, Model::new(config), 60).runs();
     }

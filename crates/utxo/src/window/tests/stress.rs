@@ -1,8 +1,8 @@
 //! Readers in other threads, at versions they hold as long as they like, while the window goes on.
 //!
-//! A reader takes the latest moment, or one it has kept, and adds up a checksum of the coins it finds
-//! among all keys. It must be that of the set at the moment's sequence. Meanwhile the writer connects,
-//! disconnects, seals panes, flushes them and gives them up.
+//! A reader takes the latest moment, or one it has kept, and adds up a checksum of the coins it
+//! finds among all keys. It must be that of the set at the moment's sequence. Meanwhile the writer
+//! connects, disconnects, seals panes, flushes them and gives them up.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
