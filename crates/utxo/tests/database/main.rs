@@ -3,5 +3,11 @@
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
 mod contract;
+mod crash;
+mod damage;
+mod faults;
+mod load;
 mod random;
+mod real;
+mod threads;
 mod twin;

@@ -1,0 +1,87 @@
+//! A power cut after every single operation of a short life with reorganisations.
+//!
+//! The life is lived once. Then the database is opened on what a cut after operation `n` may leave.
+//! It must open, at exactly the coins of a step it had been at, no earlier than the last `flush`
+//! that had returned by then; and replaying the chain must lead to the coins of the end.
+
+use varve_io::faulty::Crash;
+use varve_utxo::{Database, Options, Sequence};
+
+use crate::twin::{Chance, Twin, small, state};
+
+/// What was durable from which operation on.
+type Promises = Vec<(usize, Sequence)>;
+
+fn life(seed: u64, options: Options, steps: usize) -> (Twin, Promises) {
+    let mut chance = Chance(seed);
+    let mut twin = Twin::new(seed, options);
+    let mut promises = vec![(0, Sequence::ZERO)];
+    for step in 0..steps {
+        twin.append_draft(&mut chance).unwrap();
+        if step % 9 == 8 {
+            for _ in 0..1 + chance.below(5) {
+                twin.rewind().unwrap();
+            }
+        }
+        if step % 11 == 10 {
+            let at = twin.database().flush().unwrap().sequence;
+            promises.push((twin.storage.operations(), at));
+        }
+        let at = twin.database().checkpoint().sequence;
+        assert!(promises.last().unwrap().1 <= at, "a checkpoint never goes back");
+        promises.push((twin.storage.operations(), at));
+    }
+    twin.check();
+    (twin, promises)
+}
+
+/// Opens what each cut leaves; returns the number of different checkpoints seen.
+fn cut_everywhere(seed: u64, options: Options, steps: usize, seeds: u64) -> usize {
+    let (twin, promises) = life(seed, options, steps);
+    let mut seen = std::collections::BTreeSet::new();
+    for operation in 0..=twin.storage.operations() {
+        let by_chance = (0..seeds).map(|seed| Crash::Seed(seed + 100 * operation as u64));
+        for crash in [Crash::LoseAll, Crash::KeepAll].into_iter().chain(by_chance) {
+            let left = std::sync::Arc::new(twin.storage.crash(operation, crash));
+            let database = Database::open(left, options)
+                .unwrap_or_else(|error| panic!("after {operation}, {crash:?}: {error}"));
+            let version = database.snapshot();
+            let at = version.sequence();
+            assert_eq!(state(&version), twin.history[&at], "after {operation}, {crash:?}");
+            let promised = promises.iter().rfind(|(by, _)| *by <= operation).unwrap().1;
+            assert!(at >= promised, "after {operation}, {crash:?}: step {at}, not {promised}");
+            seen.insert(at);
+        }
+    }
+    seen.len()
+}
+
+#[test]
+fn a_cut_at_every_operation_leaves_a_checkpoint() {
+    assert!(cut_everywhere(7, small(), 45, 2) > 10);
+}
+
+#[test]
+fn a_cut_at_every_operation_leaves_a_checkpoint_without_a_window() {
+    let options = Options { window_memory: 0, ..small() };
+    assert!(cut_everywhere(8, options, 20, 1) > 10);
+}
+
+/// After the cut the owner goes down to the fork and up again, and everything goes on.
+#[test]
+fn the_life_goes_on_after_a_cut() {
+    let operations = life(9, small(), 40).0.storage.operations();
+    for operation in (0..operations).step_by(7) {
+        let (mut twin, _) = life(9, small(), 40);
+        let left = twin.storage.crash(operation, Crash::Seed(operation as u64));
+        twin.reopen(Some(left));
+        let mut chance = Chance(operation as u64);
+        for _ in 0..6 {
+            twin.append_draft(&mut chance).unwrap();
+            twin.rewind().unwrap();
+            twin.append_draft(&mut chance).unwrap();
+        }
+        twin.check();
+        twin.reopen(None);
+    }
+}

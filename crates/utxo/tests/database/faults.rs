@@ -1,0 +1,131 @@
+//! Full disks and failing ones: a clear error, nothing changed, and all is well after reopening.
+
+use varve_io::faulty::{Fault, FaultRule, Operation, When};
+use varve_types::{BlockHash, Height};
+use varve_utxo::{Database, Error, Options, UndoConfig};
+
+use crate::twin::{Chance, Twin, oracle_state, small, state};
+
+/// Lives on until something fails; what fails leaves the set as it was.
+fn live_until_it_fails(twin: &mut Twin, chance: &mut Chance, steps: usize) -> Option<String> {
+    for step in 0..steps {
+        let appended = twin.append_draft(chance);
+        let rewound = if step % 9 == 8 { twin.rewind() } else { Ok(()) };
+        if let Err(error) = appended.and(rewound) {
+            // The oracle has made the same steps and not the failed one.
+            assert_eq!(state(&twin.database().snapshot()), oracle_state(&twin.oracle));
+            return Some(error.to_string());
+        }
+    }
+    None
+}
+
+#[test]
+fn every_failed_call_leaves_the_set_as_it_was() {
+    let calls = [Operation::Write, Operation::Sync, Operation::Rename, Operation::SyncDir];
+    let mut failures = 0;
+    for operation in calls {
+        for nth in 0..40 {
+            let mut twin = Twin::new(nth as u64, small());
+            let mut chance = Chance(nth as u64);
+            twin.storage.inject(FaultRule::new(operation, When::Nth(nth), Fault::Io));
+            let failed = live_until_it_fails(&mut twin, &mut chance, 30);
+            twin.storage.clear_faults();
+            if let Some(message) = failed {
+                failures += 1;
+                assert!(message.contains("cannot"), "{message}");
+                let again = twin.append_draft(&mut chance).and_then(|()| twin.rewind());
+                let flushed = again.and_then(|()| twin.database().flush().map(drop));
+                match flushed {
+                    // A name that was not changed leaves no doubt about the disk.
+                    Ok(()) => assert_eq!(operation, Operation::Rename),
+                    Err(error) => {
+                        let refused = error.to_string();
+                        assert!(refused.contains("writing has stopped since"), "{refused}");
+                    }
+                }
+            }
+            twin.reopen(None);
+        }
+    }
+    assert!(failures > 80, "{failures}");
+}
+
+#[test]
+fn a_full_disk_is_not_the_end() {
+    let mut failures = 0;
+    for capacity in [40_000, 60_000, 90_000, 120_000] {
+        let mut twin = Twin::new(capacity, small());
+        let mut chance = Chance(capacity);
+        twin.storage.set_capacity(Some(capacity));
+        let failed = live_until_it_fails(&mut twin, &mut chance, 60);
+        if let Some(message) = failed {
+            failures += 1;
+            assert!(message.contains("the disk is full"), "{message}");
+            assert!(message.contains("free some space"), "{message}");
+        }
+        // Once there is space it goes on, without reopening.
+        twin.storage.set_capacity(None);
+        for _ in 0..12 {
+            twin.append_draft(&mut chance).unwrap();
+        }
+        twin.database().flush().unwrap();
+        twin.check();
+        twin.reopen(None);
+    }
+    assert!(failures > 1, "{failures}");
+}
+
+#[test]
+fn a_second_opener_is_refused() {
+    let twin = Twin::new(1, small());
+    let error = Database::open(twin.storage.clone(), small()).unwrap_err();
+    assert!(error.to_string().contains("in use by"), "{error}");
+}
+
+#[test]
+fn a_block_that_does_not_stand_on_the_tip_is_refused() {
+    let mut twin = Twin::new(1, small());
+    let mut chance = Chance(1);
+    let mut draft = twin.draft(&mut chance);
+    draft.previous = BlockHash::from_bytes([3; 32]);
+    let error = twin.append(&draft.bytes()).unwrap_err();
+    assert!(matches!(error, Error::NotNext { .. }), "{error}");
+    assert!(error.to_string().contains("rewind first"), "{error}");
+    twin.check();
+}
+
+#[test]
+fn rewinding_stops_where_undo_records_end() {
+    let undo = UndoConfig { blocks: 64, segment_size: 1 << 12, cache: 0 };
+    let mut twin = Twin::new(1, Options { undo, ..small() });
+    let mut chance = Chance(1);
+    for _ in 0..300 {
+        twin.append_draft(&mut chance).unwrap();
+    }
+    twin.database().flush().unwrap();
+    let mut rewound = 0;
+    let error = loop {
+        match twin.rewind() {
+            Ok(()) => rewound += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::RewindTooDeep { .. }), "{error}");
+    assert!((64..300).contains(&rewound), "{rewound} blocks");
+    twin.check();
+    let error = twin.database().rewind_to(Height::GENESIS).unwrap_err();
+    assert!(matches!(error, Error::RewindTooDeep { .. }), "{error}");
+    for _ in 0..20 {
+        twin.append_draft(&mut chance).unwrap();
+    }
+    twin.check();
+}
+
+#[test]
+fn an_empty_set_cannot_be_rewound() {
+    let mut twin = Twin::new(1, small());
+    twin.rewind().unwrap();
+    let error = twin.database().rewind().unwrap_err();
+    assert!(matches!(error, Error::Empty), "{error}");
+}

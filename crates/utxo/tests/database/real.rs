@@ -1,0 +1,112 @@
+//! Real chains: Core's statistics of the set at every height for which there is an answer, on the
+//! way up, after reopening, and on the way down.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use varve_consensus::BlockAt;
+use varve_io::{Disk, Storage};
+use varve_types::muhash::MuHash;
+use varve_types::{Block, BlockHash, Height, Network, sha256d};
+use varve_utxo::{Database, Options, Parameters, UndoConfig, Version};
+
+use crate::load;
+use crate::twin::KEY;
+
+/// Compares a version with an answer of `gettxoutsetinfo`, in all fields that it has.
+fn compare(version: &Version, expected: &Value) {
+    let (mut all, mut muhash) = (Vec::new(), MuHash::new());
+    let (mut txouts, mut bogosize, mut total) = (0_u64, 0, 0);
+    let mut walk = version.coins().unwrap();
+    while let Some((outpoint, coin)) = walk.next_coin().unwrap() {
+        let start = all.len();
+        coin.write_for_hash(&outpoint, &mut all);
+        muhash.insert(&all[start..]);
+        txouts += 1;
+        bogosize += coin.bogosize();
+        total += coin.value.to_sat();
+    }
+    let height = &expected["height"];
+    assert_eq!(Some(txouts), expected["txouts"].as_u64(), "coins at {height}");
+    assert_eq!(Some(bogosize), expected["bogosize"].as_u64(), "bogosize at {height}");
+    assert_eq!(total, load::satoshi(&expected["total_amount"]), "amount at {height}");
+    let shown = |hash| BlockHash::from_bytes(hash).to_string();
+    if let Some(hash) = expected["muhash"].as_str() {
+        assert_eq!(shown(muhash.finalize()), hash, "muhash at {height}");
+    }
+    if let Some(hash) = expected["hash_serialized_3"].as_str() {
+        assert_eq!(shown(sha256d(&all)), hash, "hash_serialized_3 at {height}");
+    }
+}
+
+fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
+    let dir = tempfile::tempdir().unwrap();
+    // Every checkpoint is a handful of syncs: the longest chain makes fewer.
+    let flush_interval = if blocks.len() > 1_000 { 16 } else { 2 };
+    let parameters = Parameters { window: 4, flush_interval, fan_in: 2, max_probed: 6 };
+    let undo = UndoConfig { blocks: 5_000, ..UndoConfig::default() };
+    let options = Options { parameters, undo, shards: 4, ..Options::new(network, KEY) };
+    let open = || {
+        let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path()).unwrap());
+        Database::open(storage, options).unwrap()
+    };
+    let height_of = |answer: &Value| u32::try_from(answer["height"].as_u64().unwrap()).unwrap();
+    let check = |database: &Database| {
+        let tip = database.tip().unwrap().0.to_u32();
+        let here = answers.iter().filter(|answer| height_of(answer) == tip);
+        here.map(|answer| compare(&database.snapshot(), answer)).count()
+    };
+    let mut database = open();
+    let mut compared = 0;
+    for (height, bytes) in (0..).zip(blocks) {
+        let block = Block::parse(bytes, network.format()).unwrap();
+        database.append(&BlockAt::new(Height::new(height), &block)).unwrap();
+        compared += check(&database);
+    }
+    assert_eq!(compared, answers.len(), "every answer was asked for");
+    assert!(!database.snapshot().runs().as_slice().is_empty(), "old blocks are in runs");
+    database.flush().unwrap();
+    drop(database);
+    let mut database = open();
+    check(&database);
+    let mut heights: Vec<u32> = answers.iter().map(height_of).collect();
+    heights.sort_unstable();
+    for height in heights.into_iter().rev() {
+        database.rewind_to(Height::new(height)).unwrap();
+        assert!(check(&database) > 0);
+    }
+}
+
+fn check_oracle(network: Network, blocks: Option<Vec<Vec<u8>>>, file: &str, count: usize) {
+    let (Some(blocks), Some(answers)) = (blocks, load::json(file)) else { return };
+    let mut all = answers["heights"].as_array().unwrap().clone();
+    all.push(answers["tip"].clone());
+    assert!(all.len() >= count, "{} answers", all.len());
+    up_and_down(network, &blocks, &all);
+}
+
+#[test]
+fn mainnet() {
+    let file = "vectors/oracle_mainnet_0-4312.json";
+    check_oracle(Network::Mainnet, load::mainnet(), file, 8);
+}
+
+#[test]
+fn signet() {
+    check_oracle(Network::Signet, load::signet(), "vectors/oracle_signet_0-120.json", 3);
+}
+
+#[test]
+fn regtest_kernel() {
+    let file = "vectors/oracle_regtest_kernel_0-206.json";
+    check_oracle(Network::Regtest, load::kernel(), file, 4);
+}
+
+#[test]
+fn regtest_core31() {
+    let Some(expected) = load::json("regtest-core31/expected.json") else { return };
+    let Some(blocks) = load::core31(&expected) else { return };
+    let mut answers: Vec<_> = expected["muhash"].as_object().unwrap().values().cloned().collect();
+    answers.push(expected["hash_serialized_3"].clone());
+    up_and_down(Network::Regtest, &blocks, &answers);
+}
