@@ -49,8 +49,11 @@ fn refused(twin: &mut Twin, chance: &mut Chance) {
     match chance.below(2) {
         0 => draft.txs.push(TxDraft::spending(&[Outpoint::new(Txid::ZERO, 1)], 1)),
         _ => {
-            let Some(again) = draft.txs.get(1).cloned() else { return };
-            let inputs: Vec<Outpoint> = again.inputs.iter().map(|input| input.outpoint).collect();
+            let inputs = draft.txs.iter().flat_map(|tx| &tx.inputs).map(|input| input.outpoint);
+            let inputs: Vec<Outpoint> = inputs.filter(|input| *input != Outpoint::NULL).collect();
+            if inputs.is_empty() {
+                return;
+            }
             draft.txs.push(TxDraft::spending(&inputs, 9));
         }
     }

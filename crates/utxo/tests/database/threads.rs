@@ -8,13 +8,16 @@ use varve_utxo::{Options, Sequence, Version};
 
 use crate::twin::{Chance, State, Twin, oracle_state, small, state};
 
+/// Versions by their steps, and what was read of them at once.
+type Seen = HashMap<Sequence, (Arc<Version>, State)>;
+
 #[test]
 fn readers_see_whole_steps() {
     let mut twin = Twin::new(5, Options { window_memory: 20_000, ..small() });
     let mut chance = Chance(5);
     let reader = twin.database().reader();
     let done = Arc::new(AtomicBool::new(false));
-    let seen: Arc<Mutex<HashMap<Sequence, (Arc<Version>, State)>>> = Arc::default();
+    let seen: Arc<Mutex<Seen>> = Arc::default();
     let threads: Vec<_> = (0..2)
         .map(|_| {
             let (reader, done, seen) = (reader.clone(), Arc::clone(&done), Arc::clone(&seen));

@@ -149,9 +149,9 @@ impl Twin {
     pub(crate) fn draft(&mut self, chance: &mut Chance) -> BlockDraft {
         self.salt += 1;
         let height = Height::new(self.height());
-        let repeated = chance.below(12) == 0;
-        let coinbase = if repeated {
-            TxDraft::coinbase(Height::new(7), 50)
+        let repeated = TxDraft::coinbase(Height::new(7), 50);
+        let coinbase = if chance.below(12) == 0 {
+            repeated.clone()
         } else {
             // On rival branches the same coinbases and spends come again.
             TxDraft::coinbase(height, chance.below(3) as u64)
@@ -176,6 +176,10 @@ impl Twin {
             let made = (0..).zip(&tx.outputs).filter(|(_, output)| output.script != [0x6a]);
             free.extend(made.map(|(vout, _)| Outpoint::new(txid, vout)));
             txs.push(tx);
+        }
+        if chance.below(8) == 0 {
+            // Behind transactions that may spend the outputs it makes again.
+            txs.push(repeated);
         }
         BlockDraft { previous: self.tip_hash(), nonce: self.salt, ..BlockDraft::new(txs) }
     }
