@@ -158,6 +158,7 @@ impl Twin {
         };
         let mut txs = vec![coinbase];
         let mut free: Vec<Outpoint> = self.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
+        let mut used: Vec<Outpoint> = Vec::new();
         for _ in 0..chance.below(5) {
             if free.is_empty() {
                 break;
@@ -174,7 +175,13 @@ impl Twin {
             }
             let txid = tx.txid();
             let made = (0..).zip(&tx.outputs).filter(|(_, output)| output.script != [0x6a]);
-            free.extend(made.map(|(vout, _)| Outpoint::new(txid, vout)));
+            // What a repeated coinbase is spent by makes its outputs again too.
+            used.extend(inputs);
+            for outpoint in made.map(|(vout, _)| Outpoint::new(txid, vout)) {
+                if !used.contains(&outpoint) && !free.contains(&outpoint) {
+                    free.push(outpoint);
+                }
+            }
             txs.push(tx);
         }
         if chance.below(8) == 0 {
