@@ -1,5 +1,10 @@
 //! The unspent set, after Hornet: a young window in memory, immutable sorted runs on disk.
 //!
+//! A [`Database`] is opened on a directory; its one writer [appends](Database::append) blocks and
+//! [rewinds](Database::rewind) them, [queries](Database::query) coins, and
+//! [flushes](Database::flush); readers in any thread take a [snapshot](Reader::snapshot), which is
+//! one [`Version`], and the rules of consensus take a [view](Database::view).
+//!
 //! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
 //! every byte.
 //!
@@ -7,6 +12,9 @@
 //! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
 //! youngest first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and
 //! [`merge_runs`] keep them few; a [`Manifest`] names them.
+//!
+//! The memory: a [`Window`] of panes takes one [`Step`] a block and gives a [`WindowVersion`]; an
+//! [`UndoLog`] keeps what it takes to go back.
 //!
 //! Must not know: the history of blocks, the archive, the records, HTTP or JSON. Layer 2.
 

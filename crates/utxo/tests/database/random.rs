@@ -63,16 +63,21 @@ fn refused(twin: &mut Twin, chance: &mut Chance) {
     assert_eq!(twin.database().snapshot().sequence(), before.sequence());
 }
 
+/// How many lives: a share of them, or as many as `VARVE_SEQUENCES` says.
+fn lives(share: u64) -> u64 {
+    std::env::var("VARVE_SEQUENCES").map_or(share, |count| count.parse().unwrap())
+}
+
 #[test]
 fn lives_with_a_window_of_four() {
-    for seed in 0..150 {
+    for seed in 0..lives(150) {
         live(seed, small(), 80);
     }
 }
 
 #[test]
 fn lives_with_the_default_parameters() {
-    for seed in 1000..1030 {
+    for seed in 0..lives(30) {
         live(seed, Options::new(small().network, small().key), 80);
     }
 }
@@ -80,7 +85,7 @@ fn lives_with_the_default_parameters() {
 /// Panes leave the window while their coins are still being spent.
 #[test]
 fn lives_without_memory_for_a_window() {
-    for seed in 2000..2050 {
+    for seed in 0..lives(50) {
         live(seed, Options { window_memory: 0, ..small() }, 80);
     }
 }
