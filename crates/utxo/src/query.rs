@@ -15,18 +15,21 @@
 //!
 //! Filters let a wrong page through once in 256 or 65,536 times; the outpoints in the page decide.
 
-use std::ops::Range;
+mod answers;
+
 use std::sync::Arc;
 
 use varve_io::{AlignedBuffer, BatchReader, Completion, PAGE_LEN, PageNumber, ReadRequest};
-use varve_types::{Coin, Outpoint};
+use varve_types::Outpoint;
 
-use crate::packed::{CoinHead, PackedCoin};
+use crate::packed::PackedCoin;
 use crate::page::{Body, Leaf, LeafEntry, tag};
 use crate::run::{Access, Run};
 use crate::run_error::RunError;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
+
+pub use answers::Answers;
 
 /// Keys that go through a stage together. A core has ten to twenty cache misses under way at most,
 /// and a key has three in the filter, so more would not help.
@@ -260,15 +263,10 @@ impl Query {
                 PackedCoin::new(&spilled)
             }
         };
-        let start = answers.scripts.len();
-        let head = packed.unpack(&mut answers.scripts).map_err(|_| {
+        let unpacked = answers.set(candidate.key as usize, entry.birth, packed);
+        unpacked.map_err(|_| {
             self.run(candidate.run).damage(candidate.page, 0, "a coin does not unpack")
-        })?;
-        let script = start..answers.scripts.len();
-        let place = answers.found.get_mut(candidate.key as usize);
-        *place.expect("there is an answer for every key") =
-            Some(Answer { birth: entry.birth, head, script });
-        Ok(())
+        })
     }
 
     #[inline]
@@ -382,53 +380,6 @@ impl<'a> RunPlan<'a> {
         reads.push((self.index, page, None));
         self.last = Some((page, buffer));
         buffer
-    }
-}
-
-/// The coins found, in the order of the keys. Keeps its memory from one block to the next.
-#[derive(Debug, Default)]
-pub struct Answers {
-    found: Vec<Option<Answer>>,
-    scripts: Vec<u8>,
-}
-
-#[derive(Clone, Debug)]
-struct Answer {
-    birth: Sequence,
-    head: CoinHead,
-    script: Range<usize>,
-}
-
-impl Answers {
-    fn clear(&mut self, keys: usize) {
-        self.scripts.clear();
-        self.found.clear();
-        self.found.resize(keys, None);
-    }
-
-    /// The number of keys asked.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.found.len()
-    }
-
-    /// True when nothing was asked.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.found.is_empty()
-    }
-
-    /// The birth and the coin of the key in this place; `None` when it is not in the runs or
-    /// deleted there.
-    #[must_use]
-    pub fn get(&self, index: usize) -> Option<(Sequence, Coin<'_>)> {
-        let Answer { birth, head, script } = self.found.get(index)?.as_ref()?;
-        Some((*birth, head.with_script(self.scripts.get(script.clone())?)))
-    }
-
-    /// All answers, in the order of the keys.
-    pub fn iter(&self) -> impl Iterator<Item = Option<(Sequence, Coin<'_>)>> {
-        (0..self.len()).map(|index| self.get(index))
     }
 }
 
