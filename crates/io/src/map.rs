@@ -102,8 +102,8 @@ impl Map {
             // change of this range through the seam, on this and every other opening of the
             // file, until the hold made here is dropped, which is when the last `Map` is gone and
             // nobody can look any more; all writes of the process go through the seam; other
-            // processes are kept out by the directory lock. The range lies inside the file, checked above under the same
-            // lock that cuts take.
+            // processes are kept out by the directory lock. The range lies inside the file,
+            // checked above under the same lock that cuts take.
             unsafe { MmapOptions::new().offset(offset.get()).len(size).map(file) }
                 .map_err(|e| Error::from_io("map", path, e))
         })?;

@@ -172,8 +172,8 @@ fn a_full_disk_is_not_poison_and_a_failed_sync_is() {
     assert!(again.open("null", Access::Write, Caching::Buffered).is_ok(), "opened anew");
 }
 
-/// When the last map of a removed file was dropped, the file's inode was free before its hold was. A
-/// new file could get the inode and inherit the hold, and writing to it was refused.
+/// When the last map of a removed file was dropped, the file's inode was free before its hold was.
+/// A new file could get the inode and inherit the hold, and writing to it was refused.
 #[test]
 fn a_new_file_does_not_inherit_the_hold_of_a_removed_one() {
     let dir = tempfile::tempdir().unwrap();
