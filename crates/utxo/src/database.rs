@@ -341,3 +341,7 @@ fn load_or_create(storage: &dyn Storage, options: &Options) -> Result<Manifest, 
     manifest.store(storage)?;
     Ok(manifest)
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;
