@@ -60,9 +60,10 @@ pub struct Map {
 }
 
 /// Who owns the bytes. Fields are dropped in this order: a range must leave the fault registry
-/// while it is still mapped, and the file may change only after it is unmapped.
+/// while it is still mapped; and the hold must go while the mapping keeps the file alive, for
+/// after that a new file may have its inode, by which holds are found.
 enum Backing {
-    File { _registration: fault::Registration, bytes: Mmap, _hold: Hold },
+    File { _registration: fault::Registration, _hold: Hold, bytes: Mmap },
     Memory { bytes: Vec<u8>, _hold: Option<Hold> },
 }
 
@@ -99,16 +100,16 @@ impl Map {
             }
             // SAFETY: the mapped bytes must not change while the map lives. `held` refuses every
             // change of this range through the seam, on this and every other opening of the
-            // file, until the hold made here is dropped, which is after the unmapping; all
-            // writes of the process go through the seam; other processes are kept out by the
-            // directory lock. The range lies inside the file, checked above under the same
-            // lock that cuts take.
+            // file, until the hold made here is dropped, which is when the last `Map` is gone and
+            // nobody can look any more; all writes of the process go through the seam; other
+            // processes are kept out by the directory lock. The range lies inside the file,
+            // checked above under the same lock that cuts take.
             unsafe { MmapOptions::new().offset(offset.get()).len(size).map(file) }
                 .map_err(|e| Error::from_io("map", path, e))
         })?;
         let registration = fault::register(&bytes, path, offset);
         let part = 0..bytes.len();
-        let backing = Backing::File { _registration: registration, bytes, _hold: hold };
+        let backing = Backing::File { _registration: registration, _hold: hold, bytes };
         Ok(Self { backing: Arc::new(backing), part })
     }
 

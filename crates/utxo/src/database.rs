@@ -51,6 +51,33 @@ use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disc
 use maintain::Waiting;
 
 /// The unspent set in a directory, and its one writer.
+///
+/// ```
+/// use std::sync::Arc;
+/// use varve_consensus::BlockAt;
+/// use varve_io::{Disk, StoreId};
+/// use varve_types::{Block, Height, Network};
+/// use varve_utxo::{Database, Options, Secret, StoreKey};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let dir = tempfile::tempdir()?;
+/// // Draw both at random: the secret keeps others from choosing what lookups cost.
+/// let key = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
+/// let options = Options::new(Network::Regtest, key);
+/// let mut set = Database::open(Arc::new(Disk::open(dir.path())?), options)?;
+///
+/// let bytes = Network::Regtest.genesis_block();
+/// let block = Block::parse(&bytes, Network::Regtest.format())?;
+/// set.append(&BlockAt::new(Height::GENESIS, &block))?;
+/// assert_eq!(set.tip(), Some((Height::GENESIS, block.hash())));
+///
+/// let snapshot = set.snapshot(); // stays as it is, whatever happens to the set
+/// set.rewind()?;
+/// assert_eq!((set.tip(), snapshot.tip().is_some()), (None, true));
+/// set.flush()?; // durable
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Database {
     storage: Arc<dyn Storage>,
@@ -320,3 +347,7 @@ fn load_or_create(storage: &dyn Storage, options: &Options) -> Result<Manifest, 
     manifest.store(storage)?;
     Ok(manifest)
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;

@@ -171,3 +171,29 @@ fn a_full_disk_is_not_poison_and_a_failed_sync_is() {
     let again = Disk::open(Path::new("/dev")).unwrap();
     assert!(again.open("null", Access::Write, Caching::Buffered).is_ok(), "opened anew");
 }
+
+/// When the last map of a removed file was dropped, the file's inode was free before its hold was.
+/// A new file could get the inode and inherit the hold, and writing to it was refused.
+#[test]
+fn a_new_file_does_not_inherit_the_hold_of_a_removed_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = Disk::open(dir.path()).unwrap();
+    let rounds = 2_000;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..rounds {
+                let file = disk.open("old", Access::Replace, Caching::Buffered).unwrap();
+                file.write_at(FileOffset::ZERO, &[1; BLOCK]).unwrap();
+                let map = file.map(FileOffset::ZERO, BLOCK as u64).unwrap();
+                disk.remove("old").unwrap();
+                drop(file);
+                drop(map);
+            }
+        });
+        for _ in 0..rounds {
+            let file = disk.open("new", Access::Replace, Caching::Buffered).unwrap();
+            file.write_at(FileOffset::ZERO, &[2; BLOCK]).unwrap();
+            disk.remove("new").unwrap();
+        }
+    });
+}

@@ -1,8 +1,9 @@
 //! Full disks and failing ones: a clear error, nothing changed, and all is well after reopening.
 
+use varve_io::StoreId;
 use varve_io::faulty::{Fault, FaultRule, Operation, When};
-use varve_types::{BlockHash, Height};
-use varve_utxo::{Database, Error, Options, UndoConfig};
+use varve_types::{BlockHash, Height, Network};
+use varve_utxo::{Database, Error, Options, Secret, StoreKey, UndoConfig};
 
 use crate::twin::{Chance, Twin, oracle_state, small, state};
 
@@ -120,6 +121,28 @@ fn rewinding_stops_where_undo_records_end() {
         twin.append_draft(&mut chance).unwrap();
     }
     twin.check();
+}
+
+/// Id, secret and parameters are the set's own; shards, threads and memory are the opener's.
+#[test]
+fn a_set_keeps_what_it_was_made_with() {
+    let mut twin = Twin::new(1, small());
+    let mut chance = Chance(1);
+    for shards in [1, 8, 2] {
+        for _ in 0..10 {
+            twin.append_draft(&mut chance).unwrap();
+        }
+        twin.database().flush().unwrap();
+        let other = StoreKey { id: StoreId([8; 16]), secret: Secret::new([9; 16]) };
+        let workers = std::num::NonZeroUsize::new(2).unwrap();
+        twin.options = Options { shards, workers, ..Options::new(Network::Regtest, other) };
+        twin.reopen(None);
+    }
+    assert!(!twin.database().snapshot().runs().as_slice().is_empty(), "a window of four");
+    twin.database = None;
+    let options = Options { network: Network::Signet, ..small() };
+    let error = Database::open(twin.storage.clone(), options).unwrap_err();
+    assert!(error.to_string().contains("not of signet"), "{error}");
 }
 
 #[test]
