@@ -13,10 +13,10 @@
 //!  └──────┴───────────────┘
 //! ```
 //!
-//! A coin is packed as in our pages (`packed`). Transactions are in the order of their bytes. Within
-//! one, coins are in the order of Core's database keys, which end in VARINT(vout). These bytes sort
-//! as the numbers do only below 16,512, whose `80 80 00` comes before the `81 00` of 256. The set
-//! hashes take the coins by number.
+//! A coin is packed as in our pages (`packed`). Transactions are in the order of the bytes of their
+//! txids. Within one, coins are in the order of Core's database keys, which end in VARINT(vout).
+//! These bytes sort as the numbers do only below 16,512, whose `80 80 00` comes before the `81 00`
+//! of 256. The set hashes take the coins by number.
 //!
 //! **There is no checksum.** What is damaged in a way that still reads as coins in order is another
 //! set, and only the hash of the set tells: compare the [`Statistics`](crate::Statistics) after an

@@ -7,8 +7,8 @@
 //! ```text
 //!                 ┌─ None             nothing
 //!  walk ─► bytes ─┼─ HashSerialized3  into one SHA-256, in the order of the walk
-//!                 └─ Muhash           into a batch of about 256 KiB ─► a bounded channel ─► N threads
-//!                                     each multiplies its own product; the products are combined
+//!                 └─ Muhash           into batches of 256 KiB ─► bounded channel ─► N threads;
+//!                                     each multiplies a product, and these are combined
 //! ```
 //!
 //! Multiplication does not care for order, so no thread waits for another. A walk gives coins many

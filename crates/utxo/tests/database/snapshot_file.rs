@@ -157,6 +157,10 @@ fn life_goes_on_above_the_base() {
         imported.import(&file[..], height, &mut |_, _| {}).unwrap();
         let below = state(&imported.snapshot());
         assert_eq!(below, state(&twin.database().snapshot()));
+        imported.flush().unwrap();
+        drop(imported);
+        let mut imported = open(&storage);
+        assert_eq!(state(&imported.snapshot()), below);
         for _ in 0..20 {
             let at = Height::new(twin.height());
             twin.append_draft(&mut chance).unwrap();
@@ -251,6 +255,10 @@ fn wrong_files_are_refused_with_the_reason() {
     assert!(refuse(&twice).contains("transactions are out of order"));
     let turned = [&file[..51], &rest[51..], &first[51..]].concat();
     assert!(refuse(&turned).contains("transactions are out of order"));
+    // One transaction in two parts, each with a coin.
+    let part = |number| encode(&State::from([coin_of(number, 1)]), BASE)[51..].to_vec();
+    let parts = [&file[..43], &[2, 0, 0, 0, 0, 0, 0, 0], &part(0)[..], &part(1)[..]].concat();
+    assert!(refuse(&parts).contains("transactions are out of order"));
     let again = changed(51 + 33, 1);
     assert!(refuse(&again).contains("coins of a transaction are out of order"));
     assert!(database.tip().is_none());
