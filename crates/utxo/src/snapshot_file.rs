@@ -206,6 +206,7 @@ mod tests {
     fn the_order_of_core_is_not_that_of_numbers() {
         let mut vouts = [65_535, 256, 255, 16_512, 16_511, 128, 127, 0, 20_000, u32::MAX];
         vouts.sort_by(|left, right| core_order(*left, *right));
-        assert_eq!(vouts, [0, 127, 128, 16_512, 255, 20_000, 256, 65_535, u32::MAX, 16_511]);
+        // 00, 7f, 8000, 807f, 808000, 809b20, 8100, 82fe7f, 8efefefe7f, ff7f
+        assert_eq!(vouts, [0, 127, 128, 255, 16_512, 20_000, 256, 65_535, u32::MAX, 16_511]);
     }
 }
