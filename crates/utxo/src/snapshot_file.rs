@@ -7,10 +7,10 @@
 //!  │          │ u16 = 2 │ magic 4 │ hash 32   │ u64   │
 //!  └──────────┴─────────┴─────────┴───────────┴───────┘
 //!  then for every transaction:
-//!  ┌──────┬───────────────┬──────────────────┬─────────────┐
-//!  │ txid │ CompactSize n │ CompactSize vout │ packed coin │
-//!  │ 32   │ its coins     │ └──── n times ───┴─────────────┘
-//!  └──────┴───────────────┘
+//!  ┌─────────┬───────────────┬──────────────────┬─────────────┐
+//!  │ txid 32 │ CompactSize n │ CompactSize vout │ packed coin │
+//!  └─────────┴───────────────┴──────────────────┴─────────────┘
+//!                            └─────────── n times ────────────┘
 //! ```
 //!
 //! A coin is packed as in our pages (`packed`). Transactions are in the order of the bytes of their
@@ -162,8 +162,14 @@ impl Header {
     }
 }
 
+/// The first number whose VARINT has three bytes, and sorts before some that have two.
+const DISORDER_FROM: u32 = 16_512;
+
 /// The order of two outputs of a transaction in Core's database.
 fn core_order(left: u32, right: u32) -> Ordering {
+    if left.max(right) < DISORDER_FROM {
+        return left.cmp(&right);
+    }
     let key = |vout: u32| {
         let mut bytes = Vec::with_capacity(5);
         varint::write(u64::from(vout), &mut bytes);
