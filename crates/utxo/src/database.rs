@@ -24,6 +24,7 @@
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
 //! a crash the owner asks for the tip and appends the blocks above it again.
 
+mod import;
 mod maintain;
 
 use std::collections::HashSet;
@@ -107,9 +108,7 @@ impl Database {
         let key = manifest.key();
         let runs = Runs::open(&*storage, key, &manifest.runs)?;
         let Checkpoint { sequence, tip } = manifest.checkpoint;
-        let pane_steps = manifest.parameters.flush_interval as usize;
-        let config = WindowConfig { shards: options.shards, pane_steps };
-        let hasher = OutpointHasher::new(&key.secret.to_bytes());
+        let (config, hasher) = window_of(&manifest, &options);
         let window = match &manifest.window {
             Some(saved) => {
                 let file = saved.file(&key);
@@ -326,6 +325,13 @@ fn gone<'c>(changes: &Changes<'_>, keys: &[Outpoint], coins: &'c Coins) -> Vec<(
     }
     gone.extend(overwritten);
     gone
+}
+
+/// How the window of a set is made.
+fn window_of(manifest: &Manifest, options: &Options) -> (WindowConfig, OutpointHasher) {
+    let pane_steps = manifest.parameters.flush_interval as usize;
+    let config = WindowConfig { shards: options.shards, pane_steps };
+    (config, OutpointHasher::new(&manifest.secret.to_bytes()))
 }
 
 /// The manifest of a directory. Where there is none, there must be nothing.

@@ -6,6 +6,7 @@ use varve_consensus::PrevoutError;
 use varve_types::{BlockHash, Height};
 
 use crate::run_error::RunError;
+use crate::snapshot_file::SnapshotError;
 use crate::undo::UndoError;
 use crate::window::StepError;
 
@@ -74,6 +75,9 @@ pub enum Error {
     /// The runs or the manifest failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A snapshot could not be written, or was refused.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// The undo log failed.
     #[error(transparent)]
     Undo(#[from] UndoError),

@@ -8,6 +8,9 @@
 //! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
 //! every byte.
 //!
+//! A version tells its [`Statistics`], with either of Core's hashes of the whole set, and
+//! [exports](Version::export) Core's snapshot file; a new set [imports](Database::import) one.
+//!
 //! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves
 //! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
 //! youngest first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and
@@ -51,6 +54,8 @@ mod runs;
 mod secret;
 mod sequence;
 mod shard;
+mod snapshot_file;
+mod statistics;
 mod sync;
 mod undo;
 mod version;
@@ -79,6 +84,8 @@ pub use run_writer::{RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
+pub use snapshot_file::SnapshotError;
+pub use statistics::{SetHash, Statistics};
 pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition, UndoRecord};
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;

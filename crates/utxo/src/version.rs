@@ -112,8 +112,28 @@ impl Version {
         Ok(())
     }
 
+    /// How many coins there are, without going through the runs: every coin is one add more than
+    /// deletes, wherever its entries lie.
+    #[must_use]
+    pub fn coin_count(&self) -> u64 {
+        let (mut adds, mut deletes) = (0_u64, 0_u64);
+        for entry in self.window.entries() {
+            *(if entry.coin.is_some() { &mut adds } else { &mut deletes }) += 1;
+        }
+        for run in self.runs.infos() {
+            adds = adds.saturating_add(run.adds);
+            deletes = deletes.saturating_add(run.deletes);
+        }
+        adds.saturating_sub(deletes)
+    }
+
     /// All coins in the order of their outpoints. Takes memory for the window's entries, packed.
     pub fn coins(&self) -> Result<CoinWalk, Error> {
+        Ok(CoinWalk { merge: self.records()?, script: Vec::new() })
+    }
+
+    /// All coins in the order of their outpoints, still packed.
+    pub(crate) fn records(&self) -> Result<Merge<PartSource>, Error> {
         let window = PartSource::Window(SortedEntries::new(&self.window));
         let runs = self
             .runs
@@ -121,8 +141,7 @@ impl Version {
             .iter()
             .map(|run| Run::cursor(run).map(|cursor| PartSource::Run(Box::new(cursor))));
         let parts = std::iter::once(Ok(window)).chain(runs);
-        let merge = Merge::new(parts.collect::<Result<_, _>>()?, true)?;
-        Ok(CoinWalk { merge, script: Vec::new() })
+        Ok(Merge::new(parts.collect::<Result<_, _>>()?, true)?)
     }
 }
 
@@ -148,7 +167,7 @@ impl CoinWalk {
 
 /// A part of the set as a source of records.
 #[derive(Debug)]
-enum PartSource {
+pub(crate) enum PartSource {
     Window(SortedEntries),
     Run(Box<Cursor>),
 }
@@ -174,7 +193,7 @@ impl Source for PartSource {
 
 /// The window's entries, sorted, what cancels left out.
 #[derive(Debug)]
-struct SortedEntries {
+pub(crate) struct SortedEntries {
     entries: Vec<(Outpoint, Sequence, Option<Range<usize>>)>,
     packed: Vec<u8>,
     next: usize,

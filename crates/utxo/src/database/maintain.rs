@@ -138,7 +138,7 @@ impl Database {
     }
 
     /// The number of a new file. Also one that comes to nothing is not used again.
-    fn next_number(&mut self) -> RunNumber {
+    pub(super) fn next_number(&mut self) -> RunNumber {
         let number = self.manifest.next_run;
         self.manifest.next_run.0 += 1;
         number

@@ -9,5 +9,7 @@ mod faults;
 mod load;
 mod random;
 mod real;
+mod snapshot_file;
+mod statistics;
 mod threads;
 mod twin;

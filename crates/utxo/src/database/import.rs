@@ -1,0 +1,64 @@
+//! Fills a new set from a snapshot of Core.
+//!
+//! 1. The set must be new: no step was ever made in it.
+//! 2. The coins are written as one run, while they are read.
+//! 3. The manifest that names the run, and the base block as tip, replaces that of the empty set.
+//!
+//! Until then the set is empty, for readers as well as for whoever opens it after a crash; what
+//! there is of the run is swept away. Afterwards there is no undo below the base block.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use varve_types::{BlockHash, Height};
+
+use super::{Database, window_of};
+use crate::error::Error;
+use crate::footer::Span;
+use crate::manifest::{Checkpoint, Manifest};
+use crate::run_writer::RunWriter;
+use crate::runs::Runs;
+use crate::sequence::Sequence;
+use crate::snapshot_file::{SnapshotError, SnapshotReader};
+use crate::window::Window;
+
+impl Database {
+    /// Takes the coins of a snapshot that Core wrote into this set, which must be new. The file
+    /// does not say at which height its base block is: `base_height` does. `progress` is told how
+    /// many coins are done and how many there are.
+    ///
+    /// The format has no checksum: compare [`Version::statistics`](crate::Version::statistics)
+    /// afterwards with a hash that you trust.
+    pub fn import(
+        &mut self,
+        input: impl Read,
+        base_height: Height,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Height, BlockHash), Error> {
+        if self.sequence != Sequence::ZERO || self.tip.is_some() {
+            return Err(SnapshotError::NotNew.into());
+        }
+        let snapshot = SnapshotReader::new(input, self.manifest.network, base_height)?;
+        let (tip, sequence) = (snapshot.base(), snapshot.sequence()?);
+        let span = Span { first: Sequence::new(1), last: sequence };
+        let (key, number) = (self.manifest.key(), self.next_number());
+        let expected = snapshot.coins();
+        let mut writer = RunWriter::create(&self.storage, key, (number, span), expected)?;
+        snapshot.copy_to(&mut writer, progress)?;
+        // A writer that is dropped takes its file away.
+        let run = if writer.entries() == 0 { None } else { Some(Arc::new(writer.finish()?)) };
+        let runs = Runs::empty(key).with_replaced(0..0, run);
+        let manifest = Manifest {
+            checkpoint: Checkpoint { sequence, tip: Some(tip) },
+            runs: runs.infos(),
+            ..self.manifest.clone()
+        };
+        manifest.store(&*self.storage)?;
+        let (config, hasher) = window_of(&manifest, &self.options);
+        self.window = Window::new(config, hasher, sequence);
+        (self.manifest, self.runs) = (manifest, runs);
+        (self.sequence, self.tip) = (sequence, Some(tip));
+        self.publish();
+        Ok(tip)
+    }
+}

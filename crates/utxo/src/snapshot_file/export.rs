@@ -1,0 +1,93 @@
+//! Writes a snapshot: one walk over a version, one transaction at a time.
+//!
+//! The header wants the number of coins before the first of them. It is not counted by a walk of
+//! its own, which would double the work and need the walk to be repeatable: the manifest has the
+//! adds and deletes of every run, the window is in memory, and the difference is the number
+//! (`Version::coin_count`). The walk then proves it.
+//!
+//! Coins go from page to file as they are packed. Memory: the walk's, and one transaction's coins.
+
+use std::io::Write;
+
+use varve_types::{Network, compact_size};
+
+use super::{Header, SnapshotError, TxCoins, core_order};
+use crate::cursor::Source as _;
+use crate::error::Error;
+use crate::run::Record;
+use crate::run_error::RunError;
+use crate::statistics::TELL_EVERY;
+use crate::version::Version;
+
+impl Version {
+    /// Writes the set as Core's `dumptxoutset` does. `progress` is told how many coins are done
+    /// and how many there are. Returns the number of coins. `out` is written in pieces of a
+    /// transaction: pass one that is buffered; it is flushed at the end.
+    pub fn export(
+        &self,
+        network: Network,
+        out: &mut dyn Write,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<u64, Error> {
+        let (_, base) = self.tip().ok_or(SnapshotError::NoBlock)?;
+        let expected = self.coin_count();
+        let header = Header { magic: network.wire_magic(), base, coins: expected };
+        out.write_all(&header.encode()).map_err(SnapshotError::Write)?;
+        let found = self.export_coins(out, &mut |done| progress(done, expected))?;
+        if found != expected {
+            return Err(SnapshotError::Count { expected, found }.into());
+        }
+        out.flush().map_err(SnapshotError::Write)?;
+        progress(found, expected);
+        Ok(found)
+    }
+
+    fn export_coins(
+        &self,
+        out: &mut dyn Write,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64, Error> {
+        let mut records = self.records()?;
+        let mut tx: Option<TxCoins> = None;
+        let (mut done, mut told) = (0_u64, 0);
+        let mut bytes = Vec::new();
+        while let Some(Record { outpoint, birth, coin }) = records.head() {
+            let coin = coin.ok_or(RunError::Count { outpoint, birth, count: -1 })?;
+            let tx = tx.get_or_insert_with(|| TxCoins::new(outpoint.txid));
+            if tx.txid != outpoint.txid {
+                write_tx(tx, &mut bytes, out)?;
+                tx.restart(outpoint.txid);
+                if done - told >= TELL_EVERY {
+                    told = done;
+                    progress(done);
+                }
+            }
+            let start = tx.packed.len();
+            tx.packed.extend_from_slice(coin.as_bytes());
+            tx.coins.push((outpoint.vout, start..tx.packed.len()));
+            done += 1;
+            records.advance()?;
+        }
+        if let Some(mut tx) = tx {
+            write_tx(&mut tx, &mut bytes, out)?;
+        }
+        Ok(done)
+    }
+}
+
+/// Writes the coins of one transaction, in the order of Core's keys.
+fn write_tx(
+    tx: &mut TxCoins,
+    bytes: &mut Vec<u8>,
+    out: &mut dyn Write,
+) -> Result<(), SnapshotError> {
+    tx.coins.sort_unstable_by(|(left, _), (right, _)| core_order(*left, *right));
+    bytes.clear();
+    bytes.extend_from_slice(tx.txid.as_bytes());
+    compact_size::write(tx.coins.len() as u64, bytes);
+    for (vout, coin) in &tx.coins {
+        compact_size::write(u64::from(*vout), bytes);
+        bytes.extend_from_slice(tx.packed(coin));
+    }
+    out.write_all(bytes).map_err(SnapshotError::Write)
+}

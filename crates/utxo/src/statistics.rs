@@ -1,0 +1,189 @@
+//! What Core's `gettxoutsetinfo` says about a set: counts, amount, and a hash of all coins.
+//!
+//! One walk over a [`Version`], so the figures are those of one moment while the database goes on.
+//! Every coin becomes the bytes of `Coin::write_for_hash`; what happens to them depends on the
+//! hash that was asked for:
+//!
+//! ```text
+//!                 ┌─ None             nothing
+//!  walk ─► bytes ─┼─ HashSerialized3  into one SHA-256, in the order of the walk
+//!                 └─ Muhash           into batches of 256 KiB ─► bounded channel ─► N threads;
+//!                                     each multiplies a product, and these are combined
+//! ```
+//!
+//! Multiplication does not care for order, so no thread waits for another. A walk gives coins many
+//! times faster than one thread multiplies them; the channel holds it back. Memory: the walk's, and
+//! two batches a thread.
+
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use bitcoin_hashes::{Hash as _, HashEngine as _, sha256};
+use varve_types::muhash::MuHash;
+use varve_types::{Amount, BlockHash, Coin, Height, Outpoint, Txid};
+
+use crate::error::Error;
+use crate::version::Version;
+
+/// A batch is handed to a thread when it has this many bytes.
+const BATCH_BYTES: usize = 256 << 10;
+/// Progress is told every so many coins.
+pub(crate) const TELL_EVERY: u64 = 1 << 16;
+
+/// Which hash of all coins is wanted. They cost very differently: see [`Statistics`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetHash {
+    /// None.
+    None,
+    /// MuHash3072: a few microseconds a coin, divided among the threads.
+    Muhash,
+    /// Double SHA-256 of all coins in order: cheap, but one thread.
+    HashSerialized3,
+}
+
+/// The figures of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statistics {
+    /// The block that the set stands at; `None` before the first.
+    pub tip: Option<(Height, BlockHash)>,
+    /// How many coins there are.
+    pub txouts: u64,
+    /// How many transactions have a coin.
+    pub transactions: u64,
+    /// Core's measure of size, independent of any database.
+    pub bogosize: u64,
+    /// The sum of all coins; `None` when it is beyond 64 bits, as an untrue snapshot may make it.
+    pub total_amount: Option<Amount>,
+    /// The hash that was asked for, in internal byte order: Core shows it reversed.
+    pub hash: Option<[u8; 32]>,
+}
+
+impl Version {
+    /// Goes through the whole set once. `progress` is told how many coins are done and how many
+    /// there are.
+    pub fn statistics(
+        &self,
+        hash: SetHash,
+        threads: NonZeroUsize,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Statistics, Error> {
+        match hash {
+            SetHash::None => self.count(progress, |_, _| {}),
+            SetHash::HashSerialized3 => self.count_serialized(progress),
+            SetHash::Muhash => self.count_muhash(threads, progress),
+        }
+    }
+
+    fn count_serialized(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Statistics, Error> {
+        let mut engine = sha256::Hash::engine();
+        let mut bytes = Vec::new();
+        let counted = self.count(progress, |outpoint, coin| {
+            bytes.clear();
+            coin.write_for_hash(outpoint, &mut bytes);
+            engine.input(&bytes);
+        })?;
+        let hash = sha256::Hash::from_engine(engine).hash_again().to_byte_array();
+        Ok(Statistics { hash: Some(hash), ..counted })
+    }
+
+    fn count_muhash(
+        &self,
+        threads: NonZeroUsize,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Statistics, Error> {
+        let (sender, receiver) = sync_channel(threads.get());
+        let receiver = Mutex::new(receiver);
+        let (counted, product) = thread::scope(|scope| {
+            let multiplying: Vec<_> =
+                (0..threads.get()).map(|_| scope.spawn(|| multiply(&receiver))).collect();
+            let mut batches = Batches { batch: Batch::default(), sender };
+            let counted = self.count(progress, |outpoint, coin| batches.push(outpoint, coin));
+            batches.send();
+            // Without a sender the channel ends, and so do the threads.
+            drop(batches);
+            let mut product = MuHash::new();
+            for thread in multiplying {
+                product.combine(&thread.join().expect("multiplying does not panic"));
+            }
+            (counted, product)
+        });
+        Ok(Statistics { hash: Some(product.finalize()), ..counted? })
+    }
+
+    /// Everything but the hash; `each` sees all coins in order.
+    fn count(
+        &self,
+        progress: &mut dyn FnMut(u64, u64),
+        mut each: impl FnMut(&Outpoint, &Coin<'_>),
+    ) -> Result<Statistics, Error> {
+        let expected = self.coin_count();
+        let mut statistics = Statistics {
+            tip: self.tip(),
+            txouts: 0,
+            transactions: 0,
+            bogosize: 0,
+            total_amount: Some(Amount::ZERO),
+            hash: None,
+        };
+        let mut last: Option<Txid> = None;
+        let mut walk = self.coins()?;
+        while let Some((outpoint, coin)) = walk.next_coin()? {
+            statistics.txouts += 1;
+            statistics.transactions +=
+                u64::from(last.replace(outpoint.txid) != Some(outpoint.txid));
+            statistics.bogosize += coin.bogosize();
+            statistics.total_amount =
+                statistics.total_amount.and_then(|total| total.checked_add(coin.value));
+            each(&outpoint, &coin);
+            if statistics.txouts.is_multiple_of(TELL_EVERY) {
+                progress(statistics.txouts, expected);
+            }
+        }
+        progress(statistics.txouts, expected);
+        Ok(statistics)
+    }
+}
+
+/// The bytes of some coins, and where each ends.
+#[derive(Debug, Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// Collects coins and hands them to the threads.
+struct Batches {
+    batch: Batch,
+    sender: SyncSender<Batch>,
+}
+
+impl Batches {
+    fn push(&mut self, outpoint: &Outpoint, coin: &Coin<'_>) {
+        coin.write_for_hash(outpoint, &mut self.batch.bytes);
+        self.batch.ends.push(self.batch.bytes.len());
+        if self.batch.bytes.len() >= BATCH_BYTES {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        self.sender.send(batch).expect("the receiver outlives the threads and the sender");
+    }
+}
+
+/// The product of all batches that this thread gets.
+fn multiply(receiver: &Mutex<Receiver<Batch>>) -> MuHash {
+    let mut product = MuHash::new();
+    let next = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok(Batch { bytes, ends }) = next() {
+        let mut start = 0;
+        for end in ends {
+            product.insert(bytes.get(start..end).unwrap_or_default());
+            start = end;
+        }
+    }
+    product
+}
