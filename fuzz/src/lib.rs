@@ -26,6 +26,7 @@ mod io;
 pub mod mutate;
 mod sha256;
 mod types;
+mod utxo;
 
 use examples::Examples;
 
@@ -41,7 +42,7 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS, io::TARGETS].into_iter().flatten()
+    [sha256::TARGETS, types::TARGETS, io::TARGETS, utxo::TARGETS].into_iter().flatten()
 }
 
 /// The target of this name.

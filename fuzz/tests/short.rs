@@ -74,4 +74,8 @@ short! {
     envelope,
     log_checkpoint,
     lock_file,
+    packed_coin,
+    run_leaf,
+    undo_record,
+    set_manifest,
 }
