@@ -5,6 +5,9 @@ use super::*;
 use crate::fixture::{append, block, check_all, check_block, hash, open, options};
 use crate::{BlockBytes, TxPosition};
 
+mod model;
+mod power_cut;
+
 /// A store of these blocks, of which the first `indexed` are in the index.
 fn filled(storage: &Arc<FaultyStorage>, blocks: &[Vec<u8>], indexed: usize) -> BlockStore {
     let mut store = open(storage.clone(), Synced::NEW);
