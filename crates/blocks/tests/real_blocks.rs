@@ -70,7 +70,7 @@ fn whole_life(blocks: &[Vec<u8>], segment_size: u64) {
 fn the_first_4313_blocks_of_mainnet() {
     let Some(path) = varve_testdata::data("chains/mainnet-0-4312.blk.dat") else { return };
     let file = fs::read(path).unwrap();
-    let records = Records::new(&file, Network::Mainnet.magic());
+    let records = Records::new(&file, Network::Mainnet.disk_magic());
     let blocks: Vec<Vec<u8>> = records.map(|record| record.block.to_vec()).collect();
     assert_eq!(blocks.len(), 4_313);
     whole_life(&blocks, 100_000);

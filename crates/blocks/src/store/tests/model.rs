@@ -79,8 +79,9 @@ impl World {
                 let from = u32::try_from(self.blocks.len()).unwrap().saturating_sub(back);
                 let first = self.store.prune(Keep::From(BlockNumber::new(from))).unwrap();
                 self.indexed = self.store.index_rows() as usize;
-                assert!(first.get() <= from && first.get() as usize >= self.pruned);
-                self.pruned = first.get() as usize;
+                let first = first.get() as usize;
+                assert!(first >= self.pruned && first <= self.pruned.max(from as usize));
+                self.pruned = first;
             }
             Step::Pack => {
                 if let Some(job) = self.store.pack_job(BlockNumber::new(u32::MAX)).unwrap() {
@@ -126,7 +127,8 @@ impl World {
     }
 
     fn check(&self) {
-        check_all(&self.store.reader(), &self.blocks);
+        let held = check_all(&self.store.reader(), &self.blocks);
+        assert_eq!(held, self.blocks.len() - self.pruned);
         for (reader, seen) in &self.readers {
             for (number, bytes) in (0..).zip(&self.blocks[..*seen]) {
                 check_block(reader, number, bytes);
