@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release -p varve-blocks --example figures [-- DIRECTORY]`
 //!
-//! Rates are told by the clock and in processor time of the working thread, in which waiting for the
-//! disk and for other programs does not count. The blocks are real ones of recent years, each stored many times under other nonces; parsing
-//! is not counted. The directory (a temporary one by default) needs 4 GB.
+//! Rates are told by the clock and in processor time of the working thread, in which waiting for
+//! the disk and for other programs does not count. The blocks are real ones of recent years, each
+//! stored many times under other nonces; parsing is not counted. The directory (a temporary one
+//! by default) needs 4 GB.
 
 use std::error::Error;
 use std::path::Path;
