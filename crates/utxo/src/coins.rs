@@ -75,6 +75,21 @@ impl Coins {
         (0..self.len()).map(|place| self.get(place))
     }
 
+    /// Puts what `other` has in its place `from` into `place`, also that it has nothing.
+    pub(crate) fn copy(&mut self, place: usize, other: &Self, from: usize) {
+        let found = other.found.get(from).cloned().flatten();
+        let found = found.map(|mut found| {
+            let start = self.scripts.len();
+            let script = other.scripts.get(found.script).unwrap_or_default();
+            self.scripts.extend_from_slice(script);
+            found.script = start..self.scripts.len();
+            found
+        });
+        if let Some(old) = self.found.get_mut(place) {
+            *old = found;
+        }
+    }
+
     /// Where the window has the coin in this place; `None` when a run has it.
     pub(crate) fn location(&self, place: usize) -> Option<Location> {
         self.found.get(place)?.as_ref()?.location
