@@ -77,7 +77,7 @@ pub use options::Options;
 pub use packed::{CoinHead, PackedCoin, pack};
 pub use page::{Body, Leaf, LeafEntry, Spill};
 pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
-pub use query::{Answers, PageBuffers, Query};
+pub use query::{PageBuffers, Query};
 pub use run::{Access, Record, Run, RunInfo};
 pub use run_error::RunError;
 pub use run_writer::{RunWriter, StoreKey};

@@ -20,7 +20,7 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::merge::Merge;
 use crate::packed::{PackedCoin, pack};
-use crate::query::{Answers, PageBuffers, Query};
+use crate::query::{PageBuffers, Query};
 use crate::run::{Record, Run};
 use crate::run_error::RunError;
 use crate::runs::Runs;
@@ -76,7 +76,7 @@ impl Version {
         for (place, (key, found)) in keys.iter().zip(looked_up).enumerate() {
             match found {
                 Lookup::Found(found) => {
-                    coins.set(place, (found.birth, found.coin), Some(found.location));
+                    coins.set(place, (found.birth, found.coin), found.location);
                 }
                 Lookup::Deleted(births) => left.push((*key, place, births)),
                 Lookup::Unknown => left.push((*key, place, Vec::new())),
@@ -102,14 +102,7 @@ impl Version {
         if query.unread() > 0 {
             query.fetch(&mut BatchReader::new(READ_DEPTH), &mut PageBuffers::default())?;
         }
-        let mut answers = Answers::default();
-        query.join(&mut answers)?;
-        for ((_, place, _), answer) in left.iter().zip(answers.iter()) {
-            if let Some(found) = answer {
-                coins.set(*place, found, None);
-            }
-        }
-        Ok(())
+        query.join(coins, |key| left.get(key).map_or(usize::MAX, |(_, place, _)| *place))
     }
 
     /// How many coins there are, without going through the runs: every coin is one add more than
