@@ -36,6 +36,7 @@ mod filter;
 #[cfg(test)]
 mod fixture;
 mod footer;
+mod forecast;
 mod fuse;
 mod hasher;
 mod manifest;
@@ -70,6 +71,7 @@ pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
 pub use error::Error;
 pub use footer::{RunNumber, Span};
+pub use forecast::Forecast;
 pub use hasher::OutpointHasher;
 pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
 pub use merge::Merge;
