@@ -430,7 +430,7 @@ fn gone<'c>(changes: &Changes, coins: &'c Coins) -> (Vec<Entry<'c>>, Vec<Spend>)
 fn window_of(manifest: &Manifest, options: &Options) -> (WindowConfig, OutpointHasher) {
     let pane_steps = manifest.parameters.flush_interval as usize;
     let config = WindowConfig { shards: options.shards, pane_steps };
-    (config, OutpointHasher::new(&manifest.secret.to_bytes()))
+    (config, manifest.secret.hasher())
 }
 
 /// The manifest of a directory. Where there is none, there must be nothing.

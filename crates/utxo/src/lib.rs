@@ -36,8 +36,10 @@ mod filter;
 #[cfg(test)]
 mod fixture;
 mod footer;
+mod forecast;
 mod fuse;
 mod hasher;
+mod joiner;
 mod manifest;
 mod merge;
 mod options;
@@ -72,7 +74,11 @@ pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
 pub use error::Error;
 pub use footer::{RunNumber, Span};
+pub use forecast::Forecast;
 pub use hasher::OutpointHasher;
+pub use joiner::{
+    AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError,
+};
 pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
 pub use merge::Merge;
 pub use options::Options;
@@ -80,7 +86,7 @@ pub use packed::{CoinHead, PackedCoin, pack};
 pub use page::{Body, Leaf, LeafEntry, Spill};
 pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
 pub use prepare::{Prepared, Repeats};
-pub use query::{Answers, PageBuffers, Query};
+pub use query::{PageBuffers, Query};
 pub use run::{Access, Record, Run, RunInfo};
 pub use run_error::RunError;
 pub use run_writer::{RunWriter, StoreKey};

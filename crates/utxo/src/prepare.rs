@@ -192,7 +192,7 @@ impl Prepared {
             let located = coins.location(place).is_some();
             let decided = match (found, coins.birth(place).filter(|_| !located)) {
                 (Lookup::Found(found), _) => {
-                    coins.set(place, (found.birth, found.coin), Some(found.location));
+                    coins.set(place, (found.birth, found.coin), found.location);
                     true
                 }
                 (Lookup::Unknown, Some(_)) => true,

@@ -10,7 +10,7 @@ use varve_io::{BatchReader, Completion, ReadRequest};
 use varve_types::Outpoint;
 
 use crate::coins::Coins;
-use crate::query::{Answers, PageBuffers, Query};
+use crate::query::{PageBuffers, Query};
 use crate::run_error::RunError;
 use crate::sequence::Sequence;
 use crate::version::Version;
@@ -35,7 +35,7 @@ impl Search {
         version.window().lookup_since(None, keys, |place, found| {
             let number = u32::try_from(place).expect("a block has fewer inputs and outputs");
             if let Lookup::Found(found) = found {
-                coins.set(place, (found.birth, found.coin), Some(found.location));
+                coins.set(place, (found.birth, found.coin), found.location);
                 return;
             }
             left.push((keys.get(place).map_or(0, prefix), number));
@@ -95,13 +95,8 @@ impl Search {
     pub(crate) fn finish(self, buffers: &mut PageBuffers) -> Result<Coins, RunError> {
         let Self { mut coins, query, places } = self;
         if let Some(query) = query {
-            let mut answers = Answers::default();
-            query.join(&mut answers)?;
-            for (place, answer) in places.iter().zip(answers.iter()) {
-                if let Some(found) = answer {
-                    coins.set(*place as usize, found, None);
-                }
-            }
+            let place = |key| places.get(key).map_or(usize::MAX, |place| *place as usize);
+            query.join(&mut coins, place)?;
             query.release(buffers);
         }
         Ok(coins)
