@@ -10,7 +10,8 @@
 //! **A step** is one block connected or disconnected. Everything that can fail comes first:
 //!
 //! 1. *Maintenance* that is due (`maintain`): a deep pane is written as a run, runs are merged, a
-//!    checkpoint is made. It changes where coins lie, not which there are.
+//!    checkpoint is made, in threads beside the writer. It changes where coins lie, not which there
+//!    are.
 //! 2. The changes are resolved against the latest version: every prevout is there, or the block is
 //!    refused. A coin that the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
@@ -24,8 +25,10 @@
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
 //! a crash the owner asks for the tip and appends the blocks above it again.
 
+mod checkpoint;
 mod import;
 mod maintain;
+mod work;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,7 +43,7 @@ use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
-use crate::manifest::{Checkpoint, Manifest};
+use crate::manifest::{Checkpoint, Kept, Manifest};
 use crate::options::Options;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
@@ -49,6 +52,9 @@ use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
 use maintain::Waiting;
+use work::Work;
+
+pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.
 ///
@@ -91,8 +97,11 @@ pub struct Database {
     sequence: Sequence,
     /// A pane whose run is written and takes its place with the next step.
     waiting: Option<Waiting>,
-    /// A run has taken a pane's place, or a merge that of runs, since the last checkpoint.
+    /// A run has taken a pane's place since the last checkpoint.
     checkpoint_due: bool,
+    /// A merge has taken the place of runs that the manifest names.
+    naming_due: bool,
+    work: Work,
     published: Arc<ArcSwap<Version>>,
     _lock: LockGuard,
 }
@@ -102,9 +111,10 @@ impl Database {
     /// directory is the opener's alone until the database is dropped.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         let lock = storage.lock()?;
+        let work = Work::new(options.compaction).map_err(Error::Thread)?;
         storage.sync_dir()?;
         let manifest = load_or_create(&*storage, &options)?;
-        manifest.sweep(&*storage, None)?;
+        manifest.sweep(&*storage, &Kept::NOTHING)?;
         let key = manifest.key();
         let runs = Runs::open(&*storage, key, &manifest.runs)?;
         let Checkpoint { sequence, tip } = manifest.checkpoint;
@@ -134,6 +144,8 @@ impl Database {
             sequence,
             waiting: None,
             checkpoint_due: false,
+            naming_due: false,
+            work,
             published: Arc::new(ArcSwap::from_pointee(version)),
             _lock: lock,
         })
@@ -176,9 +188,9 @@ impl Database {
     /// Connects a block on the tip. The first block of all is one that stands on none.
     pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
         self.check_next(block)?;
-        self.maintain()?;
-        let sequence = self.next_sequence()?;
         let changes = Changes::of(self.options.network, block);
+        self.maintain(window_bytes(&changes))?;
+        let sequence = self.next_sequence()?;
         let keys = [&changes.prevouts[..], &changes.made[..]].concat();
         let coins = self.query(&keys)?;
         changes.verdict(|place| coins.birth(place).is_some())?;
@@ -211,7 +223,7 @@ impl Database {
     /// Disconnects the tip: the set is again as it was below it.
     pub fn rewind(&mut self) -> Result<(), Error> {
         let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain()?;
+        self.maintain(0)?;
         let sequence = self.next_sequence()?;
         let record = match self.undo.tip() {
             Ok(Some(record)) => record,
@@ -248,8 +260,7 @@ impl Database {
 
     /// Makes the set durable as it is now.
     pub fn flush(&mut self) -> Result<Checkpoint, Error> {
-        self.maintain()?;
-        self.make_checkpoint()?;
+        self.maintain_and_save()?;
         Ok(self.checkpoint())
     }
 
@@ -325,6 +336,12 @@ fn gone<'c>(changes: &Changes<'_>, keys: &[Outpoint], coins: &'c Coins) -> Vec<(
     }
     gone.extend(overwritten);
     gone
+}
+
+/// Bytes of the window that a block takes at most.
+fn window_bytes(changes: &Changes<'_>) -> usize {
+    let scripts: usize = changes.created().map(|(_, coin)| coin.script.len()).sum();
+    Window::memory_of(changes.prevouts.len() + changes.made.len(), scripts)
 }
 
 /// How the window of a set is made.

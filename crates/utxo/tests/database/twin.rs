@@ -9,7 +9,8 @@ use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::{
-    Database, Error, Options, Parameters, Secret, Sequence, StoreKey, UndoConfig, Version,
+    Compaction, Database, Error, Options, Parameters, Secret, Sequence, StoreKey, UndoConfig,
+    Version,
 };
 
 pub(crate) const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -21,7 +22,13 @@ pub(crate) type State = BTreeMap<Outpoint, OwnedCoin>;
 pub(crate) fn small() -> Options {
     let parameters = Parameters { window: 4, flush_interval: 2, fan_in: 2, max_probed: 3 };
     let undo = UndoConfig { blocks: 64, segment_size: 1 << 20, cache: 4096 };
-    Options { parameters, undo, shards: 2, ..Options::new(Network::Regtest, KEY) }
+    let compaction = Compaction::Inline;
+    Options { parameters, undo, shards: 2, compaction, ..Options::new(Network::Regtest, KEY) }
+}
+
+/// The same with threads.
+pub(crate) fn threaded() -> Options {
+    Options { compaction: Compaction::Threads, ..small() }
 }
 
 /// Numbers by chance, the same for the same seed (SplitMix64).
