@@ -51,6 +51,7 @@ use crate::undo::{UndoError, UndoLog, UndoRecord};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
+use checkpoint::Merged;
 use maintain::Waiting;
 use work::Work;
 
@@ -99,8 +100,8 @@ pub struct Database {
     waiting: Option<Waiting>,
     /// A run has taken a pane's place since the last checkpoint.
     checkpoint_due: bool,
-    /// A merge has taken the place of runs that the manifest names.
-    naming_due: bool,
+    /// What was merged since the last whole checkpoint was decided, in that order.
+    merged: Vec<Merged>,
     work: Work,
     published: Arc<ArcSwap<Version>>,
     _lock: LockGuard,
@@ -144,7 +145,7 @@ impl Database {
             sequence,
             waiting: None,
             checkpoint_due: false,
-            naming_due: false,
+            merged: Vec::new(),
             work,
             published: Arc::new(ArcSwap::from_pointee(version)),
             _lock: lock,

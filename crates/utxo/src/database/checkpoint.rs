@@ -44,6 +44,13 @@ pub(super) struct Saved {
     swept: Result<usize, RunError>,
 }
 
+/// Runs that were merged into one, or into nothing.
+#[derive(Debug)]
+pub(super) struct Merged {
+    pub(super) inputs: Vec<RunNumber>,
+    pub(super) run: Option<RunInfo>,
+}
+
 /// All that it takes to make a checkpoint elsewhere.
 struct Plan {
     storage: Arc<dyn Storage>,
@@ -101,7 +108,8 @@ impl Database {
         let checkpoint = Checkpoint { sequence: self.sequence, tip: self.tip };
         let runs = self.runs.infos();
         let manifest = Manifest { checkpoint, undo, runs, window: None, ..self.manifest.clone() };
-        (self.checkpoint_due, self.naming_due) = (false, false);
+        self.checkpoint_due = false;
+        self.merged.clear();
         let whole = Some(Whole { number, image: self.window.image(), undo: pending });
         Ok(self.plan(manifest, whole))
     }
@@ -109,10 +117,11 @@ impl Database {
     /// The plan of a manifest that names the last checkpoint's runs as they are merged now, if it
     /// would name others.
     fn naming(&mut self) -> Option<Plan> {
-        if !std::mem::take(&mut self.naming_due) {
+        let runs = renamed(&self.manifest.runs, &self.merged);
+        self.merged.clear();
+        if runs == self.manifest.runs {
             return None;
         }
-        let runs = renamed(&self.manifest.runs, &self.runs.infos())?;
         Some(self.plan(Manifest { runs, ..self.manifest.clone() }, None))
     }
 
@@ -130,7 +139,7 @@ impl Database {
         let Saved { manifest, window, swept } = match saved {
             Ok(saved) => saved,
             Err(error) => {
-                (self.checkpoint_due, self.naming_due) = (true, true);
+                self.checkpoint_due = true;
                 return Err(error);
             }
         };
@@ -172,11 +181,15 @@ impl Plan {
     }
 }
 
-/// The runs of the set now that hold exactly the steps of those `named`, if they are others and
-/// none of them holds younger steps too.
-fn renamed(named: &[RunInfo], now: &[RunInfo]) -> Option<Vec<RunInfo>> {
-    let last = named.first()?.span.last;
-    let mut runs = now.iter().filter(|run| run.span.first <= last);
-    let whole = runs.clone().all(|run| run.span.last <= last);
-    (whole && !runs.clone().eq(named)).then(|| runs.by_ref().copied().collect())
+/// The runs of a manifest after these merges, as far as all of their parts are in it.
+fn renamed(named: &[RunInfo], merged: &[Merged]) -> Vec<RunInfo> {
+    let mut runs = named.to_vec();
+    for Merged { inputs, run } in merged {
+        let numbers: Vec<RunNumber> = runs.iter().map(|run| run.number).collect();
+        let start = numbers.windows(inputs.len()).position(|window| window == inputs);
+        if let Some(start) = start {
+            runs.splice(start..start + inputs.len(), *run);
+        }
+    }
+    runs
 }

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use varve_io::Storage;
 
+use super::checkpoint::Merged;
 use super::work::{Flushing, Merging, RunResult, Waits, Written, file_len};
 use crate::budget::Budget;
 use crate::compact::{Choice, choose, merge_debt, merge_unless};
@@ -194,8 +195,9 @@ impl Database {
         let first = inputs.first();
         let start = self.runs.as_slice().iter().position(|run| Some(&run.info().number) == first);
         let start = start.expect("only a merge takes runs away, and there is one at a time");
+        let info = merged.as_ref().map(Run::info);
         self.runs = self.runs.with_replaced(start..start + inputs.len(), merged.map(Arc::new));
-        self.naming_due = true;
+        self.merged.push(Merged { inputs, run: info });
         self.publish();
         Ok(())
     }

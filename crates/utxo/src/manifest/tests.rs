@@ -90,13 +90,13 @@ fn runs_out_of_order_are_damage() {
 fn the_sweep_takes_what_no_one_names_and_nothing_else() {
     let storage = FaultyStorage::new(1);
     let windows = ["0000000005.window", "0000000006.window", "0000000009.window"];
-    let runs = [1, 2, 3, 4, 7, 8].map(|number| RunNumber(number).file_name());
+    let runs = [1, 2, 4, 7, 8].map(|number| RunNumber(number).file_name());
     for name in runs.iter().map(String::as_str).chain(windows).chain(["undo.00001", "manifest"]) {
         storage.open(name, Access::Create, Caching::Buffered).unwrap();
     }
     storage.sync_dir().unwrap();
     let kept = Kept { numbers: vec![RunNumber(7)], from: RunNumber(8) };
-    assert_eq!(manifest().sweep(&storage, &kept).unwrap(), 3);
+    assert_eq!(manifest().sweep(&storage, &kept).unwrap(), 2);
     assert_eq!(manifest().sweep(&storage, &kept).unwrap(), 0);
     let named = ["0000000001.run", "0000000004.run", "0000000005.window"];
     let others = ["0000000007.run", "0000000008.run", "0000000009.window"];

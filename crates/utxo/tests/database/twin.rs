@@ -72,6 +72,8 @@ pub(crate) struct Twin {
     pub(crate) chain: Vec<(Vec<u8>, Undo)>,
     /// The coins after each step since the last opening, and the one it was opened at.
     pub(crate) history: BTreeMap<Sequence, State>,
+    /// The coins at each block that was the tip.
+    by_tip: BTreeMap<BlockHash, State>,
     salt: u32,
 }
 
@@ -86,6 +88,7 @@ impl Twin {
             oracle: MemorySet::new(Network::Regtest),
             chain: Vec::new(),
             history: BTreeMap::from([(Sequence::ZERO, State::new())]),
+            by_tip: BTreeMap::new(),
             salt: 0,
         };
         twin.append(&Network::Regtest.genesis_block()).unwrap();
@@ -139,9 +142,12 @@ impl Twin {
     }
 
     fn note(&mut self) {
-        let sequence = self.database().snapshot().sequence();
+        let version = self.database().snapshot();
         let state = oracle_state(&self.oracle);
-        self.history.insert(sequence, state);
+        if let Some((_, tip)) = version.tip() {
+            self.by_tip.insert(tip, state.clone());
+        }
+        self.history.insert(version.sequence(), state);
     }
 
     /// Compares everything.
@@ -240,6 +246,9 @@ impl Twin {
         let database = self.database.as_mut().unwrap();
         while database.tip().is_some_and(|tip| !is_active(tip)) {
             database.rewind().unwrap();
+            // A thread may make a checkpoint of this very step.
+            let coins = database.tip().map(|(_, tip)| self.by_tip[&tip].clone());
+            self.history.insert(database.snapshot().sequence(), coins.unwrap_or_default());
         }
         let have = database.tip().map_or(0, |(height, _)| height.to_u32() as usize + 1);
         for bytes in &chain[..have] {
