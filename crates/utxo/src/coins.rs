@@ -11,6 +11,9 @@ use crate::packed::{CoinHead, PackedCoin};
 use crate::sequence::Sequence;
 use crate::window::Location;
 
+/// Bytes of a script that are made room for.
+const USUAL_SCRIPT: usize = 28;
+
 /// The coins of some outpoints. Keeps its memory from one block to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Coins {
@@ -30,7 +33,7 @@ impl Coins {
     /// As many as there are keys, none of them found yet.
     #[must_use]
     pub fn unknown(keys: usize) -> Self {
-        Self { found: vec![None; keys], scripts: Vec::new() }
+        Self { found: vec![None; keys], scripts: Vec::with_capacity(keys * USUAL_SCRIPT) }
     }
 
     /// Begins anew with so many keys, in the memory it has.

@@ -48,7 +48,7 @@ use crate::options::Options;
 use crate::prepare::{Prepared, Repeats};
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UndoError, UndoLog, UndoParts};
+use crate::undo::{UndoError, UndoHead, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
@@ -243,31 +243,41 @@ impl Database {
     /// Makes the step of a block that stands on the tip. Gives back what was found for it, which is
     /// right for the set below it.
     fn connect(&mut self, block: &BlockAt<'_>, mut prepared: Prepared) -> Result<Prepared, Error> {
-        let sequence = self.next_sequence()?;
         prepared.bring_up_to(&self.latest)?;
-        let Prepared { changes, coins, .. } = &prepared;
+        match self.try_connect(block, &prepared) {
+            // A coin was not where it was found.
+            Err(Error::Step(StepError::Spent { .. } | StepError::NotThere { .. })) => {
+                prepared.find_again(&self.latest)?;
+                self.try_connect(block, &prepared)?;
+            }
+            result => result?,
+        }
+        Ok(prepared)
+    }
+
+    fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &Prepared) -> Result<(), Error> {
+        let sequence = self.next_sequence()?;
+        let Prepared { changes, coins, .. } = prepared;
         changes.verdict(block, |place| coins.birth(place).is_some())?;
-        let (gone, spends) = gone(changes, coins);
+        let (places, spends) = gone(changes, coins);
+        let mut adds: Vec<Entry<'_>> = Vec::with_capacity(changes.outputs());
         let created = changes.created(block);
-        let adds: Vec<Entry<'_>> =
-            created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)).collect();
-        let outpoints: Vec<Outpoint> = adds.iter().map(|entry| entry.outpoint).collect();
-        let record = UndoParts {
+        adds.extend(created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)));
+        let head = UndoHead {
             sequence,
             height: block.height(),
             block: block.hash(),
             previous: block.block().header().previous(),
-            spent: &gone,
-            created: &outpoints,
         };
         let position = self.undo.position();
-        self.undo.push_parts(&record)?;
+        let write = |out: &mut Vec<u8>| places.iter().for_each(|at| prepared.write_spent(*at, out));
+        self.undo.push_parts(&head, (places.len(), write), &adds)?;
         let tip = Some((block.height(), block.hash()));
         if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
             self.undo.return_to(position);
             return Err(refused.into());
         }
-        Ok(prepared)
+        Ok(())
     }
 
     /// Disconnects the tip: the set is again as it was below it.
@@ -416,26 +426,25 @@ impl Reader {
     }
 }
 
-/// The coins that go with a block: those that it spends, and those that it overwrites.
-fn gone<'c>(changes: &Changes, coins: &'c Coins) -> (Vec<Entry<'c>>, Vec<Spend>) {
-    let spends = changes.spends();
-    let mut entries = Vec::with_capacity(spends);
-    let mut gone = Vec::with_capacity(spends);
-    let mut prevouts: Option<HashSet<&Outpoint>> = None;
+/// The coins that go with a block: those that it spends, and those that it overwrites. With the
+/// place of each among the keys.
+fn gone(changes: &Changes, coins: &Coins) -> (Vec<usize>, Vec<Spend>) {
+    let prevouts = changes.spends();
+    let (mut places, mut spends) = (Vec::with_capacity(prevouts), Vec::with_capacity(prevouts));
+    let mut spent: Option<HashSet<&Outpoint>> = None;
     for (place, outpoint) in changes.keys.iter().enumerate() {
-        let Some((coin, birth)) = coins.get(place).zip(coins.birth(place)) else { continue };
-        if place >= spends {
+        let Some(birth) = coins.birth(place) else { continue };
+        if place >= prevouts {
             // What the block both spends and makes again goes once.
-            let prevouts = prevouts.get_or_insert_with(|| changes.prevouts().iter().collect());
-            if prevouts.contains(outpoint) {
+            let spent = spent.get_or_insert_with(|| changes.prevouts().iter().collect());
+            if spent.contains(outpoint) {
                 continue;
             }
         }
-        let (outpoint, location) = (*outpoint, coins.location(place));
-        entries.push(Entry::add(outpoint, birth, coin));
-        gone.push(Spend { outpoint, birth, location });
+        places.push(place);
+        spends.push(Spend { outpoint: *outpoint, birth, location: coins.location(place) });
     }
-    (entries, gone)
+    (places, spends)
 }
 
 /// How the window of a set is made.

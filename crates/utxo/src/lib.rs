@@ -99,7 +99,7 @@ pub use sequence::Sequence;
 pub use snapshot_file::SnapshotError;
 pub use statistics::{SetHash, Statistics};
 pub use undo::{
-    UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoParts, UndoPosition, UndoRecord,
+    UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoLog, UndoPosition, UndoRecord,
 };
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;

@@ -12,7 +12,9 @@
 //! [`Prepared::bring_up_to`], with a few probes of memory. The rule, for each key:
 //!
 //! - **Found in the window** at a location. If the location still holds the coin alive at W, it is
-//!   the coin: at most one coin of an outpoint lives. Otherwise the key is asked anew.
+//!   the coin: at most one coin of an outpoint lives. Nobody looks beforehand: the step itself, which
+//!   ends the coin there, refuses when it is not, and then the key is asked anew
+//!   ([`Prepared::find_again`]). It is also asked anew when its pane has left the window.
 //! - **Found in a run, or not at all.** Whatever happened to the outpoint after V is an entry in V's
 //!   youngest pane or a younger one: a spend of a coin in a run adds a delete there, and every coin
 //!   made or given back is an add there. So these panes are asked. A coin found there is the answer.
@@ -29,12 +31,16 @@
 //!
 //! To ask anew is an ordinary lookup at W, which is right whatever the rest is worth.
 
+use std::ops::Range;
+
 use varve_consensus::BlockAt;
 use varve_io::{BatchReader, Completion, ReadRequest};
 use varve_types::{BlockHash, Network, Outpoint};
 
 use crate::changes::Changes;
 use crate::coins::Coins;
+use crate::entry::Entry;
+use crate::entry_list::write_entry;
 use crate::error::Error;
 use crate::pane::PaneId;
 use crate::query::PageBuffers;
@@ -42,7 +48,10 @@ use crate::run_error::RunError;
 use crate::search::Search;
 use crate::sequence::Sequence;
 use crate::version::{READ_DEPTH, Version};
-use crate::window::{Lookup, Window};
+use crate::window::{Location, Lookup, Window};
+
+/// Bytes of an encoded coin that are made room for.
+const USUAL_ENTRY: usize = 64;
 
 /// Whether outputs of a block can have the outpoints of older coins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +114,9 @@ impl Queried {
     /// Unpacks the coins, when all pages have come.
     pub(crate) fn finish(self, buffers: &mut PageBuffers) -> Result<Prepared, RunError> {
         let Self { parsed: Parsed { block, repeats, changes }, search, moment } = self;
-        Ok(Prepared { block, repeats, changes, coins: search.finish(buffers)?, moment })
+        let coins = search.finish(buffers)?;
+        let spent = SpentBytes::of(changes.prevouts(), &coins);
+        Ok(Prepared { block, repeats, changes, coins, spent, moment })
     }
 }
 
@@ -125,6 +136,8 @@ pub struct Prepared {
     pub(crate) changes: Changes,
     /// In the order of the changes' keys.
     pub(crate) coins: Coins,
+    /// The spent coins as the undo record has them.
+    spent: SpentBytes,
     moment: Moment,
 }
 
@@ -152,13 +165,15 @@ impl Prepared {
         Window::memory_of(changes.spends() + changes.outputs(), changes.script_bytes)
     }
 
-    /// Makes what was found right for `version`: the rule is in the module's doc.
+    /// Makes what was found right for `version`: the rule is in the module's doc. Coins at a
+    /// location in the window are trusted to be there.
     pub(crate) fn bring_up_to(&mut self, version: &Version) -> Result<(), Error> {
         let now = Moment { sequence: version.sequence(), panes: version.window().panes() };
         if now.sequence == self.moment.sequence {
             return Ok(());
         }
-        let (places, keys) = self.not_at_their_location(version);
+        let oldest = now.panes.map(|(oldest, _)| oldest);
+        let (places, keys) = self.without_location(|at| Some(at.pane()) >= oldest);
         let anew = match (self.moment.panes, now.panes) {
             (Some((oldest, youngest)), Some((oldest_now, _))) if youngest >= oldest_now => {
                 self.ask_panes(version, youngest, oldest == oldest_now, (&places, &keys))
@@ -169,17 +184,22 @@ impl Prepared {
         self.ask_anew(version, &anew)
     }
 
-    /// The keys whose coin is not alive at the location where it was found, and their places.
-    fn not_at_their_location(&self, version: &Version) -> (Vec<usize>, Vec<Outpoint>) {
-        let (mut places, mut keys) = (Vec::new(), Vec::new());
-        for (place, key) in self.changes.keys.iter().enumerate() {
-            let found = self.coins.location(place).zip(self.coins.birth(place));
-            if !found.is_some_and(|(at, birth)| version.window().holds(at, (key, birth))) {
-                places.push(place);
-                keys.push(*key);
-            }
-        }
-        (places, keys)
+    /// Looks all keys up at `version` whose coin is not where it was found: a step was refused.
+    pub(crate) fn find_again(&mut self, version: &Version) -> Result<(), Error> {
+        let keys = self.changes.keys.iter().enumerate();
+        let moved = keys.filter(|(place, key)| {
+            let found = self.coins.location(*place).zip(self.coins.birth(*place));
+            found.is_some_and(|(at, birth)| !version.window().holds(at, (key, birth)))
+        });
+        let places: Vec<usize> = moved.map(|(place, _)| place).collect();
+        self.ask_anew(version, &places)
+    }
+
+    /// The keys whose coin was not found at a location in the window that `is_good`, and their
+    /// places.
+    fn without_location(&self, is_good: impl Fn(Location) -> bool) -> (Vec<usize>, Vec<Outpoint>) {
+        let keys = self.changes.keys.iter().enumerate();
+        keys.filter(|(place, _)| !self.coins.location(*place).is_some_and(&is_good)).unzip()
     }
 
     /// Asks the panes from `first` on what has happened to these keys. Returns the places of those
@@ -192,13 +212,14 @@ impl Prepared {
         (places, keys): (&[usize], &[Outpoint]),
     ) -> Vec<usize> {
         let mut anew = Vec::new();
-        let coins = &mut self.coins;
+        let (coins, spent) = (&mut self.coins, &mut self.spent);
         version.window().lookup_since(Some(first), keys, |number, found| {
             let Some(&place) = places.get(number) else { return };
             let located = coins.location(place).is_some();
             let decided = match (found, coins.birth(place).filter(|_| !located)) {
                 (Lookup::Found(found), _) => {
                     coins.set(place, (found.birth, found.coin), found.location);
+                    spent.forget(place);
                     true
                 }
                 (Lookup::Unknown, Some(_)) => true,
@@ -222,7 +243,58 @@ impl Prepared {
         let found = version.get(&keys)?;
         for (number, place) in places.iter().enumerate() {
             self.coins.copy(*place, &found, number);
+            self.spent.forget(*place);
         }
         Ok(())
+    }
+
+    /// Appends the coin of the key in this place as an undo record has it.
+    pub(crate) fn write_spent(&self, place: usize, out: &mut Vec<u8>) {
+        match self.spent.get(place) {
+            Some(bytes) => out.extend_from_slice(bytes),
+            None => {
+                let found = self.changes.keys.get(place).zip(self.coins.birth(place));
+                if let Some(((outpoint, birth), coin)) = found.zip(self.coins.get(place)) {
+                    write_entry(&Entry::add(*outpoint, birth, coin), out);
+                }
+            }
+        }
+    }
+}
+
+/// Spent coins, encoded before their turn.
+#[derive(Debug)]
+struct SpentBytes {
+    bytes: Vec<u8>,
+    /// Where each prevout's coin is; empty when it was not known.
+    spans: Vec<Range<u32>>,
+}
+
+impl SpentBytes {
+    fn of(prevouts: &[Outpoint], coins: &Coins) -> Self {
+        let mut bytes = Vec::with_capacity(prevouts.len() * USUAL_ENTRY);
+        let mut spans = Vec::with_capacity(prevouts.len());
+        // A span beyond four gibibytes is not kept.
+        let at = |bytes: &Vec<u8>| u32::try_from(bytes.len()).unwrap_or_default();
+        for (place, outpoint) in prevouts.iter().enumerate() {
+            let start = at(&bytes);
+            if let Some((coin, birth)) = coins.get(place).zip(coins.birth(place)) {
+                write_entry(&Entry::add(*outpoint, birth, coin), &mut bytes);
+            }
+            spans.push(start..at(&bytes));
+        }
+        Self { bytes, spans }
+    }
+
+    fn get(&self, place: usize) -> Option<&[u8]> {
+        let span = self.spans.get(place).filter(|span| !span.is_empty())?;
+        self.bytes.get(span.start as usize..span.end as usize)
+    }
+
+    /// The coin is another one now.
+    fn forget(&mut self, place: usize) {
+        if let Some(span) = self.spans.get_mut(place) {
+            *span = 0..0;
+        }
     }
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use varve_io::{GlobalOffset, Kind, PendingSync, Segments, SegmentsConfig, Storage, StoreId};
 use varve_types::{DecodeError, Height, Reader, varint};
 
-use super::{UndoParts, UndoRecord};
+use super::{UndoHead, UndoRecord};
 use crate::entry::Entry;
 use crate::entry_list::{EntryError, plausible, read_u32};
 use crate::sequence::Sequence;
@@ -36,6 +36,8 @@ use crate::sequence::Sequence;
 const KIND: Kind = Kind(*b"UTXOUND1");
 /// A block of so many has a mark.
 const MARK_EVERY: u32 = 64;
+/// Bytes of a record for each coin spent, with as many made, as a rule.
+const USUAL_LEN: usize = 96;
 const PARENT_LEN: usize = size_of::<u64>();
 
 /// How the log is kept.
@@ -132,7 +134,7 @@ pub struct UndoLog {
     tip: Option<GlobalOffset>,
     marks: Vec<(Height, GlobalOffset)>,
     /// Payloads of the last records, oldest first.
-    recent: VecDeque<(GlobalOffset, Arc<[u8]>)>,
+    recent: VecDeque<(GlobalOffset, Arc<Vec<u8>>)>,
     recent_bytes: usize,
     /// Records behind the checkpoint that nobody has pushed again yet.
     survivors: VecDeque<(Sequence, GlobalOffset)>,
@@ -170,18 +172,31 @@ impl UndoLog {
 
     /// Adds the record of a block that was connected on the tip.
     pub fn push(&mut self, record: &UndoRecord) -> Result<(), UndoError> {
-        let UndoRecord { sequence, height, block, previous, .. } = *record;
-        let spent: Vec<Entry<'_>> = record.spent.iter().collect();
-        let (spent, created) = (&spent, &record.created);
-        self.push_parts(&UndoParts { sequence, height, block, previous, spent, created })
+        self.push_encoded(&record.head(), record.spent.len(), |payload| record.encode(payload))
     }
 
-    /// Adds the record of a block that is being connected on the tip.
-    pub fn push_parts(&mut self, record: &UndoParts<'_>) -> Result<(), UndoError> {
+    /// Adds the record of a block that is being connected, from the coins it takes, so many, which
+    /// are appended by a function, and those it makes.
+    pub(crate) fn push_parts(
+        &mut self,
+        head: &UndoHead,
+        spent: (usize, impl FnOnce(&mut Vec<u8>)),
+        created: &[Entry<'_>],
+    ) -> Result<(), UndoError> {
+        let created = created.iter().map(|entry| entry.outpoint);
+        self.push_encoded(head, spent.0, |payload| head.encode(spent, created, payload))
+    }
+
+    fn push_encoded(
+        &mut self,
+        record: &UndoHead,
+        coins: usize,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), UndoError> {
         let parent = self.tip.map_or(0, |tip| tip.get() + 1);
-        let mut payload = Vec::with_capacity(64 * (record.spent.len() + 4));
+        let mut payload = Vec::with_capacity(USUAL_LEN * (coins + 4));
         payload.extend_from_slice(&parent.to_le_bytes());
-        record.encode(&mut payload);
+        encode(&mut payload);
         let at = match self.adopt(record.sequence, &payload)? {
             Some(at) => at,
             None => {
@@ -196,7 +211,7 @@ impl UndoLog {
             self.marks.push((record.height, at));
         }
         self.tip = Some(at);
-        self.remember(at, payload.into());
+        self.remember(at, Arc::new(payload));
         Ok(())
     }
 
@@ -297,17 +312,17 @@ impl UndoLog {
         Ok(None)
     }
 
-    fn payload(&self, at: GlobalOffset) -> Result<Arc<[u8]>, UndoError> {
+    fn payload(&self, at: GlobalOffset) -> Result<Arc<Vec<u8>>, UndoError> {
         if let Some((_, payload)) = self.recent.iter().rev().find(|(place, _)| *place == at) {
             return Ok(Arc::clone(payload));
         }
         if at < self.log.start() {
             return Err(UndoError::TooDeep);
         }
-        Ok(self.log.reader().frame(at)?[..].into())
+        Ok(Arc::new(self.log.reader().frame(at)?[..].to_vec()))
     }
 
-    fn remember(&mut self, at: GlobalOffset, payload: Arc<[u8]>) {
+    fn remember(&mut self, at: GlobalOffset, payload: Arc<Vec<u8>>) {
         self.recent_bytes += payload.len();
         self.recent.push_back((at, payload));
         while self.recent_bytes > self.config.cache {
