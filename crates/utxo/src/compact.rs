@@ -27,7 +27,7 @@ use crate::compacter::Stop;
 use crate::cursor::Source as _;
 use crate::footer::{RunNumber, Span};
 use crate::merge::Merge;
-use crate::run::{Run, RunInfo};
+use crate::run::{Access, Run, RunInfo};
 use crate::run_error::RunError;
 use crate::run_writer::{RunWriter, StoreKey};
 
@@ -145,7 +145,12 @@ pub(crate) fn merge_unless(
     if writer.entries() == 0 {
         return Ok(None);
     }
-    writer.finish().map(Some)
+    let run = writer.finish()?;
+    // What was in the cache is not to be cold only because it was merged.
+    if runs.iter().all(|run| run.access() == Access::Mapped) {
+        run.warm()?;
+    }
+    Ok(Some(run))
 }
 
 #[cfg(test)]

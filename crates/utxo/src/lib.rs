@@ -52,6 +52,7 @@ mod page_stream;
 mod pane;
 mod prepare;
 mod query;
+mod residence;
 mod run;
 mod run_error;
 mod run_writer;

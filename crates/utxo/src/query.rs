@@ -23,6 +23,7 @@ use varve_types::Outpoint;
 use crate::coins::Coins;
 use crate::packed::PackedCoin;
 use crate::page::{Body, Leaf, LeafEntry, tag};
+use crate::residence::PROBES;
 use crate::run::{Access, Run};
 use crate::run_error::RunError;
 use crate::runs::Runs;
@@ -88,6 +89,21 @@ impl Query {
             // Stable: the runs of a key stay in their order.
             let group = self.candidates.get_mut(start..).unwrap_or_default();
             group.sort_by_key(|candidate| candidate.key);
+        }
+        self.probe();
+    }
+
+    /// Lets every run measure, for the queries to come, whether what is asked of it is in memory:
+    /// by pages of some keys in the middle.
+    fn probe(&self) {
+        let (_, asked) = self.candidates.split_at(self.candidates.len() / 2);
+        let mut probes = vec![0; self.runs.as_slice().len()];
+        for candidate in asked.iter().take(4 * GROUP) {
+            let probed = probes.get_mut(candidate.run as usize);
+            if let Some(probed) = probed.filter(|probed| **probed < PROBES) {
+                *probed += 1;
+                self.run(candidate.run).probe(candidate.page);
+            }
         }
     }
 

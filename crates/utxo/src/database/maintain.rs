@@ -226,5 +226,11 @@ fn write_run(
         writer.push(&entry)?;
     }
     // A writer that is dropped takes its file away.
-    if writer.entries() == 0 { Ok(None) } else { writer.finish().map(Some) }
+    if writer.entries() == 0 {
+        return Ok(None);
+    }
+    let run = writer.finish()?;
+    // Its coins were in memory, and the youngest are asked for most.
+    run.warm()?;
+    Ok(Some(run))
 }
