@@ -45,28 +45,91 @@ pub struct UndoRecord {
     pub created: Vec<Outpoint>,
 }
 
-impl UndoRecord {
-    /// Appends the bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+/// Which block a record is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndoHead {
+    /// The step that connected it.
+    pub sequence: Sequence,
+    /// Its height.
+    pub height: Height,
+    /// Its hash.
+    pub block: BlockHash,
+    /// The hash of the block below it.
+    pub previous: BlockHash,
+}
+
+impl UndoHead {
+    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends.
+    pub(crate) fn encode(
+        &self,
+        (spent, write_spent): (usize, impl FnOnce(&mut Vec<u8>)),
+        created: impl Iterator<Item = Outpoint> + Clone,
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(&self.sequence.to_u32().to_le_bytes());
         out.extend_from_slice(&self.height.to_u32().to_le_bytes());
         out.extend_from_slice(self.block.as_bytes());
         out.extend_from_slice(self.previous.as_bytes());
-        varint::write(self.spent.len() as u64, out);
-        self.spent.iter().for_each(|entry| write_entry(&entry, out));
-        let groups = || self.created.chunk_by(|a, b| a.txid == b.txid && a.vout < b.vout);
-        varint::write(groups().count() as u64, out);
-        for group in groups() {
-            let mut next = 0;
-            for (index, outpoint) in group.iter().enumerate() {
-                if index == 0 {
-                    out.extend_from_slice(outpoint.txid.as_bytes());
-                    varint::write(group.len() as u64, out);
-                }
-                varint::write(u64::from(outpoint.vout) - next, out);
-                next = u64::from(outpoint.vout) + 1;
-            }
+        varint::write(spent as u64, out);
+        write_spent(out);
+        let groups = Groups(created);
+        varint::write(groups.clone().count() as u64, out);
+        groups.for_each(|group| group.encode(out));
+    }
+}
+
+/// Cuts outpoints into groups of one transaction, ascending.
+#[derive(Clone)]
+struct Groups<I>(I);
+
+/// The outputs of one transaction: the first of them, and the others behind it.
+struct Group<I> {
+    first: Outpoint,
+    count: usize,
+    others: I,
+}
+
+impl<I: Iterator<Item = Outpoint> + Clone> Iterator for Groups<I> {
+    type Item = Group<I>;
+
+    fn next(&mut self) -> Option<Group<I>> {
+        let first = self.0.next()?;
+        let others = self.0.clone();
+        let (mut count, mut last) = (1, first.vout);
+        let mut ahead = self.0.clone();
+        while let Some(next) = ahead.next().filter(|o| o.txid == first.txid && o.vout > last) {
+            (count, last) = (count + 1, next.vout);
+            self.0.next();
         }
+        Some(Group { first, count, others })
+    }
+}
+
+impl<I: Iterator<Item = Outpoint>> Group<I> {
+    fn encode(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.first.txid.as_bytes());
+        varint::write(self.count as u64, out);
+        let mut next = 0;
+        for Outpoint { vout, .. } in std::iter::once(self.first).chain(self.others).take(self.count)
+        {
+            varint::write(u64::from(vout) - next, out);
+            next = u64::from(vout) + 1;
+        }
+    }
+}
+
+impl UndoRecord {
+    /// Which block it is of.
+    #[must_use]
+    pub const fn head(&self) -> UndoHead {
+        let Self { sequence, height, block, previous, .. } = *self;
+        UndoHead { sequence, height, block, previous }
+    }
+
+    /// Appends the bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let write = |out: &mut Vec<u8>| self.spent.iter().for_each(|e| write_entry(&e, out));
+        self.head().encode((self.spent.len(), write), self.created.iter().copied(), out);
     }
 
     /// Decodes bytes, all of them. Spent coins must be adds.
