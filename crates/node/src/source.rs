@@ -22,12 +22,15 @@
 //! |---|---|---|---|
 //! | [`directory`] | a walk over the files, linked as they are found | read by location, ahead | rescans |
 //! | [`pipe`] | linked as they come | pushed | – |
+//! | [`p2p`] | `getheaders` | `getdata`, windowed over several peers | announcements |
+//! | [`rpc`] | REST or JSON-RPC, the active chain | REST or JSON-RPC, ahead | polls the best hash |
 
 pub mod directory;
 mod linker;
-
+pub mod p2p;
 pub mod pipe;
 mod pool;
+pub mod rpc;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 //! pool ends the threads after the block that each is at.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -68,10 +68,7 @@ impl<J: Send + 'static> Pool<J> {
 
     /// The next result, if it comes in time.
     pub(super) fn next(&self, timeout: Duration) -> Option<Done<J>> {
-        match self.results.as_ref()?.recv_timeout(timeout) {
-            Ok(done) => Some(done),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.results.as_ref()?.recv_timeout(timeout).ok()
     }
 }
 

@@ -29,7 +29,8 @@ use crate::source::{HeaderBytes, SourceError};
 /// How many headers are hashed side by side, and given at once.
 const BATCH: usize = 2000;
 /// The bytes before the block.
-const FRAME: u64 = 8;
+const FRAME: usize = 8;
+const FRAME_LEN: u64 = FRAME as u64;
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Walk {
         let length = file.metadata().map_err(failed(&self.path))?.len();
         if let Some((_, location)) = self.last.take() {
             // It may have been half written when it was read: look at it again.
-            self.next = location.offset - FRAME;
+            self.next = location.offset - FRAME_LEN;
         }
         let mut batch = Vec::new();
         let mut more = true;
@@ -99,7 +100,7 @@ impl Walk {
     /// Where a record begins that is not all there.
     pub(super) fn incomplete(&self, framing: Framing) -> Result<Option<u64>, SourceError> {
         if let Some((_, location)) = &self.last {
-            return Ok(Some(location.offset - FRAME));
+            return Ok(Some(location.offset - FRAME_LEN));
         }
         let file = self.open()?;
         let mut begin = [0; 4];
@@ -127,7 +128,7 @@ impl Walk {
         framing: Framing,
         length: u64,
     ) -> Result<Option<(HeaderBytes, Location)>, SourceError> {
-        let mut head = [0; FRAME as usize + Header::LEN];
+        let mut head = [0; FRAME + Header::LEN];
         let read = read_some(file, self.next, &mut head).map_err(failed(&self.path))?;
         if read < head.len() {
             return Ok(None);
@@ -136,7 +137,7 @@ impl Walk {
         let ([m0, m1, m2, m3, s0, s1, s2, s3], header) =
             head.split_first_chunk().expect("longer than a frame");
         let size = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
-        let offset = self.next + FRAME;
+        let offset = self.next + FRAME_LEN;
         let fits = offset + u64::from(size) <= length && u64::from(size) >= Header::LEN as u64;
         if [*m0, *m1, *m2, *m3] != framing.network.disk_magic() || !fits {
             return Ok(None);
