@@ -22,8 +22,6 @@
 mod connection;
 mod download;
 mod slot;
-#[cfg(test)]
-mod tests;
 pub mod wire;
 
 use std::collections::{BTreeSet, VecDeque};

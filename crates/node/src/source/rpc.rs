@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | headers | `/rest/headers/2000/HASH.bin` | `getblockhash`, `getblockheader`, one by one |
 //! | blocks | `/rest/block/HASH.bin` | `getblock HASH 0`, in hex |
-//! | the tip | `getbestblockhash` | the same |
+//! | the tip | `/rest/chaininfo.json` | `getbestblockhash` |
 //!
 //! Only the active chain of the node is seen, with its reorgs but without its stale blocks; the
 //! other sources see those too. Blocks are fetched by [`FETCHERS`] threads, a few ahead of the
@@ -77,7 +77,7 @@ impl Rpc {
     /// Asks for the headers above the locator.
     fn ask(&mut self) -> Result<(), SourceError> {
         self.seeking = false;
-        self.tip = self.client.best_hash()?;
+        self.tip = self.client.best_hash(self.rest)?;
         let mut headers = Vec::new();
         for hash in self.locator.clone() {
             if let Some(above) = self.headers_above(hash)? {
@@ -152,7 +152,8 @@ impl Source for Rpc {
             }
             thread::sleep(left.min(POLL));
             left = left.saturating_sub(POLL);
-            self.seeking = !self.locator.is_empty() && self.client.best_hash()? != self.tip;
+            self.seeking =
+                !self.locator.is_empty() && self.client.best_hash(self.rest)? != self.tip;
         }
     }
 

@@ -58,7 +58,7 @@ pub(super) struct Download {
     peers: BTreeMap<Giver, Load>,
     next_order: u64,
     /// The lowest in flight, and how long the window has waited for it.
-    held: (u64, Duration),
+    held: Option<(u64, Duration)>,
 }
 
 struct Wanted {
@@ -196,13 +196,11 @@ impl Download {
             return;
         };
         let idle = self.peers.iter().any(|(other, load)| *other != peer && load.flying == 0);
-        if self.held.0 != order || !self.waiting.is_empty() || !idle {
-            self.held = (order, Duration::ZERO);
-            return;
-        }
-        self.held.1 += time;
-        if self.held.1 >= HOLD {
-            self.held.1 = Duration::ZERO;
+        let since = self.held.filter(|(held, _)| *held == order && self.waiting.is_empty() && idle);
+        let waited = since.map_or(Duration::ZERO, |(_, waited)| waited + time);
+        self.held = Some((order, waited));
+        if waited >= HOLD {
+            self.held = None;
             self.take_back(peer, Some(peer));
             if let Some(load) = self.peers.get_mut(&peer) {
                 load.limit = (load.limit / 2).max(1);

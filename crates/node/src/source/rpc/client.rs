@@ -90,9 +90,15 @@ impl Client {
     }
 
     /// The hash of the node's tip.
-    pub(super) fn best_hash(&mut self) -> Result<BlockHash, SourceError> {
-        let best = self.call("getbestblockhash", &json!([]))?;
-        best.as_ref().and_then(hash).ok_or_else(|| self.error("gave no best hash"))
+    pub(super) fn best_hash(&mut self, rest: bool) -> Result<BlockHash, SourceError> {
+        let best = if rest {
+            let chain = self.rest("/rest/chaininfo.json")?.unwrap_or_default();
+            let chain: Value = serde_json::from_slice(&chain).unwrap_or_default();
+            chain.get("bestblockhash").and_then(hash)
+        } else {
+            self.call("getbestblockhash", &json!([]))?.as_ref().and_then(hash)
+        };
+        best.ok_or_else(|| self.error("gave no best hash"))
     }
 
     /// The height of a block, if it is in the node's active chain.
