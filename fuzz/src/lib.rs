@@ -24,6 +24,7 @@
 pub mod examples;
 mod io;
 pub mod mutate;
+mod node;
 mod sha256;
 mod types;
 mod utxo;
@@ -42,7 +43,9 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS, io::TARGETS, utxo::TARGETS].into_iter().flatten()
+    [sha256::TARGETS, types::TARGETS, io::TARGETS, utxo::TARGETS, node::TARGETS]
+        .into_iter()
+        .flatten()
 }
 
 /// The target of this name.

@@ -78,4 +78,5 @@ short! {
     run_leaf,
     undo_record,
     set_manifest,
+    p2p_message,
 }

@@ -20,7 +20,8 @@
 //! * A block that turns out invalid is marked with the reason; all above it inherit the mark, and
 //!   both bests move to the next candidate.
 //!
-//! A million headers take at most 116 MB. Walking back 2^20 blocks takes at most a few hundred steps.
+//! A million headers take at most 130 MB while the rows grow, 116 MB after. Walking back a million
+//! blocks takes at most about two hundred steps.
 
 mod branch;
 mod marks;

@@ -20,7 +20,7 @@
 //!
 //! | source | headers | blocks | follows |
 //! |---|---|---|---|
-//! | [`directory`] | a walk over the files, linked as they are found | read by location, ahead | rescans |
+//! | [`directory`] | a walk over the files, linked as found | read by location, ahead | rescans |
 //! | [`pipe`] | linked as they come | pushed | – |
 //! | [`p2p`] | `getheaders` | `getdata`, windowed over several peers | announcements |
 //! | [`rpc`] | REST or JSON-RPC, the active chain | REST or JSON-RPC, ahead | polls the best hash |
@@ -139,7 +139,10 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// The first file begins with something else than a block of the network.
-    #[error("{} does not hold blocks of {network}; choose the network of these blocks", path.display())]
+    #[error(
+        "{} does not hold blocks of {network}; choose the network of these blocks",
+        path.display()
+    )]
     WrongNetwork {
         /// The file.
         path: PathBuf,

@@ -1,7 +1,7 @@
 //! The block files of a node, `blk*.dat`: a folder of them, a folder with `blocks/` in it, or one
 //! file.
 //!
-//! 1. A walk over the heads of the records finds every header ([`scan`]) and puts parents first
+//! 1. A walk over the heads of the records finds every header (`scan`) and puts parents first
 //!    (`linker`). Headers are given while the walk goes on.
 //! 2. Where each block is stays in memory, about 100 bytes each, and a block that is wanted is read
 //!    from there by one of two threads, a few blocks ahead of the receiver.

@@ -63,7 +63,9 @@ fn version(reader: &mut Reader<'_>) -> Result<Version, DecodeError> {
     reader.take(2 * 26, "two addresses")?;
     let nonce = reader.u64("a nonce")?;
     let length = compact_size::read(reader, MAX_AGENT, "a user agent")?;
-    let agent = String::from_utf8_lossy(reader.take(length, "a user agent")?).into_owned();
+    // It may end up on a screen, so only what can be seen is kept.
+    let visible = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' };
+    let agent = reader.take(length, "a user agent")?.iter().map(visible).collect();
     let height = reader.array("a height").map(|bytes| i32::from_le_bytes(*bytes))?;
     Ok(Version { version, services, time, nonce, agent, height })
 }
