@@ -2,7 +2,7 @@
 //!
 //! Headers are rows of one table in the order in which they came, so a parent always has a lower
 //! number than its children. A row points to its parent, to its first child and its next sibling,
-//! and to a *skip*: the ancestor at the height whose lowest set bit is cleared.
+//! and to a *skip*, an ancestor further below (see `branch`).
 //!
 //! ```text
 //! row 104 B   │ hash 32 │ work 32 │ parent │ skip │ child │ sibling │ height │ time │ bits │
@@ -20,8 +20,8 @@
 //! * A block that turns out invalid is marked with the reason; all above it inherit the mark, and
 //!   both bests move to the next candidate.
 //!
-//! A million headers take at most 130 MB while the rows grow, 116 MB after. Walking back a million
-//! blocks takes at most about two hundred steps.
+//! A million headers take 114 MB, and an eighth more while the rows grow. Walking back a million
+//! blocks takes at most about sixty steps.
 
 mod branch;
 mod marks;
@@ -328,9 +328,7 @@ impl HeaderTree {
         let height = parent.map_or(Height::GENESIS, |parent| self.height_above(parent));
         let below = parent.map_or(Work::ZERO, |parent| self.work(parent));
         let work = below.plus(self.block_work(header.bits()));
-        let skip = parent.map_or(HeaderId::NONE, |parent| {
-            self.ancestor(parent, skip_height(height)).expect("a lower height on the same branch")
-        });
+        let skip = parent.map_or(HeaderId::GENESIS, |parent| self.skip_above(parent));
         let next_sibling = match parent {
             Some(parent) => std::mem::replace(&mut self.row_mut(parent).first_child, id),
             None => HeaderId::NONE,
@@ -381,12 +379,6 @@ fn row(rows: &[Row], id: HeaderId) -> &Row {
 fn id_at(index: usize) -> HeaderId {
     let id = u32::try_from(index).ok().filter(|id| *id != u32::MAX);
     HeaderId(id.expect("4 billion headers do not fit in memory"))
-}
-
-/// The height whose lowest set bit is cleared. From there on a walk can take larger steps.
-fn skip_height(height: Height) -> Height {
-    let height = height.to_u32();
-    Height::new(height & height.saturating_sub(1))
 }
 
 /// Where a hash is in the table.

@@ -1,15 +1,17 @@
 //! Looking back along a branch.
 //!
-//! From height h a step goes to the parent, h − 1, or to the skip, h with its lowest set bit
-//! cleared. A walk takes the skip as long as that is not below where it wants to go:
+//! A row points to its parent and to a skip. The distances of the skips are those of Myers' random
+//! access stack: when the last two skips below have the same length, the next one joins them, else
+//! it is a step to the parent.
 //!
 //! ```text
-//! 1000 ─► 992 ─► 960 ─► 896 ─► 895 ─► 894 ─► 892 ─► 888 ─► 887 … 885
-//!      skip   skip   skip  parent  skip   skip   skip
+//! height      0   1   2   3   4   5   6   7   8   9  10  11  12  13  14  15
+//! skips to    0   0   1   0   3   4   3   0   7   8   7  10  11  10   7   0
 //! ```
 //!
-//! Each parent step is followed by steps that double, so a walk over n heights takes at most about
-//! log₂² n / 2 of them.
+//! A walk takes the skip as long as that is not below where it wants to go, else the parent; that is
+//! at most about three steps for each doubling of the distance. The distances depend on the height
+//! alone, so two walks from the same height stay level.
 
 use std::cell::Cell;
 
@@ -61,6 +63,15 @@ impl HeaderTree {
         Some(at)
     }
 
+    /// Where the skip of a header above `parent` goes.
+    pub(super) fn skip_above(&self, parent: HeaderId) -> HeaderId {
+        let below = |id: HeaderId| (self.row(id).skip, self.height(id).to_u32());
+        let (first, from) = below(parent);
+        let (second, middle) = below(first);
+        let to = self.height(second).to_u32();
+        if from - middle == middle - to { second } else { parent }
+    }
+
     /// Whether `id` is on the branch that ends with `tip`.
     #[must_use]
     pub fn is_on_branch(&self, id: HeaderId, tip: HeaderId) -> bool {
@@ -75,7 +86,6 @@ impl HeaderTree {
         let (mut one, mut other) = (level(one), level(other));
         while one != other {
             let (left, right) = (self.row(one), self.row(other));
-            // Equal heights have equal skip heights, so both walks stay level.
             (one, other) = match left.skip == right.skip {
                 true => (left.parent, right.parent),
                 false => (left.skip, right.skip),

@@ -267,3 +267,22 @@ fn rows_of_a_store_rebuild_the_tree() {
     assert_eq!(again.chain_tips(tree.best_header()), tree.chain_tips(tree.best_header()));
     assert_eq!(again.work(again.best_header()), tree.work(tree.best_header()));
 }
+
+#[test]
+fn skips_are_those_that_are_drawn_and_walks_are_short() {
+    let mut tree = tree();
+    let ids = insert_all(&mut tree, &chain_above(&genesis(), 5000, 1));
+    let skip = |id: HeaderId| tree.height(tree.row(id).skip).to_u32();
+    let drawn = [0, 0, 1, 0, 3, 4, 3, 0, 7, 8, 7, 10, 11, 10, 7, 0];
+    assert_eq!(tree.ids().take(16).map(skip).collect::<Vec<_>>(), drawn);
+    let longest = (0..5000).map(|height| {
+        let (mut at, mut steps) = (*ids.last().unwrap(), 0);
+        while tree.height(at).to_u32() > height {
+            let row = tree.row(at);
+            at = if skip(at) >= height { row.skip } else { row.parent };
+            steps += 1;
+        }
+        steps
+    });
+    assert!(longest.max().unwrap() <= 36, "three for each of twelve doublings");
+}
