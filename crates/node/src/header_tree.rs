@@ -122,12 +122,12 @@ pub enum InsertError {
         /// The rule.
         source: HeaderError,
     },
-    /// It stands on a block that breaks a rule.
-    #[error("{hash} stands on an invalid block: {reason}")]
-    InvalidParent {
+    /// Its block, or one below, is known to break a rule.
+    #[error("{hash} is or stands on an invalid block: {reason}")]
+    Invalid {
         /// The header.
         hash: BlockHash,
-        /// What was wrong with the block below.
+        /// What is wrong with that block.
         reason: Arc<str>,
     },
 }
@@ -141,7 +141,7 @@ impl InsertError {
             Self::Refused { source, .. } => {
                 !matches!(source, HeaderError::TimeTooNew { .. } | HeaderError::MissingAncestor(_))
             }
-            Self::InvalidParent { .. } => true,
+            Self::Invalid { .. } => true,
         }
     }
 }
@@ -198,14 +198,14 @@ impl HeaderTree {
         let hash = header.hash();
         if let Some(known) = self.find(&hash) {
             return match self.invalid(known) {
-                Some(Invalid { reason, .. }) => Err(InsertError::InvalidParent { hash, reason }),
+                Some(Invalid { reason, .. }) => Err(InsertError::Invalid { hash, reason }),
                 None => Ok(known),
             };
         }
         let previous = header.previous();
         let parent = self.find(&previous).ok_or(InsertError::Orphan { hash, previous })?;
         if let Some(Invalid { reason, .. }) = self.invalid(parent) {
-            return Err(InsertError::InvalidParent { hash, reason });
+            return Err(InsertError::Invalid { hash, reason });
         }
         let height = self.height_above(parent);
         check_header(&self.params, header, height, &self.branch(parent), now)

@@ -111,6 +111,15 @@ impl HeaderTree {
         window
     }
 
+    /// The blocks of the best header's branch that are not stored: of at most `count` heights from
+    /// `first` upwards, in their order. These are the ones to fetch.
+    #[must_use]
+    pub fn to_fetch(&self, first: Height, count: u32) -> Vec<HeaderId> {
+        let mut window = self.window(self.best_header(), first, count);
+        window.retain(|id| !self.is_stored(*id));
+        window
+    }
+
     /// The hashes that tell another node where a branch is: the tip and the eleven below it, then
     /// with steps that double, and genesis.
     #[must_use]

@@ -116,10 +116,12 @@ impl Directory {
 
     /// Takes a step of the walk. `false`: it is at the end of the last file.
     fn walk(&mut self) -> Result<bool, SourceError> {
+        let newest = self.walking + 1 == self.walks.len();
         let Some(walk) = self.walks.get_mut(self.walking) else { return Ok(false) };
         let (mut found, mut linked) = (Vec::new(), Vec::new());
-        if !walk.step(self.framing, &mut found)? {
-            if self.walking == 0 && walk.is_empty() && !self.follow {
+        if !walk.step(self.framing, newest, &mut found)? {
+            let nothing = self.walking == 0 && walk.is_empty() && !self.follow;
+            if nothing && walk.incomplete(self.framing)?.is_none() {
                 let (path, network) = (walk.path.to_path_buf(), self.framing.network);
                 return Err(SourceError::WrongNetwork { path, network });
             }

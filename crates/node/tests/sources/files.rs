@@ -138,6 +138,16 @@ fn a_cut_record_is_a_warning_wherever_it_is_cut() {
 }
 
 #[test]
+fn a_file_of_half_a_block_is_not_of_another_network() {
+    let file = framed(&[Network::Regtest.genesis_block()]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blk00000.dat");
+    fs::write(&path, &file[..100]).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+    assert_eq!(received(&mut source).warnings, [Warning::Incomplete { path, offset: 0 }]);
+}
+
+#[test]
 fn blocks_without_their_parents_are_left_out_with_a_warning() {
     let Some((blocks, _)) = core_chain() else { return };
     let folder = tempfile::tempdir().unwrap();

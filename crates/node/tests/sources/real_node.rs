@@ -10,7 +10,7 @@ use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::rpc::{Login, Rpc};
 use varve_testdata::bitcoind::{Bitcoind, EveryKind};
-use varve_types::Network;
+use varve_types::{Amount, Block, Format, Network};
 
 use crate::receiver::Receiver;
 
@@ -36,7 +36,7 @@ fn check_chain(receiver: &Receiver, node: &Bitcoind) {
 }
 
 /// Syncs, follows a new block and a reorg, and goes on when the node was restarted.
-fn sync_and_follow(source: &mut dyn Source, node: &mut Bitcoind) {
+fn sync_and_follow(source: &mut dyn Source, node: &mut Bitcoind) -> Receiver {
     let mut receiver = Receiver::new(Network::Regtest);
     receiver.sync(source);
     check_chain(&receiver, node);
@@ -49,6 +49,7 @@ fn sync_and_follow(source: &mut dyn Source, node: &mut Bitcoind) {
     let tip = node.mine(2).pop().unwrap();
     receiver.follow(source, &tip);
     check_chain(&receiver, node);
+    receiver
 }
 
 #[test]
@@ -60,7 +61,7 @@ fn every_kind_of_output_comes_by_every_way() {
     assert!(rest.uses_rest());
     sync_and_follow(&mut rest, &mut node);
     let mut peer = p2p(&[node.p2p_address()]);
-    sync_and_follow(&mut peer, &mut node);
+    check_kinds(&sync_and_follow(&mut peer, &mut node));
     let mut files = Directory::open(&node.folder(), Network::Regtest, true).unwrap();
     sync_and_follow(&mut files, &mut node);
 }
@@ -115,4 +116,32 @@ fn the_files_of_a_running_node_are_those_that_it_has() {
     check_chain(&receiver, &node);
     assert_eq!(receiver.blocks.len(), 25, "the stale ones too");
     assert!(fs::exists(node.folder().join("blocks/blk00000.dat")).unwrap());
+}
+
+/// What `EveryKind` says that it makes is there.
+fn check_kinds(receiver: &Receiver) {
+    let mut lengths = std::collections::BTreeSet::new();
+    let (mut outputs, mut zeros, mut locked, mut relative) = (0, 0, [false; 2], [false; 2]);
+    for bytes in receiver.blocks.values() {
+        let block = Block::parse(bytes, Format::Segwit).unwrap();
+        for tx in &block.txs()[1..] {
+            outputs = outputs.max(tx.outputs().count());
+            for output in tx.outputs() {
+                lengths.insert(output.script.len());
+                zeros += usize::from(output.value == Amount::ZERO);
+            }
+            if tx.lock_time() > 0 {
+                locked[usize::from(tx.lock_time() >= 500_000_000)] = true;
+            }
+            for input in tx.inputs().filter(|input| input.sequence >> 31 == 0) {
+                relative[usize::from(input.sequence >> 22 & 1 == 1)] = true;
+            }
+        }
+    }
+    // P2WPKH, P2SH, P2PKH, P2TR and P2WSH, both P2PK, multisig, OP_RETURN, the long ones.
+    for length in [22, 23, 25, 34, 35, 67, 71, 42, 10_000, 10_001] {
+        assert!(lengths.contains(&length), "{length} of {lengths:?}");
+    }
+    assert!(outputs > 20_000 && zeros >= 3);
+    assert_eq!((locked, relative), ([true; 2], [true; 2]));
 }

@@ -8,8 +8,9 @@
 //!
 //! A file ends at the first record that does not begin with the magic or that goes beyond the end
 //! of the file. A node writes into preallocated zeros, so the last record may also be half
-//! written and still fit. It counts only when its block decodes and has the merkle root of its
-//! header; a record that another one follows was written whole before that.
+//! written and still fit. In the newest file it counts only when its block decodes and has the
+//! merkle root of its header; a record that another record or another file follows was written
+//! whole before that.
 //!
 //! A file can grow: the walk remembers where it stopped and goes on from there.
 
@@ -70,9 +71,10 @@ impl Walk {
     pub(super) fn step(
         &mut self,
         framing: Framing,
+        newest: bool,
         found: &mut Vec<Found<Location>>,
     ) -> Result<bool, SourceError> {
-        let file = self.open()?;
+        let Some(file) = self.open()? else { return Ok(false) };
         let length = file.metadata().map_err(failed(&self.path))?.len();
         if let Some((_, location)) = self.last.take() {
             // It may have been half written when it was read: look at it again.
@@ -88,7 +90,10 @@ impl Walk {
                     self.next = location.offset + u64::from(location.size);
                 }
                 None => {
-                    batch.extend(self.settle(&file, framing)?);
+                    batch.extend(match newest {
+                        true => self.settle(&file, framing)?,
+                        false => self.last.take(),
+                    });
                     more = false;
                 }
             }
@@ -102,7 +107,7 @@ impl Walk {
         if let Some((_, location)) = &self.last {
             return Ok(Some(location.offset - FRAME_LEN));
         }
-        let file = self.open()?;
+        let Some(file) = self.open()? else { return Ok(None) };
         let mut begin = [0; 4];
         let read = read_some(&file, self.next, &mut begin).map_err(failed(&self.path))?;
         let begin = begin.get_mut(..read).unwrap_or_default();
@@ -116,9 +121,14 @@ impl Walk {
         self.next == 0
     }
 
-    /// Files are open only while they are walked over: a chain has thousands of them.
-    fn open(&self) -> Result<File, SourceError> {
-        File::open(&self.path).map_err(failed(&self.path))
+    /// Files are open only while they are walked over: a chain has thousands of them. A node that
+    /// prunes removes some.
+    fn open(&self) -> Result<Option<File>, SourceError> {
+        match File::open(&self.path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&self.path)(error)),
+        }
     }
 
     /// The record that begins at `next`, when its head is there and its size fits.

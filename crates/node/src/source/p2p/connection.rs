@@ -32,10 +32,10 @@ const STEP: u64 = 1 << 20;
 /// The oldest protocol that announces by headers.
 const OLDEST: i32 = 70_012;
 
-/// The whole chain, its last days, witnesses.
+/// The whole chain, and witnesses. A pruned node offers other bits, and hangs up when it is asked
+/// for an old block.
 const NODE_NETWORK: u64 = 1;
 const NODE_WITNESS: u64 = 1 << 3;
-const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 
 /// What a peer did that nodes do not do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,7 +75,10 @@ pub enum Offence {
         hash: BlockHash,
     },
     /// It cannot give what is needed.
-    #[error("does not serve blocks: services {services:#x}, protocol {version}")]
+    #[error(
+        "does not serve all blocks: services {services:#x}, protocol {version}; name a node that \
+         is not pruned"
+    )]
     Useless {
         /// What it offers.
         services: u64,
@@ -232,12 +235,12 @@ impl Call {
 
     fn judge(&self, theirs: &Version) -> Result<(), Offence> {
         let Version { version, services, nonce, .. } = *theirs;
-        let needed = if self.network.is_bsv() { 0 } else { NODE_WITNESS };
-        let serves = services & (NODE_NETWORK | NODE_NETWORK_LIMITED) != 0;
+        let witness = if self.network.is_bsv() { 0 } else { NODE_WITNESS };
+        let needed = NODE_NETWORK | witness;
         if nonce == self.nonce {
             return Err(Offence::Oneself);
         }
-        if version < OLDEST || !serves || services & needed != needed {
+        if version < OLDEST || services & needed != needed {
             return Err(Offence::Useless { services, version });
         }
         Ok(())
@@ -253,7 +256,10 @@ struct MessageReader {
 impl MessageReader {
     fn message(&mut self) -> Result<Message, Closed> {
         let mut head = [0; FRAME_LEN];
-        self.stream.read_exact(&mut head)?;
+        self.stream.read_exact(&mut head).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => hung_up(),
+            _ => error,
+        })?;
         self.count(FRAME_LEN as u64);
         let frame = Frame::decode(&head);
         let (command, length) = (frame.command, frame.length);
@@ -274,7 +280,7 @@ impl MessageReader {
             let stream = io::Read::by_ref(&mut self.stream);
             let read = stream.take(step).read_to_end(&mut payload)? as u64;
             if read < step {
-                return Err(Closed::Lost(io::ErrorKind::UnexpectedEof.into()));
+                return Err(Closed::Lost(hung_up()));
             }
             self.count(read);
             left -= read;
@@ -291,6 +297,10 @@ impl MessageReader {
     fn count(&self, bytes: u64) {
         self.link.received.fetch_add(bytes, Ordering::Relaxed);
     }
+}
+
+fn hung_up() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "closed the connection")
 }
 
 /// The first address that answers.

@@ -107,11 +107,10 @@ impl Download {
     /// Decides whom to ask for what, and notes it as asked.
     pub(super) fn assign(&mut self) -> Vec<(Giver, Vec<BlockHash>)> {
         let mut asked: BTreeMap<Giver, Vec<BlockHash>> = BTreeMap::new();
-        let waiting: Vec<(u64, BlockHash)> = self.waiting.iter().map(|(o, h)| (*o, *h)).collect();
-        for (order, hash) in waiting {
-            if self.peers.values().all(|load| load.flying >= load.limit) {
-                break;
-            }
+        let free = |load: &Load| load.limit.saturating_sub(load.flying);
+        let free: usize = self.peers.values().map(free).sum();
+        let lowest = self.waiting.iter().take(free).map(|(order, hash)| (*order, *hash));
+        for (order, hash) in lowest.collect::<Vec<_>>() {
             let Some(peer) = self.choose(&hash) else { continue };
             let load = self.peers.get_mut(&peer).expect("chosen from the peers");
             load.asked.insert(hash);
