@@ -25,6 +25,7 @@ mod blocks;
 pub mod examples;
 mod io;
 pub mod mutate;
+mod node;
 mod sha256;
 mod types;
 mod utxo;
@@ -43,9 +44,15 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS, io::TARGETS, blocks::TARGETS, utxo::TARGETS]
-        .into_iter()
-        .flatten()
+    let crates = [
+        sha256::TARGETS,
+        types::TARGETS,
+        io::TARGETS,
+        blocks::TARGETS,
+        utxo::TARGETS,
+        node::TARGETS,
+    ];
+    crates.into_iter().flatten()
 }
 
 /// The target of this name.

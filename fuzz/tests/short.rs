@@ -83,4 +83,5 @@ short! {
     run_leaf,
     undo_record,
     set_manifest,
+    p2p_message,
 }

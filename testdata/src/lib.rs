@@ -1,4 +1,4 @@
-//! Where tests find real chain data, and how a test says that it was skipped.
+//! Where tests find real chain data and a real node, and how a test says that it was skipped.
 //!
 //! The data is not part of the project. It is looked for in the folder that `VARVE_DATA` names,
 //! else in `shared/data` beside the checkout. A test that cannot run without it calls
@@ -15,6 +15,8 @@
 //! that should have the data cannot pass without it.
 
 #![forbid(unsafe_code)]
+
+pub mod bitcoind;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
