@@ -1,0 +1,107 @@
+//! Where the bytes of blocks are.
+//!
+//! Rows point into the block store. The queries reach it through [`BlockSource`], so that tests put
+//! blocks in memory and a back end never sees bytes at all.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The number of a block in the block store, in the order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockNumber(pub u64);
+
+/// Why bytes cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// They were dropped on purpose.
+    #[error("the block's bytes are pruned")]
+    Pruned,
+    /// There is no such block, or it is shorter.
+    #[error("block {} of the block store has no bytes {}..{}; run repair", .number.0, .range.start, .range.end)]
+    Missing {
+        /// The block.
+        number: BlockNumber,
+        /// What was asked for.
+        range: Range<u32>,
+    },
+    /// The store failed.
+    #[error("the block store failed: {0}")]
+    Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Bytes of blocks, by the block's number.
+pub trait BlockSource {
+    /// Bytes that are lent or owned.
+    type Bytes<'a>: AsRef<[u8]>
+    where
+        Self: 'a;
+
+    /// These bytes of the block.
+    fn bytes(&self, number: BlockNumber, range: Range<u32>)
+    -> Result<Self::Bytes<'_>, SourceError>;
+}
+
+impl<S: BlockSource> BlockSource for &S {
+    type Bytes<'a>
+        = S::Bytes<'a>
+    where
+        Self: 'a;
+
+    fn bytes(
+        &self,
+        number: BlockNumber,
+        range: Range<u32>,
+    ) -> Result<Self::Bytes<'_>, SourceError> {
+        (**self).bytes(number, range)
+    }
+}
+
+impl<S: BlockSource> BlockSource for Arc<S> {
+    type Bytes<'a>
+        = S::Bytes<'a>
+    where
+        Self: 'a;
+
+    fn bytes(
+        &self,
+        number: BlockNumber,
+        range: Range<u32>,
+    ) -> Result<Self::Bytes<'_>, SourceError> {
+        (**self).bytes(number, range)
+    }
+}
+
+/// Blocks in memory, some of which may be pruned: for tests and small chains.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBlocks {
+    blocks: Vec<Option<Arc<[u8]>>>,
+}
+
+impl MemoryBlocks {
+    /// Takes a block and gives it the next number.
+    pub fn push(&mut self, bytes: &[u8]) -> BlockNumber {
+        self.blocks.push(Some(bytes.into()));
+        BlockNumber(self.blocks.len() as u64 - 1)
+    }
+
+    /// Drops the bytes of a block.
+    pub fn prune(&mut self, number: BlockNumber) {
+        let index = usize::try_from(number.0).ok();
+        if let Some(block) = index.and_then(|index| self.blocks.get_mut(index)) {
+            *block = None;
+        }
+    }
+}
+
+impl BlockSource for MemoryBlocks {
+    type Bytes<'a> = &'a [u8];
+
+    fn bytes(&self, number: BlockNumber, range: Range<u32>) -> Result<&[u8], SourceError> {
+        let missing = || SourceError::Missing { number, range: range.clone() };
+        let index = usize::try_from(number.0).map_err(|_| missing())?;
+        let block = self.blocks.get(index).ok_or_else(missing)?;
+        let block = block.as_ref().ok_or(SourceError::Pruned)?;
+        let (start, end) = (range.start as usize, range.end as usize);
+        block.get(start..end).ok_or_else(missing)
+    }
+}
