@@ -8,7 +8,21 @@ use std::sync::Arc;
 
 /// The number of a block in the block store, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockNumber(pub u64);
+pub struct BlockNumber(u32);
+
+impl BlockNumber {
+    /// The block with this number.
+    #[must_use]
+    pub const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
 
 /// Why bytes cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -81,13 +95,12 @@ impl MemoryBlocks {
     /// Takes a block and gives it the next number.
     pub fn push(&mut self, bytes: &[u8]) -> BlockNumber {
         self.blocks.push(Some(bytes.into()));
-        BlockNumber(self.blocks.len() as u64 - 1)
+        BlockNumber(u32::try_from(self.blocks.len() - 1).expect("fewer blocks than memory holds"))
     }
 
     /// Drops the bytes of a block.
     pub fn prune(&mut self, number: BlockNumber) {
-        let index = usize::try_from(number.0).ok();
-        if let Some(block) = index.and_then(|index| self.blocks.get_mut(index)) {
+        if let Some(block) = self.blocks.get_mut(number.0 as usize) {
             *block = None;
         }
     }
@@ -98,8 +111,7 @@ impl BlockSource for MemoryBlocks {
 
     fn bytes(&self, number: BlockNumber, range: Range<u32>) -> Result<&[u8], SourceError> {
         let missing = || SourceError::Missing { number, range: range.clone() };
-        let index = usize::try_from(number.0).map_err(|_| missing())?;
-        let block = self.blocks.get(index).ok_or_else(missing)?;
+        let block = self.blocks.get(number.0 as usize).ok_or_else(missing)?;
         let block = block.as_ref().ok_or(SourceError::Pruned)?;
         let (start, end) = (range.start as usize, range.end as usize);
         block.get(start..end).ok_or_else(missing)

@@ -247,3 +247,21 @@ impl Backend for MemoryBackend {
         ]
     }
 }
+
+#[cfg(all(test, feature = "test-suite"))]
+mod tests {
+    use super::*;
+
+    impl crate::contract::Disk for MemoryDisk {
+        type Backend = MemoryBackend;
+
+        fn open(&self) -> MemoryBackend {
+            MemoryBackend::open(self.clone())
+        }
+    }
+
+    #[test]
+    fn keeps_the_contract() {
+        crate::contract::check(MemoryDisk::default);
+    }
+}
