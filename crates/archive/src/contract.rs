@@ -2,7 +2,7 @@
 //!
 //! A back end wraps the place where it keeps its files in [`Disk`] and calls [`check`] from a test. The
 //! cases are small and can be followed on paper; [`random`] then walks at random beside the plain
-//! maps of [`MemoryBackend`](crate::MemoryBackend), with a new opening now and then.
+//! maps of [`MemoryBackend`], with a new opening now and then.
 
 #![expect(clippy::indexing_slicing, reason = "a test of a contract may panic")]
 
@@ -11,6 +11,7 @@ pub mod random;
 use varve_consensus::Work;
 use varve_types::{BlockHash, Height, MerkleRoot, Network, Outpoint, Txid};
 
+use crate::backend::memory::{MemoryBackend, MemoryDisk};
 use crate::backend::{Backend, Chain, Indexes, Mark, Match, Tables};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::row::{
@@ -25,6 +26,14 @@ pub trait Disk {
 
     /// Opens it as its last checkpoint left it. The one opened before is gone.
     fn open(&self) -> Self::Backend;
+}
+
+impl Disk for MemoryDisk {
+    type Backend = MemoryBackend;
+
+    fn open(&self) -> MemoryBackend {
+        MemoryBackend::open(self.clone())
+    }
 }
 
 /// Runs every case, each on a new and empty disk.

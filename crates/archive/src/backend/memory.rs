@@ -252,14 +252,6 @@ impl Backend for MemoryBackend {
 mod tests {
     use super::*;
 
-    impl crate::contract::Disk for MemoryDisk {
-        type Backend = MemoryBackend;
-
-        fn open(&self) -> MemoryBackend {
-            MemoryBackend::open(self.clone())
-        }
-    }
-
     #[test]
     fn keeps_the_contract() {
         crate::contract::check(MemoryDisk::default);
