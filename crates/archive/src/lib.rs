@@ -12,6 +12,7 @@
 //! | the same with the bytes of blocks | [`View`] |
 //! | the rules to run over the history | [`BlockCoins`], [`View::block_confirmable`] |
 //! | another store below | [`Backend`], proved by `contract` |
+//! | what the tables of the default store are made of | [`primitive`] |
 //!
 //! ```
 //! use varve_archive::{Archive, ArchiveConfig, Indexes, MemoryBackend, MemoryBlocks, View};
@@ -48,6 +49,7 @@ mod cow;
 mod error;
 mod interval;
 mod link;
+pub mod primitive;
 mod query;
 mod row;
 mod snapshot;
