@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 pub mod examples;
 mod io;
 pub mod mutate;
@@ -42,7 +43,9 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS, io::TARGETS, utxo::TARGETS].into_iter().flatten()
+    [sha256::TARGETS, types::TARGETS, io::TARGETS, blocks::TARGETS, utxo::TARGETS]
+        .into_iter()
+        .flatten()
 }
 
 /// The target of this name.

@@ -6,14 +6,15 @@
 //! a remembered position each (some 16 bytes), so that many reads inside a frame of megabytes cost
 //! one check.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::series::{Segment, Series};
 use crate::error::{FormatError, Result};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader};
 use crate::map::Map;
-use crate::offset::GlobalOffset;
+use crate::offset::{FileOffset, GlobalOffset};
 
 /// Reads a log of frames, beside its writer and other readers.
 #[derive(Debug, Clone)]
@@ -87,6 +88,33 @@ impl SegmentsReader {
         Frames { reader: self.clone(), next: from, end: self.end() }
     }
 
+    /// The `len` bytes of the log at `at` as they lie in one file, headers of frames included,
+    /// without copying, also from the growing tail. Nothing is verified: the caller does that with
+    /// [`decode_frame`](crate::decode_frame) once, and remembers it. While any of these bytes are
+    /// held, [`Segments::truncate`](crate::Segments::truncate) refuses to cut their file.
+    pub fn bytes(&self, at: GlobalOffset, len: u64) -> Result<Map> {
+        let out_of_range = || self.series.out_of_range(at);
+        let list = self.series.list();
+        let segment = find(&list, at).ok_or_else(out_of_range)?;
+        let start = at.since(segment.start).ok_or_else(out_of_range)?;
+        segment.map(start..start.saturating_add(len))?.ok_or_else(out_of_range)
+    }
+
+    /// The file that holds position `at` and the offset there, for messages; `None` when no file
+    /// does.
+    #[must_use]
+    pub fn place(&self, at: GlobalOffset) -> Option<(PathBuf, FileOffset)> {
+        let list = self.series.list();
+        let segment = find(&list, at)?;
+        Some((segment.file.path().to_path_buf(), segment.place(at)?))
+    }
+
+    /// The positions that each file holds, in order. The last file is the growing tail.
+    #[must_use]
+    pub fn files(&self) -> Vec<Range<GlobalOffset>> {
+        self.series.list().iter().map(|segment| segment.start..segment.end()).collect()
+    }
+
     /// Reads a frame. A reader that meets a cut half way sees bytes that do not verify; the list of
     /// segments has changed then, and the new one decides.
     fn read(&self, at: GlobalOffset, remember: bool) -> Result<Frame> {
@@ -100,11 +128,9 @@ impl SegmentsReader {
     }
 
     fn read_in(&self, list: &[Arc<Segment>], at: GlobalOffset, remember: bool) -> Result<Frame> {
-        let behind = list.partition_point(|segment| segment.start <= at);
-        let segment = behind.checked_sub(1).and_then(|index| list.get(index));
-        let segment = segment.filter(|segment| at < segment.end());
-        let Some(segment) = segment else { return Err(self.series.out_of_range(at)) };
-        let bytes = if behind < list.len() {
+        let segment = find(list, at).ok_or_else(|| self.series.out_of_range(at))?;
+        let sealed = !list.last().is_some_and(|tail| Arc::ptr_eq(tail, segment));
+        let bytes = if sealed {
             Bytes::Mapped(self.mapped(segment, at, remember)?)
         } else {
             Bytes::Owned(self.owned(segment, at)?)
@@ -115,10 +141,9 @@ impl SegmentsReader {
     /// The payload at `at` of a sealed segment, without copying.
     fn mapped(&self, segment: &Segment, at: GlobalOffset, remember: bool) -> Result<Map> {
         let failed = |error: FormatError| in_segment(segment, at, error);
-        let map = segment.map()?;
-        let start = at.since(segment.start).and_then(|start| usize::try_from(start).ok());
-        let frame = start.and_then(|start| map.slice(start..map.len()));
-        let frame = frame.ok_or_else(|| self.series.out_of_range(at))?;
+        let out_of_range = || self.series.out_of_range(at);
+        let start = at.since(segment.start).ok_or_else(out_of_range)?;
+        let frame = segment.map(start..segment.len())?.ok_or_else(out_of_range)?;
         let header = FrameHeader::decode(&frame, self.series.store, at).map_err(failed)?;
         let end = usize::try_from(header.frame_len()).ok();
         let payload = end.and_then(|end| frame.slice(FRAME_HEADER_LEN..end));
@@ -151,6 +176,13 @@ impl SegmentsReader {
         header.check(&payload).map_err(failed)?;
         Ok(Arc::new(payload))
     }
+}
+
+/// The segment that holds position `at`.
+fn find(list: &[Arc<Segment>], at: GlobalOffset) -> Option<&Arc<Segment>> {
+    let behind = list.partition_point(|segment| segment.start <= at);
+    let segment = behind.checked_sub(1).and_then(|index| list.get(index))?;
+    (at < segment.end()).then_some(segment)
 }
 
 fn in_segment(segment: &Segment, at: GlobalOffset, error: FormatError) -> crate::Error {

@@ -5,11 +5,12 @@
 //! the bytes are written and readers load (acquire) before they read.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::checksum::StoreId;
 use crate::error::{Error, Result};
@@ -25,7 +26,8 @@ pub(super) struct Segment {
     pub(super) start: GlobalOffset,
     pub(super) file: Arc<dyn File>,
     len: AtomicU64,
-    map: OnceLock<Map>,
+    /// The frames as far as they went when somebody last mapped them.
+    map: ArcSwapOption<Map>,
     /// Frames of the mapped file that verified once and are not checked again.
     verified: Mutex<HashSet<u64>>,
 }
@@ -37,7 +39,7 @@ impl Segment {
             start,
             file,
             len: AtomicU64::new(len),
-            map: OnceLock::new(),
+            map: ArcSwapOption::empty(),
             verified: Mutex::default(),
         }
     }
@@ -72,13 +74,25 @@ impl Segment {
         Self::new(self.number, self.start, Arc::clone(&self.file), len)
     }
 
-    /// The frames of a sealed segment, mapped on first use.
-    pub(super) fn map(&self) -> Result<&Map> {
-        if let Some(map) = self.map.get() {
-            return Ok(map);
+    /// The bytes of `range`, counted from the first frame, without copying; `None` when it reaches
+    /// past the last frame. The file is mapped on first use, and again when it has grown past what
+    /// is mapped.
+    pub(super) fn map(&self, range: Range<u64>) -> Result<Option<Map>> {
+        let len = self.len();
+        let (Ok(start), Ok(end)) = (usize::try_from(range.start), usize::try_from(range.end))
+        else {
+            return Ok(None);
+        };
+        if range.end > len {
+            return Ok(None);
         }
-        let map = self.file.map(file_offset(0), self.len())?;
-        Ok(self.map.get_or_init(|| map))
+        if let Some(map) = self.map.load().as_ref().filter(|map| end <= map.len()) {
+            return Ok(map.slice(start..end));
+        }
+        let map = self.file.map(file_offset(0), len)?;
+        let found = map.slice(start..end);
+        self.map.store(Some(Arc::new(map)));
+        Ok(found)
     }
 
     pub(super) fn is_verified(&self, at: GlobalOffset) -> bool {

@@ -1,0 +1,149 @@
+//! Opening the store: the frames are the truth, the rest is completed from them.
+//!
+//! 1. The manifest says how far the index goes. The logs of rows and of tables are opened there,
+//!    and whatever a process wrote behind it is cut off.
+//! 2. The log of blocks is opened. All up to what the owner noted as synced, or the manifest as
+//!    indexed, must be there. What lies behind is kept as far as its frames verify, and made
+//!    durable; a torn tail is cut.
+//! 3. Files that are not named go: packed files of a process that died before its manifest, and
+//!    plain files that a packed one replaced.
+//! 4. The hash table is filled from the rows of the index, one after the other.
+//! 5. The frames behind the index are parsed, and their rows and tables made anew.
+
+use std::sync::Arc;
+
+use varve_io::{
+    Error as IoError, FileOffset, Kind, MappedLog, MappedLogConfig, Segments, SegmentsConfig,
+    Storage,
+};
+use varve_types::Block;
+
+use crate::error::{Error, Result};
+use crate::hash_table::{HashTable, Tag};
+use crate::manifest::{MANIFEST_FILE, Manifest};
+use crate::number::BlockNumber;
+use crate::packed;
+use crate::pending::Pending;
+use crate::reader::Shared;
+use crate::row::BlockRow;
+use crate::store::{
+    BlockStore, INDEX_ROWS, OFFSETS_CAPACITY, Options, Synced, end_of, pending_block,
+};
+use crate::verified::Verified;
+use crate::view::View;
+
+/// How the names of files of blocks begin.
+const BLOCKS_PREFIX: &str = "blocks";
+
+impl BlockStore {
+    /// Opens the store in `storage`, making it with the first block when there is none. `synced`
+    /// is what the owner last noted, [`Synced::NEW`] for a new store. The owner holds the lock of
+    /// the directory.
+    ///
+    /// All blocks that were synced are there, under their numbers. Blocks that came after are
+    /// there as well when they were written whole.
+    pub fn open(storage: Arc<dyn Storage>, options: Options, synced: Synced) -> Result<Self> {
+        let manifest = Manifest::load(storage.as_ref(), options.store)?;
+        let Options { store, .. } = options;
+        let log = |prefix: &str, kind, capacity| MappedLogConfig {
+            prefix: prefix.to_owned(),
+            kind,
+            store,
+            capacity,
+        };
+        let row_len = u32::try_from(BlockRow::LEN).expect("144");
+        let config = log("index", Kind(*b"BLOCKIDX"), INDEX_ROWS * row_len);
+        let index = MappedLog::open(Arc::clone(&storage), config, manifest.index)?;
+        let config = log("offsets", Kind(*b"BLOCKTXO"), OFFSETS_CAPACITY);
+        let offsets = MappedLog::open(Arc::clone(&storage), config, manifest.offsets)?;
+        let config = SegmentsConfig {
+            prefix: BLOCKS_PREFIX.to_owned(),
+            kind: Kind(*b"BLOCKS\0\0"),
+            store,
+            segment_size: options.segment_size,
+        };
+        let durable = synced.position.max(manifest.position);
+        let segments = Segments::open(Arc::clone(&storage), config, durable)?;
+        let shared = Arc::new(Shared {
+            store,
+            secret: options.secret,
+            segments: segments.reader(),
+            view: Arc::new(first_view(&index, &offsets, &options.secret)?).into(),
+            packed: Default::default(),
+            cuts: Default::default(),
+        });
+        let mut opened = Self { storage, options, segments, index, offsets, manifest, shared };
+        opened.settle_packed()?;
+        opened.read_on(synced)?;
+        Ok(opened)
+    }
+
+    /// Opens the packed segments and finishes what a crash interrupted.
+    fn settle_packed(&mut self) -> Result<()> {
+        let packed = self.open_packed(&self.manifest)?;
+        let end = packed.last().map(|last| last.range().end);
+        self.shared.packed.store(Arc::new(packed));
+        if let Some(end) = end {
+            let (start, last) = (self.segments.start(), self.segments.end());
+            if end < start {
+                let path = self.storage.path().join(BLOCKS_PREFIX);
+                return Err(IoError::OutOfRange { path, at: end, start, end: last }.into());
+            }
+            self.segments.prune(end)?;
+        }
+        let names = self.manifest.packed.iter().map(|range| packed::file_name(range.start));
+        let names: Vec<String> = names.collect();
+        for name in self.storage.list()? {
+            if name.starts_with(packed::FILE_PREFIX) && !names.contains(&name) {
+                self.storage.remove(&name)?;
+            }
+        }
+        Ok(self.storage.sync_dir()?)
+    }
+
+    /// Makes the rows of the blocks behind the index.
+    fn read_on(&mut self, synced: Synced) -> Result<()> {
+        let from = self.manifest.position;
+        let view = self.shared.view.load_full();
+        let last = view.count().checked_sub(1).map(|last| view.row(BlockNumber::new(last)));
+        if last.transpose()?.is_some_and(|row| end_of(&row) != from) {
+            let path = self.storage.path().join(MANIFEST_FILE);
+            let what = "the manifest and the index end at different blocks";
+            return Err(IoError::Corrupt { path, offset: FileOffset::ZERO, what }.into());
+        }
+        for frame in self.segments.reader().frames(from) {
+            let frame = frame?;
+            let number = BlockNumber::new(self.count());
+            let block = Block::parse(&frame, self.options.format)
+                .map_err(|source| Error::Undecodable { number, source })?;
+            let pending = pending_block(&block, block.hash(), frame.at())?;
+            self.publish(pending);
+        }
+        let count = self.count();
+        if count < synced.count {
+            Err(Error::Missing { count, synced: synced.count })
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The view of the rows in the index.
+fn first_view(index: &MappedLog, offsets: &MappedLog, secret: &[u8; 16]) -> Result<View> {
+    let rows = u32::try_from(index.end().get() / BlockRow::LEN as u64)
+        .map_err(|_| Error::TooBig { what: "the index has more rows than there are numbers" })?;
+    let view = View {
+        cuts: 0,
+        indexed: rows,
+        index: index.reader().snapshot(),
+        offsets: offsets.reader().snapshot(),
+        pending: Pending::default(),
+        table: Arc::new(HashTable::with_room(rows)),
+        verified: Verified::default().grown(rows as usize),
+        count: rows.into(),
+    };
+    for number in (0..rows).map(BlockNumber::new) {
+        view.table.insert(Tag::new(secret, &view.hash(number)?), number);
+    }
+    Ok(view)
+}
