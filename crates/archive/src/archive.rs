@@ -89,10 +89,9 @@ impl<B: Backend> Archive<B> {
         &self.now
     }
 
-    /// The size of every table.
-    #[must_use]
-    pub fn sizes(&self) -> Vec<TableSize> {
-        self.backend.sizes()
+    /// The size of every table, as of the last checkpoint.
+    pub fn sizes(&self) -> Result<Vec<TableSize>> {
+        Ok(self.backend.sizes()?)
     }
 
     /// Says that the store begins with a snapshot of the unspent set at this height: the blocks up to

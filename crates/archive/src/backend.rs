@@ -11,8 +11,8 @@
 //!
 //! # The contract
 //!
-//! 1. Links are given in order from zero, without being reused, also after a failed append and after
-//!    a crash that a checkpoint survived. The transactions of a block get consecutive links.
+//! 1. Links are given in order from zero, and not again after a failed append. The transactions of a
+//!    block get consecutive links.
 //! 2. A search gives every row that was appended under the key, newest first. Searches by point and
 //!    by script may also give rows that were *not*: they are candidates, and the caller looks at
 //!    the bytes. So a back end may keep a short fingerprint in place of the key.
@@ -20,12 +20,13 @@
 //!    knows by its bounds what it should not see yet.
 //! 4. A block that fails to be appended is not there: its header has no [`BlockRow`]. Rows that it
 //!    left behind may be found by a search; the caller tells them by that.
-//! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or nothing but an empty
-//!    store when it was never called.
+//! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when it
+//!    was never called. The links of rows that are lost are given again.
 //! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same call may
 //!    be made again; after [`BackendError::Fault`] the store must be opened again.
 
 pub mod memory;
+pub mod mmap;
 
 use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
@@ -195,6 +196,6 @@ pub trait Backend {
     /// Makes all of the above durable, under this mark.
     fn checkpoint(&mut self, mark: &Mark) -> Result<()>;
 
-    /// The size of every table.
-    fn sizes(&self) -> Vec<TableSize>;
+    /// The size of every table, as far as it is saved.
+    fn sizes(&self) -> Result<Vec<TableSize>>;
 }

@@ -126,9 +126,7 @@ fn append_headers<B: Backend>(backend: &mut B, count: u32) {
     assert_eq!(backend.append_headers(&rows).expect("it takes headers"), HeaderLink::new(0));
 }
 
-fn found(
-    search: impl FnOnce(&mut Vec<Match>) -> crate::backend::Result<()>,
-) -> Vec<(usize, u64)> {
+fn found(search: impl FnOnce(&mut Vec<Match>) -> crate::backend::Result<()>) -> Vec<(usize, u64)> {
     let mut found = Vec::new();
     search(&mut found).expect("it can be searched");
     found.into_iter().map(|(index, link)| (index, link.to_u64())).collect()
@@ -176,11 +174,8 @@ fn a_block_gets_consecutive_rows<B: Backend>(backend: &mut B) {
     assert_eq!(rows, [Some(first), None, Some(second)]);
     let mut rows = Vec::new();
     tables.txs(&[2, 0, 1].map(TxLink::new), &mut rows).expect("they are there");
-    let row = |number, block, offset| TxRow {
-        txid: txid(number),
-        block: HeaderLink::new(block),
-        offset,
-    };
+    let row =
+        |number, block, offset| TxRow { txid: txid(number), block: HeaderLink::new(block), offset };
     assert_eq!(rows, [row(3, 0, 81), row(1, 1, 81), row(2, 1, 300)]);
     assert!(tables.txs(&[TxLink::new(3)], &mut rows).is_err(), "there is no such row");
 }

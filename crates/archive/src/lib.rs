@@ -58,6 +58,7 @@ mod view;
 
 pub use archive::{Archive, ArchiveConfig};
 pub use backend::memory::{MemoryBackend, MemoryDisk, MemoryTables};
+pub use backend::mmap::{MmapBackend, MmapConfig, MmapTables};
 pub use backend::{Backend, BackendError, Chain, Indexes, Mark, TableSize, Tables};
 pub use error::{ArchiveError, Result};
 pub use interval::INTERVAL;
@@ -66,9 +67,7 @@ pub use query::{
     Balance, Branch, ChainState, FeeRate, HeaderProof, Output, Page, Scope, Spender, TxPlace,
     TxSize, View,
 };
-pub use row::{
-    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
-};
+pub use row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState};
 pub use snapshot::Snapshot;
 pub use source::{BlockNumber, BlockSource, MemoryBlocks, SourceError};
 pub use view::BlockCoins;

@@ -75,12 +75,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     }
 
     /// These bytes of a block.
-    fn bytes(
-        &self,
-        header: HeaderLink,
-        row: &BlockRow,
-        range: Range<u32>,
-    ) -> Result<S::Bytes<'_>> {
+    fn bytes(&self, header: HeaderLink, row: &BlockRow, range: Range<u32>) -> Result<S::Bytes<'_>> {
         match self.source.bytes(row.number, range) {
             Ok(bytes) => Ok(bytes),
             Err(source) => {

@@ -6,23 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The number of a block in the block store, in the order of arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BlockNumber(u32);
+use varve_blocks::{BlockBytes, BlockReader};
 
-impl BlockNumber {
-    /// The block with this number.
-    #[must_use]
-    pub const fn new(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-}
+pub use varve_blocks::BlockNumber;
 
 /// Why bytes cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +17,7 @@ pub enum SourceError {
     #[error("the block's bytes are pruned")]
     Pruned,
     /// There is no such block, or it is shorter.
-    #[error("block {} of the block store has no bytes {}..{}; run repair", .number.0, .range.start, .range.end)]
+    #[error("block {number} of the block store has no bytes {}..{}; run repair", .range.start, .range.end)]
     Missing {
         /// The block.
         number: BlockNumber,
@@ -85,6 +71,21 @@ impl<S: BlockSource> BlockSource for Arc<S> {
     }
 }
 
+/// The block store itself.
+impl BlockSource for BlockReader {
+    type Bytes<'a> = BlockBytes;
+
+    fn bytes(&self, number: BlockNumber, range: Range<u32>) -> Result<BlockBytes, SourceError> {
+        self.slice(number, range.start.into()..range.end.into()).map_err(|error| match error {
+            varve_blocks::Error::Pruned { .. } => SourceError::Pruned,
+            varve_blocks::Error::Unknown { .. } | varve_blocks::Error::OutOfBlock { .. } => {
+                SourceError::Missing { number, range }
+            }
+            other => SourceError::Failed(Box::new(other)),
+        })
+    }
+}
+
 /// Blocks in memory, some of which may be pruned: for tests and small chains.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBlocks {
@@ -95,12 +96,14 @@ impl MemoryBlocks {
     /// Takes a block and gives it the next number.
     pub fn push(&mut self, bytes: &[u8]) -> BlockNumber {
         self.blocks.push(Some(bytes.into()));
-        BlockNumber(u32::try_from(self.blocks.len() - 1).expect("fewer blocks than memory holds"))
+        BlockNumber::new(
+            u32::try_from(self.blocks.len() - 1).expect("fewer blocks than memory holds"),
+        )
     }
 
     /// Drops the bytes of a block.
     pub fn prune(&mut self, number: BlockNumber) {
-        if let Some(block) = self.blocks.get_mut(number.0 as usize) {
+        if let Some(block) = self.blocks.get_mut(number.get() as usize) {
             *block = None;
         }
     }
@@ -111,7 +114,7 @@ impl BlockSource for MemoryBlocks {
 
     fn bytes(&self, number: BlockNumber, range: Range<u32>) -> Result<&[u8], SourceError> {
         let missing = || SourceError::Missing { number, range: range.clone() };
-        let block = self.blocks.get(number.0 as usize).ok_or_else(missing)?;
+        let block = self.blocks.get(number.get() as usize).ok_or_else(missing)?;
         let block = block.as_ref().ok_or(SourceError::Pruned)?;
         let (start, end) = (range.start as usize, range.end as usize);
         block.get(start..end).ok_or_else(missing)

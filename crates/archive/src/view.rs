@@ -123,7 +123,8 @@ fn search<T: Tables, S: BlockSource>(
     points: &[Outpoint],
 ) -> Result<Vec<Option<Found>>> {
     let outputs = view.prevouts(branch, points)?;
-    let known: Vec<_> = points.iter().zip(&outputs).filter(|(_, output)| output.is_some()).collect();
+    let known: Vec<_> =
+        points.iter().zip(&outputs).filter(|(_, output)| output.is_some()).collect();
     let asked: Vec<Outpoint> = known.iter().map(|(point, _)| **point).collect();
     let mut spenders = view.spenders_of(&asked)?.into_iter();
     let network = view.network();
@@ -132,9 +133,10 @@ fn search<T: Tables, S: BlockSource>(
         let spenders = spenders.next().unwrap_or_default();
         let TxPlace { height, .. } = output.tx;
         let never = height == Height::GENESIS || unspendable(network, height, &output.script);
-        let spent_by = spenders.iter().map(|spender| spender.tx).find(|tx| {
-            branch.at(tx.height) == Some(tx.block) && tx.height >= height
-        });
+        let spent_by = spenders
+            .iter()
+            .map(|spender| spender.tx)
+            .find(|tx| branch.at(tx.height) == Some(tx.block) && tx.height >= height);
         (!never).then(|| Found {
             height,
             coinbase: output.tx.is_coinbase(),

@@ -225,7 +225,7 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
-    fn sizes(&self) -> Vec<TableSize> {
+    fn sizes(&self) -> Result<Vec<TableSize>> {
         let rows = self.tables.rows();
         let table = |name, rows: usize, width: usize| TableSize {
             name,
@@ -236,7 +236,7 @@ impl Backend for MemoryBackend {
         };
         let spends: usize = rows.spenders.values().map(Vec::len).sum();
         let payers: usize = rows.payers.values().map(Vec::len).sum();
-        vec![
+        Ok(vec![
             table("header", rows.headers.len(), size_of::<HeaderRow>()),
             table("block", rows.blocks.len(), size_of::<BlockRow>()),
             table("tx", rows.txs.len(), size_of::<TxRow>()),
@@ -244,7 +244,7 @@ impl Backend for MemoryBackend {
             table("script", payers, size_of::<(ScriptHash, TxLink)>()),
             table("filter", rows.filters.len(), size_of::<FilterRow>()),
             table("tx_state", rows.tx_states.len(), size_of::<TxState>()),
-        ]
+        ])
     }
 }
 

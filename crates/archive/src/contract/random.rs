@@ -129,8 +129,7 @@ fn compare<B: Backend>(backend: &B, oracle: &MemoryBackend) {
     let txs: Vec<_> = (0..bounds.txs).map(TxLink::new).collect();
     let hashes: Vec<_> = (0..bounds.headers + 2).map(|number| header(number).hash).collect();
     let txids: Vec<_> = (0..=KEYS).map(txid).collect();
-    let points: Vec<_> =
-        (0..2 * KEYS).map(|key| Outpoint::new(txid(key / 2), key % 2)).collect();
+    let points: Vec<_> = (0..2 * KEYS).map(|key| Outpoint::new(txid(key / 2), key % 2)).collect();
     let scripts: Vec<_> = (0..=KEYS).map(script).collect();
     macro_rules! same {
         ($method:ident, $keys:expr) => {

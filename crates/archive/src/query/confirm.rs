@@ -93,8 +93,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         let bytes = self.bytes(link, &row, 0..row.size)?;
         let header = self.header(link)?;
         let block = Block::parse(bytes.as_ref(), self.network().format());
-        let block = block
-            .map_err(|source| ArchiveError::Decode { height: header.height, source })?;
+        let block =
+            block.map_err(|source| ArchiveError::Decode { height: header.height, source })?;
         let block = BlockAt::new(header.height, &block);
         let branch = self.branch(link)?;
         let coins = BlockCoins::load(self, header.parent, &block)?;

@@ -61,11 +61,7 @@ impl<T: Tables> Snapshot<T> {
 
     /// The filter headers of every `interval`-th confirmed block up to a height, the first one at `interval`:
     /// BIP157's `cfcheckpt`. `None` when a filter is missing.
-    pub fn filter_checkpoints(
-        &self,
-        last: Height,
-        interval: u32,
-    ) -> Result<Option<Vec<[u8; 32]>>> {
+    pub fn filter_checkpoints(&self, last: Height, interval: u32) -> Result<Option<Vec<[u8; 32]>>> {
         let heights = (1..).map(|count| interval.saturating_mul(count));
         let heights = heights.take_while(|height| *height <= last.to_u32() && interval > 0);
         let links: Option<Vec<_>> =

@@ -148,9 +148,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         outputs.retain(|output| {
             let spenders = spenders.next().unwrap_or_default();
             // A transaction that was made again is another coin: its spenders come after it.
-            let spends = |spender: &Spender| {
-                spender.tx.confirmed && spender.tx.height >= output.tx.height
-            };
+            let spends =
+                |spender: &Spender| spender.tx.confirmed && spender.tx.height >= output.tx.height;
             !spenders.iter().any(spends)
         });
         Ok(page.cut(outputs, |output| &output.tx))

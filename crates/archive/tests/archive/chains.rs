@@ -1,10 +1,11 @@
 //! Real chains, with their stale branches.
 
 use varve_archive::contract::Disk;
-use varve_archive::{HeaderProof, INTERVAL, MemoryDisk};
+use varve_archive::{HeaderProof, INTERVAL};
 use varve_types::merkle::merkle_root;
 use varve_types::{BlockHash, Height, Network};
 
+use crate::back_ends::on_every_back_end;
 use crate::load;
 use crate::rig::Rig;
 
@@ -77,10 +78,15 @@ fn core31<D: Disk>(disk: D) {
         (u64::from(height.to_u32()), view.header(link).unwrap().hash.to_string(), u64::from(len))
     };
     let mut tips: Vec<_> = view.chain_tips().unwrap().into_iter().map(tip).collect();
-    let mut answers: Vec<_> = expected["chaintips"].as_array().unwrap().iter().map(|tip| {
-        let hash = tip["hash"].as_str().unwrap().to_owned();
-        (tip["height"].as_u64().unwrap(), hash, tip["branchlen"].as_u64().unwrap())
-    }).collect();
+    let mut answers: Vec<_> = expected["chaintips"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tip| {
+            let hash = tip["hash"].as_str().unwrap().to_owned();
+            (tip["height"].as_u64().unwrap(), hash, tip["branchlen"].as_u64().unwrap())
+        })
+        .collect();
     tips.sort();
     answers.sort();
     assert_eq!(tips, answers);
@@ -106,9 +112,9 @@ fn check_filters<D: Disk>(rig: &Rig<D>, expected: &serde_json::Value) {
     let (previous, hashes) = view.filter_hashes(Height::new(10), 5).unwrap().unwrap();
     let header = |height| view.filter_header(view.to_confirmed(Height::new(height)).unwrap());
     assert_eq!(Some(previous), header(9).unwrap());
-    let last = hashes.iter().fold(previous, |previous, hash| {
-        varve_types::sha256d([*hash, previous].as_flattened())
-    });
+    let last = hashes
+        .iter()
+        .fold(previous, |previous, hash| varve_types::sha256d([*hash, previous].as_flattened()));
     assert_eq!(Some(last), header(14).unwrap());
     let checkpoints = view.filter_checkpoints(Height::new(600), 100).unwrap().unwrap();
     assert_eq!(checkpoints.len(), 6);
@@ -129,19 +135,6 @@ fn btcd<D: Disk>(disk: D) {
     assert!(!rig.view().is_stronger(stale).unwrap());
     let (fork, above) = rig.view().fork_from(varve_archive::Chain::Confirmed, stale).unwrap();
     assert_eq!((fork, above.len()), (Some(Height::new(2)), 2));
-}
-
-macro_rules! on_every_back_end {
-    ($($name:ident),*) => {$(
-        mod $name {
-            use super::*;
-
-            #[test]
-            fn memory() {
-                super::$name(MemoryDisk::default());
-            }
-        }
-    )*};
 }
 
 on_every_back_end!(mainnet, core31, btcd);

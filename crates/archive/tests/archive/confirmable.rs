@@ -3,12 +3,13 @@
 use std::fmt::Debug;
 
 use varve_archive::contract::Disk;
-use varve_archive::{Archive, ArchiveConfig, BlockCoins, Chain, Indexes, MemoryBlocks, MemoryDisk, View};
+use varve_archive::{Archive, ArchiveConfig, BlockCoins, Chain, Indexes, MemoryBlocks, View};
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::contract::{SetUnderTest, check};
 use varve_consensus::{BlockAt, Params, PrevoutError, SpendError, UnspentOutputsView};
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 
+use crate::back_ends::on_every_back_end;
 use crate::load;
 use crate::rig::Rig;
 
@@ -98,7 +99,8 @@ fn refusals<D: Disk>(disk: D) {
         (rig.add(&bytes), coinbases.clone())
     };
     let params = Params { coinbase_maturity: 3, ..Params::new(Network::Regtest) };
-    let verdict = |rig: &Rig<D>, link| rig.view().block_confirmable(&params, link).unwrap().unwrap();
+    let verdict =
+        |rig: &Rig<D>, link| rig.view().block_confirmable(&params, link).unwrap().unwrap();
     for _ in 0..4 {
         let (link, _) = add(&mut rig, Vec::new());
         verdict(&rig, link).unwrap();
@@ -156,19 +158,6 @@ fn repeated_coinbase<D: Disk>(disk: D) {
     assert!(rig.view().is_confirmed_output(point).unwrap());
     let unspent = rig.view().script_balance(script).unwrap();
     assert_eq!((unspent.outputs, unspent.value.to_sat()), (2, 100), "blocks 1 and 2");
-}
-
-macro_rules! on_every_back_end {
-    ($($name:ident),*) => {$(
-        mod $name {
-            use super::*;
-
-            #[test]
-            fn memory() {
-                super::$name(MemoryDisk::default());
-            }
-        }
-    )*};
 }
 
 on_every_back_end!(contract_of_consensus, core31_holds, refusals, repeated_coinbase);

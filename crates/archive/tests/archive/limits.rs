@@ -3,11 +3,12 @@
 use varve_archive::contract::Disk;
 use varve_archive::{
     Archive, ArchiveConfig, ArchiveError, BlockNumber, BlockState, Chain, Indexes, MemoryBlocks,
-    MemoryDisk, Page, Scope, ScriptHash, TxState, View,
+    Page, Scope, ScriptHash, TxState, View,
 };
 use varve_consensus::BlockAt;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
 
+use crate::back_ends::on_every_back_end;
 use crate::load;
 use crate::rig::{Rig, check};
 
@@ -133,7 +134,9 @@ fn headers_first<D: Disk>(disk: D) {
     let mut stored = MemoryBlocks::default();
     let parsed: Vec<_> =
         blocks.iter().map(|bytes| Block::parse(bytes, network.format()).unwrap()).collect();
-    archive.initialize(&BlockAt::new(Height::GENESIS, &parsed[0]), stored.push(&blocks[0])).unwrap();
+    archive
+        .initialize(&BlockAt::new(Height::GENESIS, &parsed[0]), stored.push(&blocks[0]))
+        .unwrap();
     let orphan = archive.set_header(parsed[7].header());
     assert!(matches!(orphan, Err(ArchiveError::UnknownParent { .. })));
     let headers: Vec<_> = parsed.iter().map(Block::header).collect();
@@ -161,28 +164,11 @@ fn headers_first<D: Disk>(disk: D) {
     assert!(now.is_coalesced() && now.candidate_fork().len() == blocks.len() - 1);
     archive.set_chain(Chain::Confirmed, 1, &links[1..4]).unwrap();
     assert_eq!(archive.now().fork(), Some(Height::new(3)));
-    assert!(matches!(
-        archive.set_block(
-            &BlockAt::new(Height::new(1), &BlockOf::unknown(&parsed[1]).parse()),
-            BlockNumber::new(0)
-        ),
-        Err(ArchiveError::UnknownHeader { .. })
-    ));
-}
-
-/// The bytes of a block with another time.
-struct BlockOf(Vec<u8>);
-
-impl BlockOf {
-    fn unknown(block: &Block<'_>) -> &'static Self {
-        let mut bytes = block.bytes().to_vec();
-        bytes[68] ^= 1;
-        Box::leak(Box::new(Self(bytes)))
-    }
-
-    fn parse(&'static self) -> &'static Block<'static> {
-        Box::leak(Box::new(Block::parse(&self.0, Network::Regtest.format()).unwrap()))
-    }
+    let mut unknown = blocks[1].clone();
+    unknown[68] ^= 1;
+    let unknown = Block::parse(&unknown, network.format()).unwrap();
+    let unknown = archive.set_block(&BlockAt::new(Height::new(1), &unknown), BlockNumber::new(0));
+    assert!(matches!(unknown, Err(ArchiveError::UnknownHeader { .. })));
 }
 
 /// A store is refused when it was made for something else, and a missing index is said.
@@ -202,19 +188,6 @@ fn other_stores<D: Disk>(disk: D) {
     let indexes = Indexes { scripts: true, filters: false };
     assert!(Archive::open(disk.open(), ArchiveConfig { indexes, ..config }).is_err());
     assert!(Archive::open(disk.open(), config).is_ok());
-}
-
-macro_rules! on_every_back_end {
-    ($($name:ident),*) => {$(
-        mod $name {
-            use super::*;
-
-            #[test]
-            fn memory() {
-                super::$name(MemoryDisk::default());
-            }
-        }
-    )*};
 }
 
 on_every_back_end!(

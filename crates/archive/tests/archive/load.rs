@@ -35,7 +35,6 @@ pub(crate) fn mainnet() -> Option<Vec<Vec<u8>>> {
     bytes("chains/mainnet-0-4312.blk.dat").map(|bytes| blk_file(&bytes))
 }
 
-
 /// Regtest from its genesis block on, which the file leaves out.
 pub(crate) fn kernel() -> Option<Vec<Vec<u8>>> {
     let text = String::from_utf8(bytes("chains/regtest-kernel-1-206.hexlines.txt")?).unwrap();

@@ -3,6 +3,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
+mod back_ends;
 mod chains;
 mod confirmable;
 mod limits;

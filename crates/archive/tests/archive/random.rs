@@ -1,11 +1,11 @@
 //! Random reorganisations, checkpoints and crashes, beside the model.
 
-use varve_archive::MemoryDisk;
 use varve_archive::contract::Disk;
 use varve_archive::contract::random::Dice;
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_types::{Block, Height, Network, Outpoint};
 
+use crate::back_ends::on_every_back_end;
 use crate::rig::Rig;
 
 /// A block on some block, which spends some outputs of its branch, or the same ones again.
@@ -65,9 +65,10 @@ fn walk<D: Disk>(disk: D, seed: u64) {
     assert!(tips.len() > 5, "there were branches");
 }
 
-#[test]
-fn memory() {
+fn walks<D: Disk + Default>(_: D) {
     for seed in 0..4 {
-        walk(MemoryDisk::default(), seed);
+        walk(D::default(), seed);
     }
 }
+
+on_every_back_end!(walks);

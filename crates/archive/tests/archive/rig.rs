@@ -41,7 +41,9 @@ impl<D: Disk> Rig<D> {
         self.archive.as_mut().unwrap()
     }
 
-    pub(crate) fn view(&self) -> View<<D::Backend as varve_archive::Backend>::Tables, &MemoryBlocks> {
+    pub(crate) fn view(
+        &self,
+    ) -> View<<D::Backend as varve_archive::Backend>::Tables, &MemoryBlocks> {
         View::new(self.archive.as_ref().unwrap().snapshot(), &self.blocks)
     }
 
@@ -75,11 +77,7 @@ impl<D: Disk> Rig<D> {
     }
 
     /// Archives a block without moving a chain.
-    pub(crate) fn store(
-        &mut self,
-        bytes: &[u8],
-        number: varve_archive::BlockNumber,
-    ) -> HeaderLink {
+    pub(crate) fn store(&mut self, bytes: &[u8], number: varve_archive::BlockNumber) -> HeaderLink {
         let format = self.model.network.format();
         let block = Block::parse(bytes, format).unwrap();
         let height = Height::new(self.model.get(&block.hash()).height);
@@ -129,7 +127,10 @@ fn check_headers<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model) {
     for block in &model.blocks {
         let link = view.to_header(block.hash).unwrap().expect("every header is known");
         let row = view.header(link).unwrap();
-        assert_eq!((row.hash, row.height.to_u32(), row.work), (block.hash, block.height, block.work));
+        assert_eq!(
+            (row.hash, row.height.to_u32(), row.work),
+            (block.hash, block.height, block.work)
+        );
         assert_eq!(view.raw_header(link).unwrap()[..], block.bytes[..80]);
         assert_eq!(view.raw_block(link).unwrap().unwrap().as_ref(), block.bytes);
         assert_eq!(view.is_confirmed_block(link).unwrap(), model.is_active(&block.hash));

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 use varve_archive::contract::Disk;
-use varve_archive::{MemoryDisk, Page, Scope, ScriptHash};
+use varve_archive::{Page, Scope, ScriptHash};
 use varve_sim::{Config, Profile, write_chain};
 use varve_types::{Amount, Outpoint};
 
+use crate::back_ends::on_every_back_end;
 use crate::load;
 use crate::rig::Rig;
 
@@ -96,7 +97,4 @@ fn check_scripts<D: Disk>(rig: &Rig<D>, scripts: &Value) {
     }
 }
 
-#[test]
-fn memory() {
-    simulated(MemoryDisk::default());
-}
+on_every_back_end!(simulated);
