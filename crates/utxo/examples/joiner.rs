@@ -59,7 +59,8 @@ fn main() -> Result<(), Error> {
         HashMap::with_capacity_and_hasher(coins * 5 / 4, Default::default());
     map.extend(old.iter().map(|outpoint| (*outpoint, InlineCoin::new(&old_coin()))));
 
-    let mut chain = Chain { random: Random(7), old, young: Vec::new(), tip: BlockHash::ZERO, height: BASE };
+    let mut chain =
+        Chain { random: Random(7), old, young: Vec::new(), tip: BlockHash::ZERO, height: BASE };
     let (mut ours, mut ours_cpu, mut theirs) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     for _ in 0..blocks / STRETCH {
         let bytes: Vec<Vec<u8>> = (0..STRETCH).map(|_| chain.block()).collect();
@@ -240,7 +241,7 @@ fn snapshot(old: &[Outpoint]) -> Result<Vec<u8>, Error> {
 /// The time all threads of this process have had on a CPU.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// `SplitMix64`.

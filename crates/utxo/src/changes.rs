@@ -219,9 +219,8 @@ impl Walk<'_> {
 
     /// The place of an output that the block has made and not spent so far.
     fn made_at(&self, outpoint: &Outpoint) -> Option<u32> {
-        let same = |found: u32| {
-            self.txs.get(found as usize).filter(|(txid, ..)| *txid == outpoint.txid)
-        };
+        let same =
+            |found: u32| self.txs.get(found as usize).filter(|(txid, ..)| *txid == outpoint.txid);
         let (_, first, count) = self.made.find(self.tx_hash(&outpoint.txid), same)?;
         let place = (outpoint.vout < *count).then(|| first + outpoint.vout)?;
         let fate = self.changes.fates.get(place as usize);

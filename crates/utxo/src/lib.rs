@@ -80,9 +80,7 @@ pub use error::Error;
 pub use footer::{RunNumber, Span};
 pub use forecast::Forecast;
 pub use hasher::OutpointHasher;
-pub use joiner::{
-    AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError,
-};
+pub use joiner::{AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError};
 pub use manifest::{Checkpoint, Kept, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
 pub use merge::Merge;
 pub use options::Options;

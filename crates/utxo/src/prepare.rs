@@ -99,10 +99,7 @@ pub(crate) struct Queried {
 
 impl Queried {
     /// The reads that it takes, tagged for [`Queried::accept`]. Call it once.
-    pub(crate) fn requests(
-        &self,
-        buffers: &mut PageBuffers,
-    ) -> Result<Vec<ReadRequest>, RunError> {
+    pub(crate) fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
         self.search.requests(buffers)
     }
 

@@ -46,7 +46,11 @@ impl Residence {
     }
 
     pub(crate) fn access(&self) -> Access {
-        if self.mode.load(Ordering::Relaxed) & DIRECT == 0 { Access::Mapped } else { Access::Direct }
+        if self.mode.load(Ordering::Relaxed) & DIRECT == 0 {
+            Access::Mapped
+        } else {
+            Access::Direct
+        }
     }
 
     /// Decides for good.

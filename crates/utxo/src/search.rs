@@ -70,10 +70,7 @@ impl Search {
     }
 
     /// The reads of those pages, tagged for [`Search::accept`]. Call it once.
-    pub(crate) fn requests(
-        &self,
-        buffers: &mut PageBuffers,
-    ) -> Result<Vec<ReadRequest>, RunError> {
+    pub(crate) fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
         self.query.as_ref().map_or(Ok(Vec::new()), |query| query.requests(buffers))
     }
 

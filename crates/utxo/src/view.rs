@@ -78,11 +78,8 @@ impl UnspentOutputsView for DatabaseView {
             .collect();
         let coin = |source| match source {
             CoinSource::Set(place) => self.coins.get(place as usize),
-            CoinSource::Block(place) => outputs.get(place as usize).map(|(coinbase, output)| Coin {
-                height,
-                coinbase: *coinbase,
-                value: output.value,
-                script: output.script,
+            CoinSource::Block(place) => outputs.get(place as usize).map(|(coinbase, output)| {
+                Coin { height, coinbase: *coinbase, value: output.value, script: output.script }
             }),
         };
         let mut sources = self.sources.iter();

@@ -241,3 +241,38 @@ fn what_cannot_be_read_is_said() {
     };
     assert!(matches!(error, SourceError::TooUnordered { limit: 5000 }));
 }
+
+#[test]
+fn mainnet_from_one_file() {
+    let Some(path) = varve_testdata::data("chains/mainnet-0-4312.blk.dat") else { return };
+    let mut source = Directory::open(&path, Network::Mainnet, false).unwrap();
+    let mut receiver = Receiver::new(Network::Mainnet);
+    receiver.sync(&mut source);
+    assert_eq!(receiver.blocks.len(), 4312);
+    assert_eq!(receiver.tree.height(receiver.tree.best_chain()).to_u32(), 4312);
+    assert_eq!(receiver.warnings, []);
+    let mut wrong = Directory::open(&path, Network::Regtest, false).unwrap();
+    assert!(matches!(wrong.next_event(Duration::ZERO), Err(SourceError::WrongNetwork { .. })));
+}
+
+#[test]
+fn chains_of_bsv_with_competing_tips() {
+    for (name, height) in [("115_3677f4", 115), ("116_7c9cd2", 116), ("118_0ebc17", 118)] {
+        let folder = format!("chains/conduit-regtest/contrib/blockchains/blockchain_{name}");
+        let Some(folder) = varve_testdata::data(&folder) else { return };
+        let mut file = Vec::new();
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_name().len() == 64 {
+                let block = fs::read(entry.path()).unwrap();
+                write_record(Network::BsvRegtest.disk_magic(), &block, &mut file);
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("blk00000.dat"), file).unwrap();
+        let mut source = Directory::open(folder.path(), Network::BsvRegtest, false).unwrap();
+        let mut receiver = Receiver::new(Network::BsvRegtest);
+        receiver.sync(&mut source);
+        assert_eq!(receiver.tree.height(receiver.tree.best_chain()).to_u32(), height, "{name}");
+        assert_eq!(receiver.warnings, []);
+    }
+}

@@ -161,11 +161,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
     }
 
     /// The block of this ticket, unless it was cancelled meanwhile.
-    fn slot(
-        &mut self,
-        height: Height,
-        ticket: Ticket,
-    ) -> Option<&mut Slot<T, R, JoinError<E>>> {
+    fn slot(&mut self, height: Height, ticket: Ticket) -> Option<&mut Slot<T, R, JoinError<E>>> {
         self.slots.get_mut(&height).filter(|slot| slot.ticket == ticket)
     }
 

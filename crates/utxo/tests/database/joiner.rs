@@ -383,8 +383,10 @@ fn heights_out_of_reach_come_back() {
     let mut chance = Chance(1);
     let bytes = ahead(&mut twin, &mut chance, 10);
     let blocks = parse(&bytes);
-    let blocks: Vec<BlockAt<'_>> =
-        (1..).zip(&blocks).map(|(height, block)| BlockAt::new(Height::new(height), block)).collect();
+    let blocks: Vec<BlockAt<'_>> = (1..)
+        .zip(&blocks)
+        .map(|(height, block)| BlockAt::new(Height::new(height), block))
+        .collect();
     let check = |_: &BlockAt<'_>, _: &DatabaseView| Ok::<(), String>(());
     let scope = Joiner::scope(twin.database(), &TWO, check, |joiner| {
         assert!(joiner.retire().is_none(), "nothing was submitted");

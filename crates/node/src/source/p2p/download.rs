@@ -11,7 +11,8 @@
 //! 1. The window is *held* when nothing waits, somebody could take more, and the lowest in flight
 //!    does not come. After [`HOLD`] its peer loses all it has in flight to the others, and is given
 //!    half as much from then on; each block that it delivers gives one back.
-//! 2. A peer that owes something and sends not a byte for [`SILENCE`] is given up.
+//! 2. A peer that owes something and sends not a byte for [`SILENCE`] is given up, and so is one
+//!    that comes to owe more than [`MAX_OWED`].
 //! 3. A block that comes late, after another peer was asked for it, is taken if it is the first.
 //!    A block that its peer was never asked for is an offence.
 //!
@@ -33,8 +34,8 @@ pub(super) const IN_FLIGHT: usize = 16;
 pub(super) const HOLD: Duration = Duration::from_secs(2);
 /// How long a peer that owes something may say nothing.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
-/// Late answers that a peer may still have, before the oldest are forgotten.
-const MAX_LATE: usize = 1024;
+/// Blocks that a peer may owe, with those that others were asked for meanwhile.
+const MAX_OWED: usize = 4 * IN_FLIGHT;
 
 /// What a block that came is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,11 +114,13 @@ impl Download {
         for (order, hash) in lowest.collect::<Vec<_>>() {
             let Some(peer) = self.choose(&hash) else { continue };
             let load = self.peers.get_mut(&peer).expect("chosen from the peers");
-            load.asked.insert(hash);
             load.flying += 1;
             self.waiting.remove(&order);
             self.flying.insert(order, peer);
-            asked.entry(peer).or_default().push(hash);
+            // A peer that was slow with it still owes it, and would send it twice.
+            if load.asked.insert(hash) {
+                asked.entry(peer).or_default().push(hash);
+            }
         }
         asked.into_iter().collect()
     }
@@ -177,12 +180,9 @@ impl Download {
         self.hold(time);
         let mut given_up = Vec::new();
         for (peer, load) in &mut self.peers {
-            if heard.contains(peer) || load.flying == 0 {
-                load.silent = Duration::ZERO;
-                continue;
-            }
-            load.silent += time;
-            if load.silent >= SILENCE {
+            let excused = heard.contains(peer) || load.flying == 0;
+            load.silent = if excused { Duration::ZERO } else { load.silent + time };
+            if load.silent >= SILENCE || load.asked.len() > MAX_OWED {
                 given_up.push(*peer);
             }
         }
@@ -203,9 +203,6 @@ impl Download {
             self.take_back(peer, Some(peer));
             if let Some(load) = self.peers.get_mut(&peer) {
                 load.limit = (load.limit / 2).max(1);
-                if load.asked.len() > MAX_LATE {
-                    load.asked.clear();
-                }
             }
         }
     }

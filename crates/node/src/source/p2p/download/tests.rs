@@ -101,3 +101,69 @@ fn a_block_is_missing_when_every_peer_lacks_it() {
     download.want(&blocks);
     assert_eq!(all(&download.assign()), blocks, "it can be wanted again");
 }
+
+/// A network in which peers come, go, dawdle and lie about what they have: in the end every block
+/// has come exactly once, as long as one honest peer stays.
+#[test]
+fn every_block_comes_once_whatever_the_peers_do() {
+    for seed in 0..200_u64 {
+        let mut random = seed;
+        let mut below = |limit: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+            (random >> 33) % limit
+        };
+        let mut download = Download::default();
+        let blocks = hashes(120);
+        download.want(&blocks);
+        let mut asked: BTreeMap<Giver, Vec<BlockHash>> = BTreeMap::from([(A, Vec::new())]);
+        download.add_peer(A);
+        let mut given = BTreeSet::new();
+        let mut next = 10;
+        for _ in 0..20_000 {
+            if given.len() == blocks.len() {
+                break;
+            }
+            for (peer, hashes) in download.assign() {
+                asked.get_mut(&peer).unwrap().extend(hashes);
+                assert!(download.peers[&peer].flying <= IN_FLIGHT);
+            }
+            let peers: Vec<Giver> = asked.keys().copied().collect();
+            let peer = peers[usize::try_from(below(peers.len() as u64)).unwrap()];
+            let owed = asked.get_mut(&peer).unwrap();
+            match below(20) {
+                0 if peers.len() < 5 => {
+                    download.add_peer(Giver(next));
+                    asked.insert(Giver(next), Vec::new());
+                    next += 1;
+                }
+                1 if peer != A => {
+                    download.remove_peer(peer);
+                    asked.remove(&peer);
+                }
+                2 | 3 => {
+                    for peer in download.waited(SECOND, &peers.iter().copied().collect()) {
+                        assert_ne!(peer, A, "not so slow");
+                        download.remove_peer(peer);
+                        asked.remove(&peer);
+                    }
+                }
+                4 if peer != A && !owed.is_empty() => {
+                    let hash = owed.swap_remove(0);
+                    assert!(!download.not_found(peer, &hash), "the honest one has it");
+                }
+                _ if !owed.is_empty() => {
+                    let hash = owed.remove(0);
+                    match download.received(peer, &hash) {
+                        Receipt::Wanted => assert!(given.insert(hash), "twice"),
+                        Receipt::Late => assert!(given.contains(&hash)),
+                        Receipt::Unasked => panic!("it was asked"),
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(given.len(), blocks.len(), "seed {seed}");
+        assert!(download.wanted.is_empty() && download.flying.is_empty());
+        assert!(download.peers.values().all(|load| load.flying == 0), "seed {seed}");
+    }
+}
