@@ -13,10 +13,23 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
+pub mod commit_log;
+mod data_directory;
+mod error;
 #[cfg(test)]
 mod fixture;
 pub mod header_tree;
+mod organizer;
+mod recovery;
+mod snapshot;
 pub mod source;
+mod stored_block;
+mod stores;
 
+pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
+pub use error::Error;
 pub use header_tree::{Branch, ChainTip, HeaderId, HeaderTree, InsertError, Invalid};
+pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
+pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};
 pub use source::{Event, Giver, Source, SourceError};

@@ -1,0 +1,6 @@
+//! The whole node: real chains, reorganisations, bad blocks, crashes.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
+
+mod answers;
+mod rig;
