@@ -18,7 +18,9 @@ const PARAMETERS: Parameters =
 
 fn open(memory: usize, parameters: Parameters) -> Database {
     let compaction = Compaction::Threads;
-    let options = Options { parameters, memory, compaction, ..Options::new(Network::Regtest, KEY) };
+    let undo = UndoConfig { cache: 0, ..UndoConfig::default() };
+    let options = Options::new(Network::Regtest, KEY);
+    let options = Options { parameters, memory, compaction, undo, ..options };
     Database::open(Arc::new(FaultyStorage::new(1)), options).unwrap()
 }
 
