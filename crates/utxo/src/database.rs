@@ -12,13 +12,15 @@
 //! 1. *Maintenance* that is due (`maintain`): a deep pane is written as a run, runs are merged, a
 //!    checkpoint is made, in threads beside the writer. It changes where coins lie, not which there
 //!    are.
-//! 2. The changes are resolved against the latest version: every prevout is there, or the block is
-//!    refused. A coin that the block overwrites (BIP30) counts as spent.
+//! 2. The changes are resolved against the latest version, or what was found at an earlier one is
+//!    brought up to date (`prepare`): every prevout is there, or the block is refused. A coin that
+//!    the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
 //!    where it stood.
 //! 4. The window takes the step. If a run is waiting to take the place of its pane, it does so in
 //!    the same step, so that runs and window always fit one another.
-//! 5. The new version is published by one atomic store.
+//! 5. The new version is published by one atomic store, at once or, when the block is appended on
+//!    trust ([`Database::append_prepared`]), after others have checked it.
 //!
 //! So an error means that nothing has changed, and a reader sees whole steps only.
 //!

@@ -5,6 +5,9 @@
 //! [flushes](Database::flush); readers in any thread take a [snapshot](Reader::snapshot), which is
 //! one [`Version`], and the rules of consensus take a [view](Database::view).
 //!
+//! For speed, a [`Joiner`] takes many blocks at once: its workers prepare them in any order, append
+//! them in theirs, run the caller's check, and publish what is good.
+//!
 //! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
 //! every byte.
 //!
