@@ -117,6 +117,11 @@ impl<'b> Changes<'b> {
         }
     }
 
+    /// The transaction that spends each of the prevouts.
+    pub(crate) fn spenders(&self) -> &[Txid] {
+        &self.spenders
+    }
+
     /// What the block leaves in the set, in block order.
     pub(crate) fn created(&self) -> impl Iterator<Item = (Outpoint, Coin<'b>)> {
         self.made.iter().zip(&self.coins).filter_map(|(outpoint, coin)| Some((*outpoint, (*coin)?)))

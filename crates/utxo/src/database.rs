@@ -22,16 +22,19 @@
 //! So an error means that nothing has changed, and a reader sees whole steps only.
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
-//! a crash the owner asks for the tip and appends the blocks above it again.
+//! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
+//! log still has need not be looked up (`replay`).
 
 mod import;
 mod maintain;
+mod replay;
+mod rewind;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use varve_consensus::BlockAt;
+use varve_consensus::{BlockAt, PrevoutError};
 use varve_io::{LockGuard, Storage};
 use varve_types::{BlockHash, Height, Outpoint};
 
@@ -44,10 +47,10 @@ use crate::manifest::{Checkpoint, Manifest};
 use crate::options::Options;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UndoError, UndoLog, UndoRecord};
+use crate::undo::{UndoLog, UndoRecord, UndoTx};
 use crate::version::Version;
 use crate::view::DatabaseView;
-use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
+use crate::window::{Spend, Step, StepError, Window, WindowConfig};
 use maintain::Waiting;
 
 /// The unspent set in a directory, and its one writer.
@@ -170,7 +173,8 @@ impl Database {
 
     /// What the rules may ask about a block on the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
-        DatabaseView::new(&self.snapshot(), self.options.network, block)
+        let view = DatabaseView::new(&self.snapshot(), self.options.network, block)?;
+        Ok(view.with_reason(|reason| self.name_spender(reason)))
     }
 
     /// Connects a block on the tip. The first block of all is one that stands on none.
@@ -179,23 +183,17 @@ impl Database {
         self.maintain()?;
         let sequence = self.next_sequence()?;
         let changes = Changes::of(self.options.network, block);
-        let keys = [&changes.prevouts[..], &changes.made[..]].concat();
-        let coins = self.query(&keys)?;
-        changes.verdict(|place| coins.birth(place).is_some())?;
-        let gone = gone(&changes, &keys, &coins);
+        let (record, spends) = match self.survivor(sequence, block, &changes)? {
+            Some(record) => {
+                let spends = self.spends_of(&record);
+                (record, spends)
+            }
+            None => self.resolve(sequence, block, &changes)?,
+        };
         let adds: Vec<Entry<'_>> = changes
             .created()
             .map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin))
             .collect();
-        let record = UndoRecord {
-            sequence,
-            height: block.height(),
-            block: block.hash(),
-            previous: block.block().header().previous(),
-            spent: gone.iter().map(|(entry, _)| *entry).collect(),
-            created: adds.iter().map(|entry| entry.outpoint).collect(),
-        };
-        let spends: Vec<Spend> = gone.into_iter().map(|(_, spend)| spend).collect();
         let position = self.undo.position();
         self.undo.push(&record)?;
         let stepped = self.step((sequence, block.height()), &adds, &spends);
@@ -208,42 +206,41 @@ impl Database {
         Ok(())
     }
 
-    /// Disconnects the tip: the set is again as it was below it.
-    pub fn rewind(&mut self) -> Result<(), Error> {
-        let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain()?;
-        let sequence = self.next_sequence()?;
-        let record = match self.undo.tip() {
-            Ok(Some(record)) => record,
-            Ok(None) | Err(UndoError::TooDeep) => return Err(Error::RewindTooDeep { height }),
-            Err(error) => return Err(error.into()),
+    /// Looks up what a block takes from the set: its undo record, and where the coins are.
+    fn resolve(
+        &self,
+        sequence: Sequence,
+        block: &BlockAt<'_>,
+        changes: &Changes<'_>,
+    ) -> Result<(UndoRecord, Vec<Spend>), Error> {
+        let keys = [&changes.prevouts[..], &changes.made[..]].concat();
+        let coins = self.query(&keys)?;
+        let verdict = changes.verdict(|place| coins.birth(place).is_some());
+        verdict.map_err(|reason| self.name_spender(reason))?;
+        let gone = gone(changes, &keys, &coins);
+        let created: Vec<Outpoint> = changes.created().map(|(outpoint, _)| outpoint).collect();
+        let record = UndoRecord {
+            sequence,
+            height: block.height(),
+            block: block.hash(),
+            previous: block.block().header().previous(),
+            spent: gone.iter().map(|(entry, _)| *entry).collect(),
+            txs: UndoTx::list(block.txids(), changes.spenders(), &created),
+            created,
         };
-        if (record.height, record.block) != (height, hash) {
-            let path = self.storage.path().to_path_buf();
-            let what = "the undo log stands at another block than the set";
-            return Err(Error::Inconsistent { path, what });
-        }
-        let spends = spends_of_disconnect(self.window.version(), &record);
-        let adds: Vec<Entry<'_>> = record.spent.iter().collect();
-        let position = self.undo.position();
-        self.undo.pop()?;
-        if let Err(refused) = self.step((sequence, height), &adds, &spends) {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
-        let below = height.checked_sub(1).filter(|_| record.previous != BlockHash::ZERO);
-        self.tip = below.map(|below| (below, record.previous));
-        self.publish();
-        Ok(())
+        Ok((record, gone.into_iter().map(|(_, spend)| spend).collect()))
     }
 
-    /// Disconnects all blocks above `height`, one step each. After an error the blocks that were
-    /// disconnected stay so, and [`Database::tip`] says how far it came.
-    pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
-        while self.tip.is_some_and(|(tip, _)| tip > height) {
-            self.rewind()?;
+    /// The same reason, with the transaction that spent a missing coin before, where a block did
+    /// whose undo record is kept. A record that cannot be read does not change the verdict.
+    fn name_spender(&self, reason: PrevoutError) -> PrevoutError {
+        match reason {
+            PrevoutError::Missing { outpoint, spender, spent_by: None } => {
+                let spent_by = self.undo.spender(&outpoint).unwrap_or(None);
+                PrevoutError::Missing { outpoint, spender, spent_by }
+            }
+            other => other,
         }
-        Ok(())
     }
 
     /// Makes the set durable as it is now.

@@ -55,6 +55,7 @@ mod secret;
 mod sequence;
 mod shard;
 mod snapshot_file;
+mod spent_coins;
 mod statistics;
 mod sync;
 mod undo;
@@ -85,8 +86,9 @@ pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
 pub use snapshot_file::SnapshotError;
+pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
-pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition, UndoRecord};
+pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition, UndoRecord, UndoTx};
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;
 pub use window::{

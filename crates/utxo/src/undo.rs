@@ -3,14 +3,16 @@
 //! ```text
 //!  │ sequence u32 │ height u32 │ block hash 32 │ previous hash 32 │
 //!  │ VARINT count │ the coins it spent, as adds with their births (`entry_list`) │
-//!  │ VARINT count │ groups of the outputs it created │
+//!  │ VARINT count │ its transactions │
 //!
-//!  group   │ txid 32 │ VARINT count │ VARINT first vout │ VARINT gap − 1 │ …
+//!  transaction   │ txid 32 │ VARINT spends │ VARINT creates │ VARINT first vout │ VARINT gap − 1 │ …
 //! ```
 //!
-//! A coin that the block created and spent itself is in neither list. A coin that it overwrote, as
-//! blocks could before BIP30, counts as spent. The coins it created were all born at `sequence`, so
-//! an outpoint is enough to name them.
+//! A coin that the block created and spent itself is in neither list, and a transaction without
+//! any other is left out. The coins stand in the order of the transactions that spent them, so that
+//! `spends` says who spent which; behind them come those that the block overwrote, as blocks could
+//! before BIP30. The coins it created were all born at `sequence`, so an outpoint is enough to name
+//! them.
 //!
 //! Disconnecting is a step forward ([`Step`](crate::Step)): the created coins are spent
 //! ([`spends_of_disconnect`](crate::spends_of_disconnect)), the spent ones added with the births
@@ -25,8 +27,8 @@ use crate::sequence::Sequence;
 
 pub use log::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition};
 
-/// The shortest group: a txid and one output.
-const GROUP_MIN: u64 = 32 + 1 + 1;
+/// The shortest transaction: a txid and two counts.
+const TX_MIN: u64 = 32 + 1 + 1;
 
 /// The undo record of one connected block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,10 +41,45 @@ pub struct UndoRecord {
     pub block: BlockHash,
     /// The hash of the block below it.
     pub previous: BlockHash,
-    /// The coins it took from the set.
+    /// The coins it took from the set: those it spent, in block order, then those it overwrote.
     pub spent: EntryList,
-    /// The coins it put into the set. In the order of the block they take the fewest bytes.
+    /// The coins it put into the set, in block order.
     pub created: Vec<Outpoint>,
+    /// The transactions of both, in block order.
+    pub txs: Vec<UndoTx>,
+}
+
+/// What one transaction has in an undo record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndoTx {
+    /// Its id.
+    pub txid: Txid,
+    /// How many of the coins it spent.
+    pub spends: u32,
+    /// How many of the coins it created.
+    pub creates: u32,
+}
+
+impl UndoTx {
+    /// The transactions of a block: all its ids, the spender of every spent coin and the created
+    /// coins, all in block order.
+    #[must_use]
+    pub fn list(block: &[Txid], spenders: &[Txid], created: &[Outpoint]) -> Vec<Self> {
+        let (mut spenders, mut created) = (spenders, created);
+        let mut txs = Vec::with_capacity(block.len());
+        for txid in block {
+            let spends = spenders.iter().take_while(|spender| *spender == txid).count();
+            let creates = created.iter().take_while(|outpoint| outpoint.txid == *txid).count();
+            (_, spenders) = spenders.split_at(spends);
+            (_, created) = created.split_at(creates);
+            if spends + creates > 0 {
+                let count = |n| u32::try_from(n).expect("a block has fewer inputs and outputs");
+                txs.push(Self { txid: *txid, spends: count(spends), creates: count(creates) });
+            }
+        }
+        debug_assert!(spenders.is_empty() && created.is_empty(), "in block order");
+        txs
+    }
 }
 
 impl UndoRecord {
@@ -54,19 +91,30 @@ impl UndoRecord {
         out.extend_from_slice(self.previous.as_bytes());
         varint::write(self.spent.len() as u64, out);
         self.spent.iter().for_each(|entry| write_entry(&entry, out));
-        let groups = || self.created.chunk_by(|a, b| a.txid == b.txid && a.vout < b.vout);
-        varint::write(groups().count() as u64, out);
-        for group in groups() {
+        varint::write(self.txs.len() as u64, out);
+        let mut created = self.created.iter();
+        for tx in &self.txs {
+            out.extend_from_slice(tx.txid.as_bytes());
+            varint::write(u64::from(tx.spends), out);
+            varint::write(u64::from(tx.creates), out);
             let mut next = 0;
-            for (index, outpoint) in group.iter().enumerate() {
-                if index == 0 {
-                    out.extend_from_slice(outpoint.txid.as_bytes());
-                    varint::write(group.len() as u64, out);
-                }
+            for outpoint in created.by_ref().take(tx.creates as usize) {
                 varint::write(u64::from(outpoint.vout) - next, out);
                 next = u64::from(outpoint.vout) + 1;
             }
         }
+    }
+
+    /// The transaction that spent this coin, if the block did.
+    #[must_use]
+    pub fn spender(&self, outpoint: &Outpoint) -> Option<Txid> {
+        let place = self.spent.iter().position(|entry| entry.outpoint == *outpoint)?;
+        let mut end = 0;
+        let spender = self.txs.iter().find(|tx| {
+            end += u64::from(tx.spends);
+            (place as u64) < end
+        });
+        spender.map(|tx| tx.txid)
     }
 
     /// Decodes bytes, all of them. Spent coins must be adds.
@@ -85,31 +133,31 @@ impl UndoRecord {
         }
         let mut created = Vec::new();
         let count = varint::read(reader, "a number of transactions")?;
-        plausible(reader, count, GROUP_MIN, "transactions")?;
-        (0..count).try_for_each(|_| read_group(reader, &mut created))?;
+        let mut txs = Vec::with_capacity(plausible(reader, count, TX_MIN, "transactions")?);
+        for _ in 0..count {
+            txs.push(read_tx(reader, &mut created)?);
+        }
         reader.end()?;
-        Ok(Self { sequence, height, block, previous, spent, created })
+        Ok(Self { sequence, height, block, previous, spent, created, txs })
     }
 }
 
-fn read_group(reader: &mut Reader<'_>, created: &mut Vec<Outpoint>) -> Result<(), EntryError> {
+fn read_tx(reader: &mut Reader<'_>, created: &mut Vec<Outpoint>) -> Result<UndoTx, EntryError> {
     let txid = Txid::from_bytes(*reader.array("a txid")?);
-    let count = varint::read(reader, "a number of outputs")?;
-    created.reserve(plausible(reader, count, 1, "outputs")?);
-    let mut next = 0_u32;
-    for index in 0..count {
+    let spends = read_u32(reader, "a number of inputs")?;
+    let creates = read_u32(reader, "a number of outputs")?;
+    created.reserve(plausible(reader, u64::from(creates), 1, "outputs")?);
+    let mut next = Some(0_u32);
+    for _ in 0..creates {
         let offset = reader.offset();
-        let out_of_range = EntryError::OutOfRange { what: "an output's index", offset };
         let gap = read_u32(reader, "an output's index")?;
-        let vout = next.checked_add(gap).ok_or(out_of_range)?;
+        let vout = next.and_then(|next| next.checked_add(gap));
+        let out_of_range = EntryError::OutOfRange { what: "an output's index", offset };
+        let vout = vout.ok_or(out_of_range)?;
         created.push(Outpoint::new(txid, vout));
-        next = match vout.checked_add(1) {
-            Some(next) => next,
-            None if index + 1 == count => 0,
-            None => return Err(out_of_range),
-        };
+        next = vout.checked_add(1);
     }
-    Ok(())
+    Ok(UndoTx { txid, spends, creates })
 }
 
 #[cfg(test)]

@@ -5,11 +5,14 @@
 mod contract;
 mod crash;
 mod damage;
+mod deep;
 mod faults;
 mod load;
 mod random;
 mod real;
+mod replay;
 mod snapshot_file;
+mod spender;
 mod statistics;
 mod threads;
 mod twin;
