@@ -94,7 +94,8 @@ impl Disconnect {
         source: &dyn SpentCoins,
     ) -> Result<Option<Self>, Error> {
         let failed = |error| Error::Source { height, error };
-        let bytes = source.block(height, hash).map_err(|error| failed(SourceError::Failed(error)))?;
+        let bytes =
+            source.block(height, hash).map_err(|error| failed(SourceError::Failed(error)))?;
         let block = Block::parse(&bytes, network.format()).map_err(|error| failed(error.into()))?;
         let block = BlockAt::new(height, &block);
         if block.hash() != hash {

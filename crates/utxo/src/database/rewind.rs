@@ -34,11 +34,7 @@ impl Database {
 
     /// Disconnects all blocks above `height` as [`Database::rewind_to`] does, with the help of
     /// `source` where undo records are gone.
-    pub fn rewind_to_with(
-        &mut self,
-        height: Height,
-        source: &dyn SpentCoins,
-    ) -> Result<(), Error> {
+    pub fn rewind_to_with(&mut self, height: Height, source: &dyn SpentCoins) -> Result<(), Error> {
         self.disconnect_to(height, Some(source))
     }
 

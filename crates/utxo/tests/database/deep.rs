@@ -110,8 +110,7 @@ impl SpentCoins for Wrong<'_> {
 #[test]
 fn a_source_that_is_wrong_changes_nothing() {
     let mut twin = Twin::imported(5, small(), 20);
-    let faults =
-        [Fault::Fails, Fault::OtherBlock, Fault::NoBlock, Fault::NoCoin, Fault::YoungCoin];
+    let faults = [Fault::Fails, Fault::OtherBlock, Fault::NoBlock, Fault::NoCoin, Fault::YoungCoin];
     for fault in faults {
         // A block that spends something.
         while twin.chain.last().unwrap().0.len() < 400 {
