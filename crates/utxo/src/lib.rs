@@ -85,7 +85,7 @@ pub use run_writer::{RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
-pub use snapshot_file::SnapshotError;
+pub use snapshot_file::{SnapshotError, SnapshotHeader};
 pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
 pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition, UndoRecord, UndoTx};
