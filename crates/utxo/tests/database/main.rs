@@ -8,6 +8,7 @@ mod damage;
 mod deep;
 mod faults;
 mod load;
+mod node;
 mod random;
 mod real;
 mod replay;
