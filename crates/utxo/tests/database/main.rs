@@ -6,6 +6,7 @@ mod contract;
 mod crash;
 mod damage;
 mod deep;
+mod defects;
 mod faults;
 mod load;
 mod node;

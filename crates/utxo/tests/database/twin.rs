@@ -123,10 +123,12 @@ impl Twin {
         let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
         let at = BlockAt::new(Height::new(self.height()), &block);
         let before = self.database().tip();
+        let sequence = self.database().snapshot().sequence();
+        let below = Rc::clone(&self.history[&sequence]);
         let connected = self.database().append(&at);
         match connected {
             Ok(()) => {
-                self.archive.add(&at, bytes, &self.oracle);
+                self.archive.0.insert(at.hash(), (bytes.to_vec(), below));
                 let undo = self.oracle.connect(&at).unwrap();
                 self.chain.push((bytes.to_vec(), undo));
             }
@@ -269,7 +271,7 @@ impl Twin {
         while let Some((_, hash)) = database.tip().filter(|tip| !is_active(*tip)) {
             database.rewind_with(&self.archive).unwrap();
             let (_, below) = &self.archive.0[&hash];
-            self.history.insert(database.snapshot().sequence(), Rc::new(below.clone()));
+            self.history.insert(database.snapshot().sequence(), Rc::clone(below));
         }
         let have = database.tip().map_or(0, |(height, _)| height.to_u32() as usize + 1);
         for bytes in &chain[..have] {
@@ -300,13 +302,7 @@ fn same_reason(expected: PrevoutError, found: PrevoutError) {
 
 /// Blocks, and the coins below each.
 #[derive(Default)]
-pub(crate) struct Archive(HashMap<BlockHash, (Vec<u8>, State)>);
-
-impl Archive {
-    fn add(&mut self, block: &BlockAt<'_>, bytes: &[u8], below: &MemorySet) {
-        self.0.insert(block.hash(), (bytes.to_vec(), oracle_state(below)));
-    }
-}
+pub(crate) struct Archive(HashMap<BlockHash, (Vec<u8>, Rc<State>)>);
 
 impl SpentCoins for Archive {
     fn block(&self, _: Height, hash: BlockHash) -> Result<Vec<u8>, SourceFailure> {
