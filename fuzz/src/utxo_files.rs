@@ -1,8 +1,8 @@
 //! Whole files of `varve-utxo`: runs, window files and Core's snapshots.
 //!
-//! The bytes of an input are the payloads of the pages of a file, which gets right checksums: footer,
-//! directory and filter of a run, and the stream of a window, are decoded as a disk gives them back.
-//! Whatever they say, opening and reading ends with an answer or an error.
+//! The bytes of an input are the payloads of the pages of a file, which gets right checksums:
+//! footer, directory and filter of a run, and the stream of a window, are decoded as a disk gives
+//! them back. Whatever they say, opening and reading ends with an answer or an error.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

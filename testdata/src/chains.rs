@@ -66,8 +66,8 @@ pub fn kernel(genesis: Vec<u8>) -> Option<Vec<Vec<u8>>> {
     Some([genesis].into_iter().chain(text.lines().map(hex)).collect())
 }
 
-/// Every block in the one file of Core 31's chain, without the mask: stale ones too, in the order in
-/// which they came.
+/// Every block in the one file of Core 31's chain, without the mask: stale ones too, in the order
+/// in which they came.
 #[must_use]
 pub fn core31() -> Option<Vec<Vec<u8>>> {
     let key = bytes("regtest-core31/blocks/xor.dat")?;

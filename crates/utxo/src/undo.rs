@@ -5,7 +5,7 @@
 //!  │ VARINT count │ the coins it spent, as adds with their births (`entry_list`) │
 //!  │ VARINT count │ its transactions │
 //!
-//!  transaction   │ txid 32 │ VARINT spends │ VARINT creates │ VARINT first vout │ VARINT gap − 1 │ …
+//!  transaction   │ txid 32 │ VARINT spends │ VARINT creates │ VARINT vout │ VARINT gap − 1 │ …
 //! ```
 //!
 //! A coin that the block created and spent itself is in neither list, and a transaction without

@@ -4,8 +4,8 @@
 //! 2. Read the files back, parse every transaction, hash it, and check every merkle root and that
 //!    each block follows the one before it.
 //! 3. Connect every block to an unspent set on disk, and make it durable.
-//! 4. Compare the tip and the set's hash with the answers the simulator's own model gave, and sum the
-//!    chain up.
+//! 4. Compare the tip and the set's hash with the answers the simulator's own model gave, and sum
+//!    the chain up.
 
 use std::cmp::Reverse;
 use std::fs;

@@ -58,8 +58,8 @@ fn defect_02_a_reorganisation_does_not_stall_compaction() {
     twin.check();
 }
 
-/// Erasing left the size wrong: 10,000 expected, 18,192 found. Here counting, walking and looking up
-/// agree, whether the coins are in the window or in a run.
+/// Erasing left the size wrong: 10,000 expected, 18,192 found. Here counting, walking and looking
+/// up agree, whether the coins are in the window or in a run.
 #[test]
 fn defect_03_erasing_keeps_the_size() {
     for options in [small(), Options { window_memory: 0, ..small() }] {
