@@ -6,10 +6,10 @@
 //!
 //! **Why it may be believed.** Every step is a push to the undo log or a pop. The log gives its
 //! next survivor only, cuts all of them off at the first push that differs, and gives none whose
-//! parent is not the present tip. So when a survivor has the sequence of the step to come, the steps since
-//! the checkpoint have been the same ones as before the crash: the set is the same, and the record
-//! is the one that looking up would lead to. That it names the same block, prevouts and outputs is
-//! compared all the same.
+//! parent is not the present tip. So when a survivor has the sequence of the step to come, the
+//! steps since the checkpoint have been the same as before the crash: the set is the same, and the
+//! record is the one that looking up would lead to. That it names the same block, prevouts and
+//! outputs is compared all the same.
 
 use varve_consensus::BlockAt;
 use varve_types::Outpoint;

@@ -68,7 +68,7 @@ fn a_flipped_bit_in_the_undo_log_names_the_place() {
         for at in (0..size).step_by(usize::try_from(size / 11 + 1).unwrap()) {
             let damaged = Arc::new(sound.crash(sound.operations(), Crash::KeepAll));
             assert!(damaged.flip_bit(name, FileOffset::new(at), 5));
-            let mut rewound = || -> Result<(), Error> {
+            let rewound = || -> Result<(), Error> {
                 let mut database = Database::open(damaged.clone(), twin.options)?;
                 while database.tip().is_some_and(|(height, _)| height > Height::GENESIS) {
                     database.rewind()?;

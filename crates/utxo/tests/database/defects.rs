@@ -26,9 +26,9 @@ fn outputs(count: u32) -> Vec<OutputDraft> {
 /// new are each their own, in the window and in runs.
 #[test]
 fn defect_01_a_reorganisation_does_not_move_coins() {
-    for depth in 1..16 {
-        let mut twin = Twin::new(depth as u64, small());
-        let mut chance = Chance(depth as u64);
+    for depth in 1..16_u64 {
+        let mut twin = Twin::new(depth, small());
+        let mut chance = Chance(depth);
         (0..24).for_each(|_| twin.append_draft(&mut chance).unwrap());
         (0..depth).for_each(|_| twin.rewind().unwrap());
         twin.check();
