@@ -4,12 +4,12 @@
 //! may have survived. The record holds every coin that the block took, with its birth: when the
 //! owner appends the block again, nothing has to be looked up on disk.
 //!
-//! **Why it may be believed.** Every step is a push to the undo log or a pop. The log gives its
-//! next survivor only, cuts all of them off at the first push that differs, and gives none whose
-//! parent is not the present tip. So when a survivor has the sequence of the step to come, the
-//! steps since the checkpoint have been the same as before the crash: the set is the same, and the
-//! record is the one that looking up would lead to. That it names the same block, prevouts and
-//! outputs is compared all the same.
+//! **Why it may be believed.** Every step pushes to the undo log or disconnects the tip. The log
+//! gives its next survivor only, cuts all of them off at the first push that differs, and gives
+//! none whose parent is not the present tip. So when a survivor has the sequence of the step to
+//! come, the steps since the checkpoint have been the same as before the crash: the set is the
+//! same, and the record is the one that looking up would lead to. That it names the same block,
+//! prevouts and outputs is compared all the same.
 
 use varve_consensus::BlockAt;
 use varve_types::Outpoint;
