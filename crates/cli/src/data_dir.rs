@@ -81,9 +81,8 @@ impl DataDir {
         let drawn = getrandom::fill(&mut id).and_then(|()| getrandom::fill(&mut secret));
         ensure!(drawn.is_ok(), "the system gives no random numbers; nothing was opened");
         let key = StoreKey { id: StoreId(id), secret: Secret::new(secret) };
-        let window_memory = usize::try_from(self.memory / 2).unwrap_or(usize::MAX);
-        let options =
-            Options { window_memory, workers: threads(), ..Options::new(self.network, key) };
+        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        let options = Options { memory, workers: threads(), ..Options::new(self.network, key) };
         Ok(Database::open(Arc::new(Disk::open(&self.utxo())?), options)?)
     }
 }

@@ -91,15 +91,19 @@ fn main() {
 fn undo(block: &Block, window: &Window) {
     let spent = window.version().entries().filter(|entry| entry.coin.is_some()).take(INPUTS);
     let created: Vec<_> = block.outputs.iter().map(|(outpoint, ..)| *outpoint).collect();
-    let mut txids: Vec<_> = created.iter().map(|outpoint| outpoint.txid).collect();
-    txids.dedup();
+    let txs = created.chunk_by(|a, b| a.txid == b.txid).map(|outputs| UndoTx {
+        txid: outputs[0].txid,
+        spends: 1,
+        creates: u32::try_from(outputs.len()).unwrap(),
+    });
+    let txs = txs.collect();
     let record = UndoRecord {
         sequence: Sequence::new(1_000),
         height: Height::new(1_000),
         block: BlockHash::ZERO,
         previous: BlockHash::ZERO,
         spent: spent.collect(),
-        txs: UndoTx::list(&txids, &[], &created),
+        txs,
         created,
     };
     let start = now();

@@ -10,7 +10,8 @@
 //! **A step** is one block connected or disconnected. Everything that can fail comes first:
 //!
 //! 1. *Maintenance* that is due (`maintain`): a deep pane is written as a run, runs are merged, a
-//!    checkpoint is made. It changes where coins lie, not which there are.
+//!    checkpoint is made, in threads beside the writer. It changes where coins lie, not which there
+//!    are.
 //! 2. The changes are resolved against the latest version: every prevout is there, or the block is
 //!    refused. A coin that the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
@@ -25,10 +26,12 @@
 //! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
 //! log still has need not be looked up (`replay`).
 
+mod checkpoint;
 mod import;
 mod maintain;
 mod replay;
 mod rewind;
+mod work;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -36,22 +39,27 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use varve_consensus::{BlockAt, PrevoutError};
 use varve_io::{LockGuard, Storage};
-use varve_types::{BlockHash, Height, Outpoint};
+use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::changes::Changes;
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
-use crate::manifest::{Checkpoint, Manifest};
+use crate::manifest::{Checkpoint, Kept, Manifest};
 use crate::options::Options;
+use crate::prepare::{Prepared, Repeats};
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UndoLog, UndoRecord, UndoTx};
+use crate::undo::{UndoHead, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Spend, Step, StepError, Window, WindowConfig};
+use checkpoint::Merged;
 use maintain::Waiting;
+use work::Work;
+
+pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.
 ///
@@ -94,8 +102,14 @@ pub struct Database {
     sequence: Sequence,
     /// A pane whose run is written and takes its place with the next step.
     waiting: Option<Waiting>,
-    /// A run has taken a pane's place, or a merge that of runs, since the last checkpoint.
+    /// A run has taken a pane's place since the last checkpoint.
     checkpoint_due: bool,
+    /// What was merged since the last whole checkpoint was decided, in that order.
+    merged: Vec<Merged>,
+    work: Work,
+    /// The set after the last step.
+    latest: Arc<Version>,
+    /// What readers see: the latest version, or an earlier one.
     published: Arc<ArcSwap<Version>>,
     _lock: LockGuard,
 }
@@ -105,9 +119,10 @@ impl Database {
     /// directory is the opener's alone until the database is dropped.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         let lock = storage.lock()?;
+        let work = Work::new(options.compaction).map_err(Error::Thread)?;
         storage.sync_dir()?;
         let manifest = load_or_create(&*storage, &options)?;
-        manifest.sweep(&*storage, None)?;
+        manifest.sweep(&*storage, &Kept::NOTHING)?;
         let key = manifest.key();
         let runs = Runs::open(&*storage, key, &manifest.runs)?;
         let Checkpoint { sequence, tip } = manifest.checkpoint;
@@ -126,6 +141,7 @@ impl Database {
         let undo = UndoLog::open(Arc::clone(&storage), key.id, options.undo, &manifest.undo)?;
         let version =
             Version::new((sequence, tip), crate::sync::Arc::clone(window.version()), runs.clone());
+        let latest = Arc::new(version);
         Ok(Self {
             storage,
             options,
@@ -137,7 +153,10 @@ impl Database {
             sequence,
             waiting: None,
             checkpoint_due: false,
-            published: Arc::new(ArcSwap::from_pointee(version)),
+            merged: Vec::new(),
+            work,
+            published: Arc::new(ArcSwap::new(Arc::clone(&latest))),
+            latest,
             _lock: lock,
         })
     }
@@ -171,64 +190,104 @@ impl Database {
         self.snapshot().get(keys)
     }
 
+    /// The set with all blocks that were appended, also those that are not published yet.
+    #[must_use]
+    pub const fn latest(&self) -> &Arc<Version> {
+        &self.latest
+    }
+
+    /// A handle that publishes in other threads.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        Publisher { published: Arc::clone(&self.published) }
+    }
+
     /// What the rules may ask about a block on the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
-        let view = DatabaseView::new(&self.snapshot(), self.options.network, block)?;
+        let view = DatabaseView::new(&self.latest, self.options.network, block)?;
         Ok(view.with_reason(|reason| self.name_spender(reason)))
+    }
+
+    /// The chain whose coins these are.
+    #[must_use]
+    pub const fn network(&self) -> Network {
+        self.options.network
     }
 
     /// Connects a block on the tip. The first block of all is one that stands on none.
     pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
         self.check_next(block)?;
-        self.maintain()?;
-        let sequence = self.next_sequence()?;
-        let changes = Changes::of(self.options.network, block);
-        let (record, spends) = match self.survivor(sequence, block, &changes)? {
-            Some(record) => {
-                let spends = self.spends_of(&record);
-                (record, spends)
-            }
-            None => self.resolve(sequence, block, &changes)?,
-        };
-        let adds: Vec<Entry<'_>> = changes
-            .created()
-            .map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin))
-            .collect();
-        let position = self.undo.position();
-        self.undo.push(&record)?;
-        let stepped = self.step((sequence, block.height()), &adds, &spends);
-        if let Err(refused) = stepped {
-            self.undo.return_to(position);
-            return Err(refused.into());
+        if self.replay(block)? {
+            self.publish();
+            return Ok(());
         }
-        self.tip = Some((block.height(), block.hash()));
+        let network = self.options.network;
+        let prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
+        self.maintain(prepared.window_bytes())?;
+        self.connect(block, prepared)?;
         self.publish();
         Ok(())
     }
 
-    /// Looks up what a block takes from the set: its undo record, and where the coins are.
-    fn resolve(
-        &self,
-        sequence: Sequence,
+    /// Connects a block on the tip that was prepared at any version, and does not show it to
+    /// readers yet: [`Publisher::publish`] does, or it is [rewound](Database::rewind_unpublished)
+    /// and nobody has seen it. A checkpoint may hold it before.
+    pub fn append_prepared(
+        &mut self,
         block: &BlockAt<'_>,
-        changes: &Changes<'_>,
-    ) -> Result<(UndoRecord, Vec<Spend>), Error> {
-        let keys = [&changes.prevouts[..], &changes.made[..]].concat();
-        let coins = self.query(&keys)?;
-        let verdict = changes.verdict(|place| coins.birth(place).is_some());
+        prepared: Prepared,
+    ) -> Result<Appended, Error> {
+        self.check_next(block)?;
+        let (made_for, asked) = (prepared.block, block.hash());
+        if made_for != asked {
+            return Err(Error::OtherBlock { made_for, asked });
+        }
+        self.maintain(prepared.window_bytes())?;
+        let prepared = self.connect(block, prepared)?;
+        let view = DatabaseView::of(prepared, block);
+        Ok(Appended { version: Arc::clone(&self.latest), view })
+    }
+
+    /// Makes the step of a block that stands on the tip. Gives back what was found for it, which is
+    /// right for the set below it.
+    fn connect(&mut self, block: &BlockAt<'_>, mut prepared: Prepared) -> Result<Prepared, Error> {
+        prepared.bring_up_to(&self.latest)?;
+        match self.try_connect(block, &prepared) {
+            // A coin was not where it was found.
+            Err(Error::Step(StepError::Spent { .. } | StepError::NotThere { .. })) => {
+                prepared.find_again(&self.latest)?;
+                self.try_connect(block, &prepared)?;
+            }
+            result => result?,
+        }
+        Ok(prepared)
+    }
+
+    fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &Prepared) -> Result<(), Error> {
+        let sequence = self.next_sequence()?;
+        let Prepared { changes, coins, .. } = prepared;
+        let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
         verdict.map_err(|reason| self.name_spender(reason))?;
-        let gone = gone(changes, &keys, &coins);
-        let created: Vec<Outpoint> = changes.created().map(|(outpoint, _)| outpoint).collect();
-        let record = UndoRecord {
+        let (places, spends) = gone(changes, coins);
+        let mut adds: Vec<Entry<'_>> = Vec::with_capacity(changes.outputs());
+        let created = changes.created(block);
+        adds.extend(created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)));
+        let head = UndoHead {
             sequence,
             height: block.height(),
             block: block.hash(),
             previous: block.block().header().previous(),
-            spent: gone.iter().map(|(entry, _)| *entry).collect(),
-            txs: UndoTx::list(block.txids(), changes.spenders(), &created),
-            created,
         };
-        Ok((record, gone.into_iter().map(|(_, spend)| spend).collect()))
+        let position = self.undo.position();
+        let write = |out: &mut Vec<u8>| places.iter().for_each(|at| prepared.write_spent(*at, out));
+        let txs = changes.undo_txs(block);
+        self.undo.push_parts(&head, (places.len(), write), (&txs, &adds))?;
+        let tip = Some((block.height(), block.hash()));
+        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+            self.undo.return_to(position);
+            return Err(refused.into());
+        }
+        Ok(())
     }
 
     /// The same reason, with the transaction that spent a missing coin before, where a block did
@@ -245,8 +304,7 @@ impl Database {
 
     /// Makes the set durable as it is now.
     pub fn flush(&mut self) -> Result<Checkpoint, Error> {
-        self.maintain()?;
-        self.make_checkpoint()?;
+        self.maintain_and_save()?;
         Ok(self.checkpoint())
     }
 
@@ -269,24 +327,57 @@ impl Database {
     fn step(
         &mut self,
         (sequence, height): (Sequence, Height),
-        adds: &[Entry<'_>],
-        spends: &[Spend],
+        (adds, spends): (&[Entry<'_>], &[Spend]),
+        tip: Option<(Height, BlockHash)>,
     ) -> Result<(), StepError> {
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
         let step = Step { sequence, height, adds, spends, replaces };
         self.window.apply(&step, self.options.workers)?;
-        self.sequence = sequence;
+        (self.sequence, self.tip) = (sequence, tip);
         if let Some(waiting) = self.waiting.take() {
             self.runs = self.runs.with_replaced(0..0, waiting.run);
             self.checkpoint_due = true;
         }
+        self.renew();
         Ok(())
     }
 
-    fn publish(&self) {
+    /// Makes the latest version anew. When the step is published, readers get it at once: only
+    /// where coins lie has changed since.
+    fn renew(&mut self) {
         let window = crate::sync::Arc::clone(self.window.version());
         let version = Version::new((self.sequence, self.tip), window, self.runs.clone());
-        self.published.store(Arc::new(version));
+        self.latest = Arc::new(version);
+        if self.snapshot().sequence() == self.sequence {
+            self.publish();
+        }
+    }
+
+    /// Shows the latest version to readers.
+    fn publish(&self) {
+        self.published.store(Arc::clone(&self.latest));
+    }
+}
+
+/// A block that was connected and not published.
+#[derive(Debug)]
+pub struct Appended {
+    /// The set with the block in it.
+    pub version: Arc<Version>,
+    /// What the rules may ask about the block.
+    pub view: DatabaseView,
+}
+
+/// Shows appended blocks to readers, from any thread. Publish them in their order.
+#[derive(Clone, Debug)]
+pub struct Publisher {
+    published: Arc<ArcSwap<Version>>,
+}
+
+impl Publisher {
+    /// Lets readers see the set up to this block.
+    pub fn publish(&self, version: Arc<Version>) {
+        self.published.store(version);
     }
 }
 
@@ -304,31 +395,32 @@ impl Reader {
     }
 }
 
-/// The coins that go with a block: those that it spends, and those that it overwrites.
-fn gone<'c>(changes: &Changes<'_>, keys: &[Outpoint], coins: &'c Coins) -> Vec<(Entry<'c>, Spend)> {
-    let spent = changes.prevouts.len();
-    let mut gone = Vec::with_capacity(spent);
-    let mut overwritten = Vec::new();
-    for (place, outpoint) in keys.iter().enumerate() {
-        let Some((coin, birth)) = coins.get(place).zip(coins.birth(place)) else { continue };
-        let (outpoint, location) = (*outpoint, coins.location(place));
-        let coin = (Entry::add(outpoint, birth, coin), Spend { outpoint, birth, location });
-        if place < spent { gone.push(coin) } else { overwritten.push(coin) }
+/// The coins that go with a block: those that it spends, and those that it overwrites. With the
+/// place of each among the keys.
+fn gone(changes: &Changes, coins: &Coins) -> (Vec<usize>, Vec<Spend>) {
+    let prevouts = changes.spends();
+    let (mut places, mut spends) = (Vec::with_capacity(prevouts), Vec::with_capacity(prevouts));
+    let mut spent: Option<HashSet<&Outpoint>> = None;
+    for (place, outpoint) in changes.keys.iter().enumerate() {
+        let Some(birth) = coins.birth(place) else { continue };
+        if place >= prevouts {
+            // What the block both spends and makes again goes once.
+            let spent = spent.get_or_insert_with(|| changes.prevouts().iter().collect());
+            if spent.contains(outpoint) {
+                continue;
+            }
+        }
+        places.push(place);
+        spends.push(Spend { outpoint: *outpoint, birth, location: coins.location(place) });
     }
-    if !overwritten.is_empty() {
-        // What the block both spends and makes again goes once.
-        let spent: HashSet<&Outpoint> = changes.prevouts.iter().collect();
-        overwritten.retain(|(entry, _)| !spent.contains(&entry.outpoint));
-    }
-    gone.extend(overwritten);
-    gone
+    (places, spends)
 }
 
 /// How the window of a set is made.
 fn window_of(manifest: &Manifest, options: &Options) -> (WindowConfig, OutpointHasher) {
     let pane_steps = manifest.parameters.flush_interval as usize;
     let config = WindowConfig { shards: options.shards, pane_steps };
-    (config, OutpointHasher::new(&manifest.secret.to_bytes()))
+    (config, manifest.secret.hasher())
 }
 
 /// The manifest of a directory. Where there is none, there must be nothing.

@@ -61,6 +61,15 @@ pub enum Error {
         /// The block asked about.
         asked: BlockHash,
     },
+    /// A block was prepared as one whose outputs cannot repeat others, and then asked about that.
+    #[error(
+        "whether block {block} repeats older outputs was not looked up; prepare it with \
+         `Repeats::Possible`"
+    )]
+    RepeatsUnknown {
+        /// The block.
+        block: BlockHash,
+    },
     /// Files of a set without the manifest that names them.
     #[error(
         "{} has files of an unspent set but no manifest; restore the manifest, or empty the \
@@ -78,6 +87,9 @@ pub enum Error {
         /// What does not fit.
         what: &'static str,
     },
+    /// A thread for flushes, merges or checkpoints could not be started.
+    #[error("cannot start a thread: {0}; raise the limit on threads, or compact inline")]
+    Thread(#[source] std::io::Error),
     /// The window refused the step.
     #[error(transparent)]
     Step(#[from] StepError),

@@ -25,6 +25,7 @@ use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::entry_list::EntryList;
 use crate::error::Error;
+use crate::prepare::Repeats;
 use crate::sequence::Sequence;
 use crate::version::Version;
 use crate::window::Spend;
@@ -101,12 +102,14 @@ impl Disconnect {
         if block.hash() != hash {
             return Err(failed(SourceError::OtherBlock { asked: hash, given: block.hash() }));
         }
-        let changes = Changes::of(network, &block);
+        let hasher = version.window().hasher();
+        let changes = Changes::of(network, hasher, (&block, Repeats::Possible));
         let adds = coins_below(&block, &changes, sequence, source).map_err(failed)?;
-        let created: Vec<Outpoint> = changes.created().map(|(outpoint, _)| outpoint).collect();
+        let created: Vec<Outpoint> =
+            changes.created(&block).map(|(outpoint, _)| outpoint).collect();
         let coins = version.get(&created)?;
         let mut spends = Vec::with_capacity(created.len());
-        for (place, (outpoint, coin)) in changes.created().enumerate() {
+        for (place, (outpoint, coin)) in changes.created(&block).enumerate() {
             let birth = coins.birth(place).filter(|_| coins.get(place) == Some(coin));
             let Some(birth) = birth else { return Ok(None) };
             spends.push(Spend { outpoint, birth, location: coins.location(place) });
@@ -119,7 +122,7 @@ impl Disconnect {
 /// The coins that the block took from the set, born by step `sequence`.
 fn coins_below(
     block: &BlockAt<'_>,
-    changes: &Changes<'_>,
+    changes: &Changes,
     sequence: Sequence,
     source: &dyn SpentCoins,
 ) -> Result<EntryList, SourceError> {
@@ -136,9 +139,11 @@ fn coins_below(
         Ok(())
     };
     // What the block both spends and makes again comes back once.
-    let spent: HashSet<&Outpoint> = changes.prevouts.iter().collect();
-    changes.prevouts.iter().try_for_each(|outpoint| add(outpoint, true))?;
-    let mut replaced = changes.made.iter().filter(|outpoint| !spent.contains(outpoint));
+    let prevouts = changes.prevouts();
+    let spent: HashSet<&Outpoint> = prevouts.iter().collect();
+    prevouts.iter().try_for_each(|outpoint| add(outpoint, true))?;
+    let made = changes.keys.iter().skip(prevouts.len());
+    let mut replaced = made.filter(|outpoint| !spent.contains(outpoint));
     replaced.try_for_each(|outpoint| add(outpoint, false))?;
     Ok(adds)
 }

@@ -60,49 +60,61 @@ pub struct UndoTx {
     pub creates: u32,
 }
 
-impl UndoTx {
-    /// The transactions of a block: all its ids, the spender of every spent coin and the created
-    /// coins, all in block order.
-    #[must_use]
-    pub fn list(block: &[Txid], spenders: &[Txid], created: &[Outpoint]) -> Vec<Self> {
-        let (mut spenders, mut created) = (spenders, created);
-        let mut txs = Vec::with_capacity(block.len());
-        for txid in block {
-            let spends = spenders.iter().take_while(|spender| *spender == txid).count();
-            let creates = created.iter().take_while(|outpoint| outpoint.txid == *txid).count();
-            (_, spenders) = spenders.split_at(spends);
-            (_, created) = created.split_at(creates);
-            if spends + creates > 0 {
-                let count = |n| u32::try_from(n).expect("a block has fewer inputs and outputs");
-                txs.push(Self { txid: *txid, spends: count(spends), creates: count(creates) });
-            }
-        }
-        debug_assert!(spenders.is_empty() && created.is_empty(), "in block order");
-        txs
-    }
+/// Which block a record is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndoHead {
+    /// The step that connected it.
+    pub sequence: Sequence,
+    /// Its height.
+    pub height: Height,
+    /// Its hash.
+    pub block: BlockHash,
+    /// The hash of the block below it.
+    pub previous: BlockHash,
 }
 
-impl UndoRecord {
-    /// Appends the bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+impl UndoHead {
+    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends. The
+    /// created coins are in the order of the transactions.
+    pub(crate) fn encode(
+        &self,
+        (spent, write_spent): (usize, impl FnOnce(&mut Vec<u8>)),
+        (txs, mut created): (&[UndoTx], impl Iterator<Item = Outpoint>),
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(&self.sequence.to_u32().to_le_bytes());
         out.extend_from_slice(&self.height.to_u32().to_le_bytes());
         out.extend_from_slice(self.block.as_bytes());
         out.extend_from_slice(self.previous.as_bytes());
-        varint::write(self.spent.len() as u64, out);
-        self.spent.iter().for_each(|entry| write_entry(&entry, out));
-        varint::write(self.txs.len() as u64, out);
-        let mut created = self.created.iter();
-        for tx in &self.txs {
+        varint::write(spent as u64, out);
+        write_spent(out);
+        varint::write(txs.len() as u64, out);
+        for tx in txs {
             out.extend_from_slice(tx.txid.as_bytes());
             varint::write(u64::from(tx.spends), out);
             varint::write(u64::from(tx.creates), out);
             let mut next = 0;
-            for outpoint in created.by_ref().take(tx.creates as usize) {
-                varint::write(u64::from(outpoint.vout) - next, out);
-                next = u64::from(outpoint.vout) + 1;
+            for Outpoint { vout, .. } in created.by_ref().take(tx.creates as usize) {
+                varint::write(u64::from(vout) - next, out);
+                next = u64::from(vout) + 1;
             }
         }
+    }
+}
+
+impl UndoRecord {
+    /// Which block it is of.
+    #[must_use]
+    pub const fn head(&self) -> UndoHead {
+        let Self { sequence, height, block, previous, .. } = *self;
+        UndoHead { sequence, height, block, previous }
+    }
+
+    /// Appends the bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let write = |out: &mut Vec<u8>| self.spent.iter().for_each(|e| write_entry(&e, out));
+        let created = self.created.iter().copied();
+        self.head().encode((self.spent.len(), write), (&self.txs, created), out);
     }
 
     /// The transaction that spent this coin, if the block did.

@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use varve_io::{Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 use varve_utxo::{
-    Access, Answers, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence,
+    Access, Coins, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence,
     Span, StoreKey, merge_runs,
 };
 
@@ -62,9 +62,9 @@ fn ask(runs: &Runs, keys: &[Outpoint]) -> usize {
             continue;
         }
         query.fetch(&mut varve_io::BatchReader::new(1), &mut PageBuffers::default()).unwrap();
-        let mut answers = Answers::default();
-        query.join(&mut answers).unwrap();
-        assert_eq!(answers.iter().flatten().count(), keys.len());
+        let mut coins = Coins::unknown(query.keys().len());
+        query.join(&mut coins, |place| place).unwrap();
+        assert_eq!(coins.iter().flatten().count(), keys.len());
     }
     pages
 }

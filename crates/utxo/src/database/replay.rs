@@ -16,38 +16,46 @@ use varve_types::Outpoint;
 
 use super::Database;
 use crate::changes::Changes;
+use crate::entry::Entry;
 use crate::error::Error;
+use crate::prepare::Repeats;
 use crate::sequence::Sequence;
 use crate::undo::UndoRecord;
-use crate::window::{Lookup, Spend};
+use crate::window::{Lookup, Spend, Window};
 
 impl Database {
-    /// The record of this block, if it is what the step `sequence` left before a crash.
-    pub(super) fn survivor(
-        &self,
-        sequence: Sequence,
-        block: &BlockAt<'_>,
-        changes: &Changes<'_>,
-    ) -> Result<Option<UndoRecord>, Error> {
-        let survivor = self.undo.survivor()?;
-        let previous = block.block().header().previous();
-        let is_same = |record: &UndoRecord| {
-            let created = changes.created().map(|(outpoint, _)| outpoint);
-            let spent = record.spent.iter().map(|entry| entry.outpoint);
-            (record.sequence, record.height) == (sequence, block.height())
-                && (record.block, record.previous) == (block.hash(), previous)
-                && created.eq(record.created.iter().copied())
-                && spent.take(changes.prevouts.len()).eq(changes.prevouts.iter().copied())
-        };
-        Ok(survivor.filter(is_same))
+    /// Connects a block on the tip from the record that it left before a crash. `false` when there
+    /// is none, and nothing was done.
+    pub(super) fn replay(&mut self, block: &BlockAt<'_>) -> Result<bool, Error> {
+        let sequence = self.next_sequence()?;
+        let Some(record) = self.undo.survivor()? else { return Ok(false) };
+        let hasher = self.latest.window().hasher();
+        let changes = Changes::of(self.options.network, hasher, (block, Repeats::Possible));
+        if !is_of(&record, sequence, (block, &changes)) {
+            return Ok(false);
+        }
+        let entries = changes.spends() + changes.outputs();
+        self.maintain(Window::memory_of(entries, changes.script_bytes))?;
+        let created = changes.created(block);
+        let adds: Vec<Entry<'_>> =
+            created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)).collect();
+        let spends = self.spends_of(&record);
+        let position = self.undo.position();
+        self.undo.push(&record)?;
+        let tip = Some((block.height(), block.hash()));
+        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+            self.undo.return_to(position);
+            return Err(refused.into());
+        }
+        Ok(true)
     }
 
     /// The spends of a record, with the places of those that the window has.
-    pub(super) fn spends_of(&self, record: &UndoRecord) -> Vec<Spend> {
+    fn spends_of(&self, record: &UndoRecord) -> Vec<Spend> {
         let keys: Vec<Outpoint> = record.spent.iter().map(|entry| entry.outpoint).collect();
         let mut found = Vec::with_capacity(keys.len());
         self.window.version().lookup(&keys, &mut found);
-        let spend = |(entry, found): (crate::entry::Entry<'_>, Lookup<'_>)| {
+        let spend = |(entry, found): (Entry<'_>, Lookup<'_>)| {
             let (outpoint, birth) = (entry.outpoint, entry.birth);
             let location = match found {
                 Lookup::Found(found) if found.birth == birth => Some(found.location),
@@ -57,4 +65,19 @@ impl Database {
         };
         record.spent.iter().zip(found).map(spend).collect()
     }
+}
+
+/// Whether a record is that of the step `sequence`, which connects this block.
+fn is_of(
+    record: &UndoRecord,
+    sequence: Sequence,
+    (block, changes): (&BlockAt<'_>, &Changes),
+) -> bool {
+    let previous = block.block().header().previous();
+    let created = changes.created(block).map(|(outpoint, _)| outpoint);
+    let spent = record.spent.iter().map(|entry| entry.outpoint);
+    (record.sequence, record.height) == (sequence, block.height())
+        && (record.block, record.previous) == (block.hash(), previous)
+        && created.eq(record.created.iter().copied())
+        && spent.take(changes.spends()).eq(changes.prevouts().iter().copied())
 }

@@ -18,12 +18,26 @@ use crate::window::spends_of_disconnect;
 impl Database {
     /// Disconnects the tip: the set is again as it was below it.
     pub fn rewind(&mut self) -> Result<(), Error> {
-        self.disconnect(None)
+        self.disconnect(None)?;
+        self.publish();
+        Ok(())
+    }
+
+    /// Disconnects the blocks that were appended and not published. Readers see no difference.
+    pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
+        let published = self.snapshot().tip();
+        while self.tip != published {
+            self.disconnect(None)?;
+        }
+        self.publish();
+        Ok(())
     }
 
     /// Disconnects the tip, with the help of `source` when its undo record is gone.
     pub fn rewind_with(&mut self, source: &dyn SpentCoins) -> Result<(), Error> {
-        self.disconnect(Some(source))
+        self.disconnect(Some(source))?;
+        self.publish();
+        Ok(())
     }
 
     /// Disconnects all blocks above `height`, one step each. After an error the blocks that were
@@ -45,13 +59,14 @@ impl Database {
     ) -> Result<(), Error> {
         while self.tip.is_some_and(|(tip, _)| tip > height) {
             self.disconnect(source)?;
+            self.publish();
         }
         Ok(())
     }
 
     fn disconnect(&mut self, source: Option<&dyn SpentCoins>) -> Result<(), Error> {
         let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain()?;
+        self.maintain(0)?;
         let sequence = self.next_sequence()?;
         let position = self.undo.position();
         let step = match (self.by_record(height, hash)?, source) {
@@ -67,13 +82,12 @@ impl Database {
             (None, None) => return Err(Error::RewindTooDeep { height }),
         };
         let adds: Vec<Entry<'_>> = step.adds.iter().collect();
-        if let Err(refused) = self.step((sequence, height), &adds, &step.spends) {
+        let below = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
+        let tip = below.map(|below| (below, step.previous));
+        if let Err(refused) = self.step((sequence, height), (&adds, &step.spends), tip) {
             self.undo.return_to(position);
             return Err(refused.into());
         }
-        let below = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
-        self.tip = below.map(|below| (below, step.previous));
-        self.publish();
         Ok(())
     }
 
@@ -98,7 +112,7 @@ impl Database {
         source: &dyn SpentCoins,
     ) -> Result<Disconnect, Error> {
         let at = (self.options.network, sequence);
-        let step = Disconnect::ask(&self.snapshot(), at, tip, source)?;
+        let step = Disconnect::ask(&self.latest, at, tip, source)?;
         step.ok_or_else(|| self.inconsistent("the outputs of the tip are not in the set"))
     }
 

@@ -49,11 +49,11 @@ fn bytes_of_a_record() {
         previous: BlockHash::from_bytes([0xaa; 32]),
         spent: EntryList::new(),
         created: vec![created(1, 0), created(1, 1), created(1, 5), created(2, 7)],
-        txs: UndoTx::list(
-            &[txid(9), txid(1), txid(2), txid(3)],
-            &[txid(2), txid(2), txid(3)],
-            &[created(1, 0), created(1, 1), created(1, 5), created(2, 7)],
-        ),
+        txs: vec![
+            UndoTx { txid: txid(1), spends: 0, creates: 3 },
+            UndoTx { txid: txid(2), spends: 2, creates: 1 },
+            UndoTx { txid: txid(3), spends: 1, creates: 0 },
+        ],
     };
     let expected = [
         &[3, 0, 0, 0, 2, 0, 0, 0][..],
@@ -85,7 +85,10 @@ fn a_record_knows_who_spent_a_coin() {
         previous: BlockHash::ZERO,
         spent: entries.into_iter().collect(),
         created: Vec::new(),
-        txs: UndoTx::list(&[txid(1), txid(2)], &[txid(1), txid(2), txid(2)], &[]),
+        txs: vec![
+            UndoTx { txid: txid(1), spends: 1, creates: 0 },
+            UndoTx { txid: txid(2), spends: 2, creates: 0 },
+        ],
     };
     let spenders = [10, 11, 12, 13, 14].map(|number| record.spender(&coin(number)));
     assert_eq!(spenders, [Some(txid(1)), Some(txid(2)), Some(txid(2)), None, None]);

@@ -53,7 +53,7 @@ fn to_the_genesis_block_and_up_another_branch() {
 /// The same block over and over: every time its spent coins are born anew.
 #[test]
 fn the_same_block_disconnected_many_times() {
-    let mut twin = Twin::imported(3, Options { window_memory: 0, ..small() }, 20);
+    let mut twin = Twin::imported(3, Options { memory: 0, ..small() }, 20);
     for _ in 0..60 {
         let depth = 1 + twin.chain.len() % 4;
         let blocks: Vec<Vec<u8>> =

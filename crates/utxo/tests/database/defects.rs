@@ -62,7 +62,7 @@ fn defect_02_a_reorganisation_does_not_stall_compaction() {
 /// up agree, whether the coins are in the window or in a run.
 #[test]
 fn defect_03_erasing_keeps_the_size() {
-    for options in [small(), Options { window_memory: 0, ..small() }] {
+    for options in [small(), Options { memory: 0, ..small() }] {
         let mut twin = Twin::new(1, options);
         let mut wide = TxDraft::coinbase(Height::new(1), 0);
         wide.outputs = outputs(2_000);
@@ -135,7 +135,7 @@ fn content(twin: &Twin, name: &str) -> Vec<u8> {
 /// the set, and no file has a byte of them.
 #[test]
 fn defect_10_unspendable_outputs_are_not_kept() {
-    let mut twin = Twin::new(1, Options { window_memory: 0, ..small() });
+    let mut twin = Twin::new(1, Options { memory: 0, ..small() });
     let message = b"nobody will ever spend this";
     let mut coinbase = TxDraft::coinbase(Height::new(1), 5);
     let script = [&[0x6a, 27][..], message].concat();

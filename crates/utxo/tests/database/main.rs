@@ -8,6 +8,7 @@ mod damage;
 mod deep;
 mod defects;
 mod faults;
+mod joiner;
 mod load;
 mod node;
 mod random;

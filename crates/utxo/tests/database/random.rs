@@ -8,7 +8,7 @@ use varve_io::faulty::Crash;
 use varve_types::{Outpoint, Txid};
 use varve_utxo::{Error, Options, Version};
 
-use crate::twin::{Chance, State, Twin, oracle_state, small, state};
+use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
 
 fn live(seed: u64, mut twin: Twin, steps: usize) {
     let mut chance = Chance(seed);
@@ -93,7 +93,22 @@ fn lives_with_the_default_parameters() {
 #[test]
 fn lives_without_memory_for_a_window() {
     for seed in 0..lives(50) {
-        live(seed, Twin::new(seed, Options { window_memory: 0, ..small() }), 80);
+        live(seed, Twin::new(seed, Options { memory: 0, ..small() }), 80);
+    }
+}
+
+#[test]
+fn lives_with_threads() {
+    for seed in 0..lives(80) {
+        live(seed, Twin::new(seed, threaded()), 80);
+    }
+}
+
+/// Every pane is flushed as soon as it can be, so runs are late, and the writer waits.
+#[test]
+fn lives_with_threads_without_memory_for_a_window() {
+    for seed in 0..lives(40) {
+        live(seed, Twin::new(seed, Options { memory: 0, ..threaded() }), 80);
     }
 }
 
@@ -105,7 +120,7 @@ fn lives_that_rewind_below_the_undo_log() {
         live(seed, Twin::imported(seed, small(), 12), 80);
     }
     for seed in 0..lives(20) {
-        let options = Options { window_memory: 0, ..small() };
+        let options = Options { memory: 0, ..threaded() };
         live(seed, Twin::imported(seed, options, 12), 60);
     }
 }

@@ -21,7 +21,7 @@ fn draft(twin: &Twin, txs: Vec<TxDraft>) -> Vec<u8> {
 
 #[test]
 fn both_transactions_are_named() {
-    for options in [small(), Options { window_memory: 0, ..small() }] {
+    for options in [small(), Options { memory: 0, ..small() }] {
         let mut twin = Twin::new(1, options);
         let coinbase = TxDraft::coinbase(Height::new(77), 5);
         append(&mut twin, vec![coinbase.clone()]).unwrap();

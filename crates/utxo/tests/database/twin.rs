@@ -10,8 +10,8 @@ use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::{
-    Database, Error, Options, Parameters, Secret, Sequence, SourceFailure, SpentCoins, StoreKey,
-    UndoConfig, Version,
+    Compaction, Database, Error, Options, Parameters, Secret, Sequence, SourceFailure, SpentCoins,
+    StoreKey, UndoConfig, Version,
 };
 
 pub(crate) const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -23,7 +23,13 @@ pub(crate) type State = BTreeMap<Outpoint, OwnedCoin>;
 pub(crate) fn small() -> Options {
     let parameters = Parameters { window: 4, flush_interval: 2, fan_in: 2, max_probed: 3 };
     let undo = UndoConfig { blocks: 64, segment_size: 1 << 20, cache: 4096 };
-    Options { parameters, undo, shards: 2, ..Options::new(Network::Regtest, KEY) }
+    let compaction = Compaction::Inline;
+    Options { parameters, undo, shards: 2, compaction, ..Options::new(Network::Regtest, KEY) }
+}
+
+/// The same with threads.
+pub(crate) fn threaded() -> Options {
+    Options { compaction: Compaction::Threads, ..small() }
 }
 
 /// Numbers by chance, the same for the same seed (SplitMix64).
@@ -67,6 +73,8 @@ pub(crate) struct Twin {
     pub(crate) chain: Vec<(Vec<u8>, Undo)>,
     /// The coins after each step since the last opening, and the one it was opened at.
     pub(crate) history: BTreeMap<Sequence, Rc<State>>,
+    /// The coins at each block that was the tip.
+    by_tip: BTreeMap<BlockHash, Rc<State>>,
     /// The operations of the storage when the database was opened.
     pub(crate) opened: usize,
     /// All blocks there ever were, of all branches.
@@ -85,6 +93,7 @@ impl Twin {
             oracle: MemorySet::new(Network::Regtest),
             chain: Vec::new(),
             history: BTreeMap::from([(Sequence::ZERO, Rc::default())]),
+            by_tip: BTreeMap::new(),
             opened: 0,
             archive: Archive::default(),
             salt: 0,
@@ -160,17 +169,21 @@ impl Twin {
         Ok(())
     }
 
-    fn disconnect_oracle(&mut self) -> Vec<u8> {
+    pub(crate) fn disconnect_oracle(&mut self) -> Vec<u8> {
         let (bytes, undo) = self.chain.pop().unwrap();
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
         self.oracle.disconnect(&BlockAt::new(Height::new(self.height()), &block), undo);
         bytes
     }
 
-    fn note(&mut self) {
-        let sequence = self.database().snapshot().sequence();
+    pub(crate) fn note(&mut self) {
+        let version = self.database().snapshot();
         let state = oracle_state(&self.oracle);
-        self.history.insert(sequence, Rc::new(state));
+        let state = Rc::new(state);
+        if let Some((_, tip)) = version.tip() {
+            self.by_tip.insert(tip, Rc::clone(&state));
+        }
+        self.history.insert(version.sequence(), state);
     }
 
     /// Compares everything.
@@ -268,10 +281,11 @@ impl Twin {
             hashes.get(height.to_u32() as usize) == Some(&hash)
         };
         let database = self.database.as_mut().unwrap();
-        while let Some((_, hash)) = database.tip().filter(|tip| !is_active(*tip)) {
+        while database.tip().is_some_and(|tip| !is_active(tip)) {
             database.rewind_with(&self.archive).unwrap();
-            let (_, below) = &self.archive.0[&hash];
-            self.history.insert(database.snapshot().sequence(), Rc::clone(below));
+            // A thread may make a checkpoint of this very step.
+            let coins = database.tip().map(|(_, tip)| Rc::clone(&self.by_tip[&tip]));
+            self.history.insert(database.snapshot().sequence(), coins.unwrap_or_default());
         }
         let have = database.tip().map_or(0, |(height, _)| height.to_u32() as usize + 1);
         for bytes in &chain[..have] {
