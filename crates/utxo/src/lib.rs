@@ -16,6 +16,9 @@
 //! youngest first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and
 //! [`merge_runs`] keep them few; a [`Manifest`] names them.
 //!
+//! Flushes, merges and checkpoints are done in threads beside the writer, or [inline](Compaction).
+//! What they write is counted ([`Database::written`]) and can be [forecast](Forecast).
+//!
 //! The memory: a [`Window`] of panes takes one [`Step`] a block and gives a [`WindowVersion`]; an
 //! [`UndoLog`] keeps what it takes to go back.
 //!

@@ -2,6 +2,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
+mod budget;
 mod contract;
 mod crash;
 mod damage;
