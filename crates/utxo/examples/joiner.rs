@@ -241,7 +241,7 @@ fn snapshot(old: &[Outpoint]) -> Result<Vec<u8>, Error> {
 /// The time all threads of this process have had on a CPU.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// `SplitMix64`.
