@@ -27,6 +27,7 @@ pub mod mutate;
 mod sha256;
 mod types;
 mod utxo;
+mod utxo_files;
 
 use examples::Examples;
 
@@ -42,7 +43,9 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS, io::TARGETS, utxo::TARGETS].into_iter().flatten()
+    [sha256::TARGETS, types::TARGETS, io::TARGETS, utxo::TARGETS, utxo_files::TARGETS]
+        .into_iter()
+        .flatten()
 }
 
 /// The target of this name.

@@ -25,18 +25,21 @@
 //! So an error means that nothing has changed, and a reader sees whole steps only.
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
-//! a crash the owner asks for the tip and appends the blocks above it again.
+//! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
+//! log still has need not be looked up (`replay`).
 
 mod checkpoint;
 mod import;
 mod maintain;
+mod replay;
+mod rewind;
 mod work;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use varve_consensus::BlockAt;
+use varve_consensus::{BlockAt, PrevoutError};
 use varve_io::{LockGuard, Storage};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
@@ -50,10 +53,10 @@ use crate::options::Options;
 use crate::prepare::{Prepared, Repeats};
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UndoError, UndoHead, UndoLog};
+use crate::undo::{UndoHead, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
-use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
+use crate::window::{Spend, Step, StepError, Window, WindowConfig};
 use checkpoint::Merged;
 use maintain::Waiting;
 use work::Work;
@@ -203,7 +206,8 @@ impl Database {
 
     /// What the rules may ask about a block on the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
-        DatabaseView::new(&self.latest, self.options.network, block)
+        let view = DatabaseView::new(&self.latest, self.options.network, block)?;
+        Ok(view.with_reason(|reason| self.name_spender(reason)))
     }
 
     /// The chain whose coins these are.
@@ -215,6 +219,10 @@ impl Database {
     /// Connects a block on the tip. The first block of all is one that stands on none.
     pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
         self.check_next(block)?;
+        if self.replay(block)? {
+            self.publish();
+            return Ok(());
+        }
         let network = self.options.network;
         let prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
         self.maintain(prepared.window_bytes())?;
@@ -260,7 +268,8 @@ impl Database {
     fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &Prepared) -> Result<(), Error> {
         let sequence = self.next_sequence()?;
         let Prepared { changes, coins, .. } = prepared;
-        changes.verdict(block, |place| coins.birth(place).is_some())?;
+        let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
+        verdict.map_err(|reason| self.name_spender(reason))?;
         let (places, spends) = gone(changes, coins);
         let mut adds: Vec<Entry<'_>> = Vec::with_capacity(changes.outputs());
         let created = changes.created(block);
@@ -273,7 +282,8 @@ impl Database {
         };
         let position = self.undo.position();
         let write = |out: &mut Vec<u8>| places.iter().for_each(|at| prepared.write_spent(*at, out));
-        self.undo.push_parts(&head, (places.len(), write), &adds)?;
+        let txs = changes.undo_txs(block);
+        self.undo.push_parts(&head, (places.len(), write), (&txs, &adds))?;
         let tip = Some((block.height(), block.hash()));
         if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
             self.undo.return_to(position);
@@ -282,57 +292,16 @@ impl Database {
         Ok(())
     }
 
-    /// Disconnects the tip: the set is again as it was below it.
-    pub fn rewind(&mut self) -> Result<(), Error> {
-        self.disconnect()?;
-        self.publish();
-        Ok(())
-    }
-
-    /// Disconnects the blocks that were appended and not published. Readers see no difference.
-    pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
-        let published = self.snapshot().tip();
-        while self.tip != published {
-            self.disconnect()?;
+    /// The same reason, with the transaction that spent a missing coin before, where a block did
+    /// whose undo record is kept. A record that cannot be read does not change the verdict.
+    fn name_spender(&self, reason: PrevoutError) -> PrevoutError {
+        match reason {
+            PrevoutError::Missing { outpoint, spender, spent_by: None } => {
+                let spent_by = self.undo.spender(&outpoint).unwrap_or(None);
+                PrevoutError::Missing { outpoint, spender, spent_by }
+            }
+            other => other,
         }
-        self.publish();
-        Ok(())
-    }
-
-    fn disconnect(&mut self) -> Result<(), Error> {
-        let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain(0)?;
-        let sequence = self.next_sequence()?;
-        let record = match self.undo.tip() {
-            Ok(Some(record)) => record,
-            Ok(None) | Err(UndoError::TooDeep) => return Err(Error::RewindTooDeep { height }),
-            Err(error) => return Err(error.into()),
-        };
-        if (record.height, record.block) != (height, hash) {
-            let path = self.storage.path().to_path_buf();
-            let what = "the undo log stands at another block than the set";
-            return Err(Error::Inconsistent { path, what });
-        }
-        let spends = spends_of_disconnect(self.window.version(), &record);
-        let adds: Vec<Entry<'_>> = record.spent.iter().collect();
-        let position = self.undo.position();
-        self.undo.pop()?;
-        let below = height.checked_sub(1).filter(|_| record.previous != BlockHash::ZERO);
-        let tip = below.map(|below| (below, record.previous));
-        if let Err(refused) = self.step((sequence, height), (&adds, &spends), tip) {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
-        Ok(())
-    }
-
-    /// Disconnects all blocks above `height`, one step each. After an error the blocks that were
-    /// disconnected stay so, and [`Database::tip`] says how far it came.
-    pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
-        while self.tip.is_some_and(|(tip, _)| tip > height) {
-            self.rewind()?;
-        }
-        Ok(())
     }
 
     /// Makes the set durable as it is now.

@@ -68,6 +68,7 @@ mod secret;
 mod sequence;
 mod shard;
 mod snapshot_file;
+mod spent_coins;
 mod statistics;
 mod sync;
 mod undo;
@@ -101,10 +102,11 @@ pub use run_writer::{RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
-pub use snapshot_file::SnapshotError;
+pub use snapshot_file::{SnapshotError, SnapshotHeader};
+pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
 pub use undo::{
-    UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoLog, UndoPosition, UndoRecord,
+    UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoLog, UndoPosition, UndoRecord, UndoTx,
 };
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;
