@@ -8,7 +8,7 @@ use super::*;
 use crate::entry::Entry;
 use crate::entry_list::{EntryList, write_entry};
 use crate::fixture::{Changes, Owned, disk, span, txid, write_run};
-use crate::undo::UndoRecord;
+use crate::undo::{UndoRecord, UndoTx};
 
 /// At most one byte for every byte of block data, and never more runs than allowed.
 #[test]
@@ -85,6 +85,7 @@ fn the_sizes_are_those_of_real_files() {
         previous: BlockHash::ZERO,
         spent: EntryList::new(),
         created: (0..28_000).flat_map(|n| (0..3).map(move |v| Outpoint::new(txid(n), v))).collect(),
+        txs: (0..28_000).map(|n| UndoTx { txid: txid(n), spends: 2, creates: 3 }).collect(),
     };
     listed.clear();
     record.encode(&mut listed);
