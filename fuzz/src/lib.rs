@@ -28,6 +28,7 @@ pub mod mutate;
 mod sha256;
 mod types;
 mod utxo;
+mod utxo_files;
 
 use examples::Examples;
 
@@ -43,9 +44,15 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS, io::TARGETS, blocks::TARGETS, utxo::TARGETS]
-        .into_iter()
-        .flatten()
+    let crates = [
+        sha256::TARGETS,
+        types::TARGETS,
+        io::TARGETS,
+        blocks::TARGETS,
+        utxo::TARGETS,
+        utxo_files::TARGETS,
+    ];
+    crates.into_iter().flatten()
 }
 
 /// The target of this name.

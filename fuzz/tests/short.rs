@@ -83,4 +83,7 @@ short! {
     run_leaf,
     undo_record,
     set_manifest,
+    run_file,
+    window_file,
+    snapshot,
 }

@@ -1,23 +1,15 @@
 //! A real node agrees: it accepts a fully signed chain and gives the answers of `expected.json`.
 //!
-//! The node is the one that `BITCOIND_EXE` names, else `bitcoind` on the path. It listens on
-//! loopback only, is asked through JSON-RPC over plain HTTP with its cookie, and is killed when the
-//! test ends.
+//! Without a node the tests skip.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use bitcoin::hex::DisplayHex as _;
 use serde_json::{Value, json};
 use varve_sim::{Chain, Config, Profile, write_chain};
-
-const START_LIMIT: Duration = Duration::from_secs(120);
+use varve_testdata::Node;
 
 fn config() -> Config {
     Config {
@@ -32,27 +24,25 @@ fn config() -> Config {
 
 #[test]
 fn a_node_that_reindexes_the_files_gives_the_same_answers() {
-    let Some(program) = program() else { return };
     let folder = tempfile::tempdir().unwrap();
     // The node looks for its blocks in the folder of its network.
     let network = folder.path().join("regtest");
     write_chain(&config(), &network, |_| ()).unwrap();
     let expected: Value =
         serde_json::from_slice(&fs::read(network.join("expected.json")).unwrap()).unwrap();
-    let node = Node::start(&program, folder.path(), &["-reindex", "-coinstatsindex"]);
-    node.wait_for_height(&expected["height"]);
-    node.compare(&expected);
-    node.compare_past_heights(&expected);
-    node.compare_outputs(&expected);
-    node.mine_mempool(&expected);
+    let Some(node) = Node::start(folder.path(), &["-reindex", "-coinstatsindex"]) else { return };
+    node.wait("the height", |node| node.call("getblockcount", &json!([])) == expected["height"]);
+    compare(&node, &expected);
+    compare_past_heights(&node, &expected);
+    compare_outputs(&node, &expected);
+    mine_mempool(&node, &expected);
 }
 
 #[test]
 fn a_node_that_gets_the_blocks_one_by_one_follows_every_reorg() {
-    let Some(program) = program() else { return };
     let config = Config { seed: 22, ..config() };
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::start(&program, folder.path(), &[]);
+    let Some(node) = Node::start(folder.path(), &[]) else { return };
     for block in Chain::new(&config).unwrap().skip(1) {
         let verdict = node.call("submitblock", &json!([block.bytes.to_lower_hex_string()]));
         // A block of a branch that is not longer yet is taken without a verdict.
@@ -65,173 +55,77 @@ fn a_node_that_gets_the_blocks_one_by_one_follows_every_reorg() {
     let written = tempfile::tempdir().unwrap();
     write_chain(&config, written.path(), |_| ()).unwrap();
     let expected = fs::read(written.path().join("expected.json")).unwrap();
-    node.compare(&serde_json::from_slice(&expected).unwrap());
+    compare(&node, &serde_json::from_slice(&expected).unwrap());
 }
 
-fn program() -> Option<PathBuf> {
-    let named = std::env::var_os("BITCOIND_EXE").map(PathBuf::from);
-    let found = named.or_else(|| {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path).map(|dir| dir.join("bitcoind")).find(|file| file.is_file())
-    });
-    if found.is_none() {
-        varve_testdata::skip("no bitcoind: run `cargo xtask node`, or set BITCOIND_EXE");
+/// The tip, the branches and the set.
+fn compare(node: &Node, expected: &Value) {
+    let set = node.call("gettxoutsetinfo", &json!(["hash_serialized_3"]));
+    for field in ["height", "bestblock", "hash_serialized_3", "txouts", "bogosize"] {
+        assert_eq!(set[field], expected[field], "{field}");
     }
-    found
-}
+    assert_eq!(set["transactions"], expected["transactions"]);
+    assert_eq!(satoshi(&set["total_amount"]), expected["total_amount"]);
+    let set = node.call("gettxoutsetinfo", &json!(["muhash"]));
+    assert_eq!(set["muhash"], expected["muhash"]);
 
-struct Node {
-    process: Child,
-    port: u16,
-    cookie: String,
-}
-
-impl Node {
-    fn start(program: &Path, folder: &Path, options: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new(program)
-            .args([
-                "-regtest",
-                "-server",
-                "-listen=0",
-                "-dnsseed=0",
-                "-fixedseeds=0",
-                "-dbcache=64",
-            ])
-            .args(["-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1", "-acceptnonstdtxn=1"])
-            .arg(format!("-rpcport={port}"))
-            .arg(format!("-datadir={}", folder.display()))
-            .args(options)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut node = Self { process, port, cookie: String::new() };
-        let begin = Instant::now();
-        loop {
-            let cookie = fs::read_to_string(folder.join("regtest/.cookie")).unwrap_or_default();
-            node.cookie = cookie;
-            if !node.cookie.is_empty() && node.try_call("getblockcount", &json!([])).is_ok() {
-                return node;
-            }
-            assert!(begin.elapsed() < START_LIMIT, "the node did not start");
-            assert!(node.process.try_wait().unwrap().is_none(), "the node ended");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    fn call(&self, method: &str, params: &Value) -> Value {
-        self.try_call(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
-    }
-
-    fn try_call(&self, method: &str, params: &Value) -> Result<Value, String> {
-        let body = json!({ "id": 0, "method": method, "params": params }).to_string();
-        let mut stream =
-            TcpStream::connect(("127.0.0.1", self.port)).map_err(|error| error.to_string())?;
-        let head = format!(
-            "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Basic {}\r\n\
-             Content-Length: {}\r\n\r\n",
-            base64(self.cookie.as_bytes()),
-            body.len()
-        );
-        let mut answer = String::new();
-        stream.write_all(head.as_bytes()).map_err(|error| error.to_string())?;
-        stream.write_all(body.as_bytes()).map_err(|error| error.to_string())?;
-        stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
-        let (_, body) = answer.split_once("\r\n\r\n").ok_or("an answer without a body")?;
-        let answer: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
-        match &answer["error"] {
-            Value::Null => Ok(answer["result"].clone()),
-            error => Err(error["message"].to_string()),
-        }
-    }
-
-    fn wait_for_height(&self, height: &Value) {
-        let begin = Instant::now();
-        while self.call("getblockcount", &json!([])) != *height {
-            assert!(begin.elapsed() < START_LIMIT, "the node does not get to height {height}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
-    /// The tip, the branches and the set.
-    fn compare(&self, expected: &Value) {
-        let set = self.call("gettxoutsetinfo", &json!(["hash_serialized_3"]));
-        for field in ["height", "bestblock", "hash_serialized_3", "txouts", "bogosize"] {
-            assert_eq!(set[field], expected[field], "{field}");
-        }
-        assert_eq!(set["transactions"], expected["transactions"]);
-        assert_eq!(satoshi(&set["total_amount"]), expected["total_amount"]);
-        let set = self.call("gettxoutsetinfo", &json!(["muhash"]));
-        assert_eq!(set["muhash"], expected["muhash"]);
-
-        let tips = |value: &Value| {
-            let tip = |tip: &Value| {
-                (tip["height"].as_u64(), tip["hash"].to_string(), tip["branchlen"].as_u64())
-            };
-            let mut tips: Vec<_> = value.as_array().unwrap().iter().map(tip).collect();
-            tips.sort();
-            tips
+    let tips = |value: &Value| {
+        let tip = |tip: &Value| {
+            (tip["height"].as_u64(), tip["hash"].to_string(), tip["branchlen"].as_u64())
         };
-        assert_eq!(tips(&self.call("getchaintips", &json!([]))), tips(&expected["chaintips"]));
-    }
+        let mut tips: Vec<_> = value.as_array().unwrap().iter().map(tip).collect();
+        tips.sort();
+        tips
+    };
+    assert_eq!(tips(&node.call("getchaintips", &json!([]))), tips(&expected["chaintips"]));
+}
 
-    /// The set at earlier heights, which the node knows from its own index.
-    fn compare_past_heights(&self, expected: &Value) {
-        let begin = Instant::now();
-        while self.call("getindexinfo", &json!([]))["coinstatsindex"]["synced"] != true {
-            assert!(begin.elapsed() < START_LIMIT, "the node's index does not get ready");
-            std::thread::sleep(Duration::from_millis(100));
+/// The set at earlier heights, which the node knows from its own index.
+fn compare_past_heights(node: &Node, expected: &Value) {
+    node.wait("its index", |node| {
+        node.call("getindexinfo", &json!([]))["coinstatsindex"]["synced"] == true
+    });
+    let heights = expected["at_heights"].as_object().unwrap();
+    assert!(heights.len() > 5);
+    for stats in heights.values() {
+        let set = node.call("gettxoutsetinfo", &json!(["muhash", stats["height"]]));
+        for field in ["bestblock", "muhash", "txouts", "bogosize"] {
+            assert_eq!(set[field], stats[field], "{field} at {}", stats["height"]);
         }
-        let heights = expected["at_heights"].as_object().unwrap();
-        assert!(heights.len() > 5);
-        for stats in heights.values() {
-            let set = self.call("gettxoutsetinfo", &json!(["muhash", stats["height"]]));
-            for field in ["bestblock", "muhash", "txouts", "bogosize"] {
-                assert_eq!(set[field], stats[field], "{field} at {}", stats["height"]);
-            }
-            assert_eq!(satoshi(&set["total_amount"]), stats["total_amount"]);
-        }
-    }
-
-    fn compare_outputs(&self, expected: &Value) {
-        let (mut unspent, mut spent) = (0, 0);
-        for output in expected["outputs"].as_array().unwrap() {
-            let answer = self.call("gettxout", &json!([output["txid"], output["vout"], false]));
-            if output["spender"].is_null() {
-                let depth = answer["confirmations"].as_u64().unwrap() - 1;
-                let height = expected["height"].as_u64().unwrap() - depth;
-                assert_eq!(output["height"], height);
-                assert_eq!(satoshi(&answer["value"]), output["value"]);
-                assert_eq!(answer["scriptPubKey"]["hex"], output["script_pubkey"]);
-                assert_eq!(answer["coinbase"], output["coinbase"]);
-                unspent += 1;
-            } else {
-                assert_eq!(answer, Value::Null);
-                spent += 1;
-            }
-        }
-        assert!(unspent > 10 && spent > 10, "{unspent} unspent, {spent} spent");
-    }
-
-    /// The node makes a block of all unconfirmed transactions. (Offered one by one, some would
-    /// break its policy, which differs between nodes and is no rule of consensus.)
-    fn mine_mempool(&self, expected: &Value) {
-        let mempool = expected["mempool"].as_array().unwrap();
-        assert!(mempool.len() > 100);
-        let hex: Vec<&Value> = mempool.iter().map(|transaction| &transaction["hex"]).collect();
-        let made = self.call("generateblock", &json!(["raw(51)", hex]));
-        let block = self.call("getblock", &json!([made["hash"]]));
-        let mined = block["tx"].as_array().unwrap().iter().skip(1);
-        assert!(mined.eq(mempool.iter().map(|transaction| &transaction["txid"])));
+        assert_eq!(satoshi(&set["total_amount"]), stats["total_amount"]);
     }
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to do about it here.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+fn compare_outputs(node: &Node, expected: &Value) {
+    let (mut unspent, mut spent) = (0, 0);
+    for output in expected["outputs"].as_array().unwrap() {
+        let answer = node.call("gettxout", &json!([output["txid"], output["vout"], false]));
+        if output["spender"].is_null() {
+            let depth = answer["confirmations"].as_u64().unwrap() - 1;
+            let height = expected["height"].as_u64().unwrap() - depth;
+            assert_eq!(output["height"], height);
+            assert_eq!(satoshi(&answer["value"]), output["value"]);
+            assert_eq!(answer["scriptPubKey"]["hex"], output["script_pubkey"]);
+            assert_eq!(answer["coinbase"], output["coinbase"]);
+            unspent += 1;
+        } else {
+            assert_eq!(answer, Value::Null);
+            spent += 1;
+        }
     }
+    assert!(unspent > 10 && spent > 10, "{unspent} unspent, {spent} spent");
+}
+
+/// The node makes a block of all unconfirmed transactions. (Offered one by one, some would
+/// break its policy, which differs between nodes and is no rule of consensus.)
+fn mine_mempool(node: &Node, expected: &Value) {
+    let mempool = expected["mempool"].as_array().unwrap();
+    assert!(mempool.len() > 100);
+    let hex: Vec<&Value> = mempool.iter().map(|transaction| &transaction["hex"]).collect();
+    let made = node.call("generateblock", &json!(["raw(51)", hex]));
+    let block = node.call("getblock", &json!([made["hash"]]));
+    let mined = block["tx"].as_array().unwrap().iter().skip(1);
+    assert!(mined.eq(mempool.iter().map(|transaction| &transaction["txid"])));
 }
 
 /// An amount in coins, as the node writes it, in satoshi.
@@ -240,19 +134,4 @@ fn satoshi(coins: &Value) -> u64 {
         .or_else(|_| bitcoin::Amount::from_btc(coins.as_f64().unwrap()))
         .unwrap()
         .to_sat()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let mut word = [0; 4];
-        word[1..=chunk.len()].copy_from_slice(chunk);
-        let word = u32::from_be_bytes(word);
-        for place in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }

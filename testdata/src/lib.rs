@@ -13,8 +13,15 @@
 //! one line `PACKAGE TEST<TAB>REASON` appended to the file named by `VARVE_SKIP_LOG`, and to
 //! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
 //! that should have the data cannot pass without it.
+//!
+//! [`chains`] reads the chains of the data, and a [`Node`] is a real bitcoind.
 
 #![forbid(unsafe_code)]
+
+pub mod chains;
+mod node;
+
+pub use node::Node;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
