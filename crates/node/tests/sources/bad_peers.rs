@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -268,24 +268,23 @@ fn event_is_idle(event: &varve_node::Event) -> bool {
 #[test]
 fn a_peer_that_stalls_loses_its_work_to_the_other() {
     let yes = Arc::new(AtomicBool::new(true));
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = asked.clone();
-    let bad = peer(yes.clone(), move |_| {
-        let count = count.clone();
+    let turn = Arc::new(AtomicBool::new(false));
+    let asked = turn.clone();
+    let bad = peer(yes, move |_| {
+        let asked = asked.clone();
         Box::new(move |message, stream| match message {
-            Message::GetData(list) => {
-                count.fetch_add(list.len(), Ordering::Relaxed);
+            Message::GetData(_) => {
+                asked.store(true, Ordering::Relaxed);
                 true
             }
             other => serve(other, stream),
         })
     });
-    let good = peer(yes, |_| Box::new(serve));
+    let good = peer(turn, |_| Box::new(serve));
     let mut source = source(vec![bad, good]);
     let mut receiver = Receiver::new(NETWORK);
     receiver.sync(&mut source);
     assert_eq!(receiver.blocks.len(), 60);
-    assert!(asked.load(Ordering::Relaxed) >= 16, "it was asked");
 }
 
 #[test]
