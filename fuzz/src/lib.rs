@@ -25,6 +25,7 @@ mod blocks;
 pub mod examples;
 mod io;
 pub mod mutate;
+mod node;
 mod sha256;
 mod types;
 mod utxo;
@@ -51,6 +52,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         blocks::TARGETS,
         utxo::TARGETS,
         utxo_files::TARGETS,
+        node::TARGETS,
     ];
     crates.into_iter().flatten()
 }

@@ -86,4 +86,5 @@ short! {
     run_file,
     window_file,
     snapshot,
+    p2p_message,
 }

@@ -1,15 +1,16 @@
 //! A real node agrees: it accepts a fully signed chain and gives the answers of `expected.json`.
-//!
-//! Without a node the tests skip.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use bitcoin::hex::DisplayHex as _;
 use serde_json::{Value, json};
 use varve_sim::{Chain, Config, Profile, write_chain};
-use varve_testdata::Node;
+use varve_testdata::bitcoind::Bitcoind;
+
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn config() -> Config {
     Config {
@@ -30,19 +31,19 @@ fn a_node_that_reindexes_the_files_gives_the_same_answers() {
     write_chain(&config(), &network, |_| ()).unwrap();
     let expected: Value =
         serde_json::from_slice(&fs::read(network.join("expected.json")).unwrap()).unwrap();
-    let Some(node) = Node::start(folder.path(), &["-reindex", "-coinstatsindex"]) else { return };
-    node.wait("the height", |node| node.call("getblockcount", &json!([])) == expected["height"]);
-    compare(&node, &expected);
-    compare_past_heights(&node, &expected);
-    compare_outputs(&node, &expected);
-    mine_mempool(&node, &expected);
+    let options = ["-reindex", "-coinstatsindex"];
+    let Some(node) = Bitcoind::start_in(folder.path(), &options).map(Node) else { return };
+    node.0.wait_for_height(expected["height"].as_u64().unwrap().try_into().unwrap());
+    node.compare(&expected);
+    node.compare_past_heights(&expected);
+    node.compare_outputs(&expected);
+    node.mine_mempool(&expected);
 }
 
 #[test]
 fn a_node_that_gets_the_blocks_one_by_one_follows_every_reorg() {
+    let Some(node) = Bitcoind::start(&[]).map(Node) else { return };
     let config = Config { seed: 22, ..config() };
-    let folder = tempfile::tempdir().unwrap();
-    let Some(node) = Node::start(folder.path(), &[]) else { return };
     for block in Chain::new(&config).unwrap().skip(1) {
         let verdict = node.call("submitblock", &json!([block.bytes.to_lower_hex_string()]));
         // A block of a branch that is not longer yet is taken without a verdict.
@@ -55,77 +56,87 @@ fn a_node_that_gets_the_blocks_one_by_one_follows_every_reorg() {
     let written = tempfile::tempdir().unwrap();
     write_chain(&config, written.path(), |_| ()).unwrap();
     let expected = fs::read(written.path().join("expected.json")).unwrap();
-    compare(&node, &serde_json::from_slice(&expected).unwrap());
+    node.compare(&serde_json::from_slice(&expected).unwrap());
 }
 
-/// The tip, the branches and the set.
-fn compare(node: &Node, expected: &Value) {
-    let set = node.call("gettxoutsetinfo", &json!(["hash_serialized_3"]));
-    for field in ["height", "bestblock", "hash_serialized_3", "txouts", "bogosize"] {
-        assert_eq!(set[field], expected[field], "{field}");
-    }
-    assert_eq!(set["transactions"], expected["transactions"]);
-    assert_eq!(satoshi(&set["total_amount"]), expected["total_amount"]);
-    let set = node.call("gettxoutsetinfo", &json!(["muhash"]));
-    assert_eq!(set["muhash"], expected["muhash"]);
+struct Node(Bitcoind);
 
-    let tips = |value: &Value| {
-        let tip = |tip: &Value| {
-            (tip["height"].as_u64(), tip["hash"].to_string(), tip["branchlen"].as_u64())
+impl Node {
+    fn call(&self, method: &str, params: &Value) -> Value {
+        self.0.call(method, params)
+    }
+
+    /// The tip, the branches and the set.
+    fn compare(&self, expected: &Value) {
+        let set = self.call("gettxoutsetinfo", &json!(["hash_serialized_3"]));
+        for field in ["height", "bestblock", "hash_serialized_3", "txouts", "bogosize"] {
+            assert_eq!(set[field], expected[field], "{field}");
+        }
+        assert_eq!(set["transactions"], expected["transactions"]);
+        assert_eq!(satoshi(&set["total_amount"]), expected["total_amount"]);
+        let set = self.call("gettxoutsetinfo", &json!(["muhash"]));
+        assert_eq!(set["muhash"], expected["muhash"]);
+
+        let tips = |value: &Value| {
+            let tip = |tip: &Value| {
+                (tip["height"].as_u64(), tip["hash"].to_string(), tip["branchlen"].as_u64())
+            };
+            let mut tips: Vec<_> = value.as_array().unwrap().iter().map(tip).collect();
+            tips.sort();
+            tips
         };
-        let mut tips: Vec<_> = value.as_array().unwrap().iter().map(tip).collect();
-        tips.sort();
-        tips
-    };
-    assert_eq!(tips(&node.call("getchaintips", &json!([]))), tips(&expected["chaintips"]));
-}
-
-/// The set at earlier heights, which the node knows from its own index.
-fn compare_past_heights(node: &Node, expected: &Value) {
-    node.wait("its index", |node| {
-        node.call("getindexinfo", &json!([]))["coinstatsindex"]["synced"] == true
-    });
-    let heights = expected["at_heights"].as_object().unwrap();
-    assert!(heights.len() > 5);
-    for stats in heights.values() {
-        let set = node.call("gettxoutsetinfo", &json!(["muhash", stats["height"]]));
-        for field in ["bestblock", "muhash", "txouts", "bogosize"] {
-            assert_eq!(set[field], stats[field], "{field} at {}", stats["height"]);
-        }
-        assert_eq!(satoshi(&set["total_amount"]), stats["total_amount"]);
+        assert_eq!(tips(&self.call("getchaintips", &json!([]))), tips(&expected["chaintips"]));
     }
-}
 
-fn compare_outputs(node: &Node, expected: &Value) {
-    let (mut unspent, mut spent) = (0, 0);
-    for output in expected["outputs"].as_array().unwrap() {
-        let answer = node.call("gettxout", &json!([output["txid"], output["vout"], false]));
-        if output["spender"].is_null() {
-            let depth = answer["confirmations"].as_u64().unwrap() - 1;
-            let height = expected["height"].as_u64().unwrap() - depth;
-            assert_eq!(output["height"], height);
-            assert_eq!(satoshi(&answer["value"]), output["value"]);
-            assert_eq!(answer["scriptPubKey"]["hex"], output["script_pubkey"]);
-            assert_eq!(answer["coinbase"], output["coinbase"]);
-            unspent += 1;
-        } else {
-            assert_eq!(answer, Value::Null);
-            spent += 1;
+    /// The set at earlier heights, which the node knows from its own index.
+    fn compare_past_heights(&self, expected: &Value) {
+        let begin = Instant::now();
+        while self.call("getindexinfo", &json!([]))["coinstatsindex"]["synced"] != true {
+            assert!(begin.elapsed() < LIMIT, "the node's index does not get ready");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let heights = expected["at_heights"].as_object().unwrap();
+        assert!(heights.len() > 5);
+        for stats in heights.values() {
+            let set = self.call("gettxoutsetinfo", &json!(["muhash", stats["height"]]));
+            for field in ["bestblock", "muhash", "txouts", "bogosize"] {
+                assert_eq!(set[field], stats[field], "{field} at {}", stats["height"]);
+            }
+            assert_eq!(satoshi(&set["total_amount"]), stats["total_amount"]);
         }
     }
-    assert!(unspent > 10 && spent > 10, "{unspent} unspent, {spent} spent");
-}
 
-/// The node makes a block of all unconfirmed transactions. (Offered one by one, some would
-/// break its policy, which differs between nodes and is no rule of consensus.)
-fn mine_mempool(node: &Node, expected: &Value) {
-    let mempool = expected["mempool"].as_array().unwrap();
-    assert!(mempool.len() > 100);
-    let hex: Vec<&Value> = mempool.iter().map(|transaction| &transaction["hex"]).collect();
-    let made = node.call("generateblock", &json!(["raw(51)", hex]));
-    let block = node.call("getblock", &json!([made["hash"]]));
-    let mined = block["tx"].as_array().unwrap().iter().skip(1);
-    assert!(mined.eq(mempool.iter().map(|transaction| &transaction["txid"])));
+    fn compare_outputs(&self, expected: &Value) {
+        let (mut unspent, mut spent) = (0, 0);
+        for output in expected["outputs"].as_array().unwrap() {
+            let answer = self.call("gettxout", &json!([output["txid"], output["vout"], false]));
+            if output["spender"].is_null() {
+                let depth = answer["confirmations"].as_u64().unwrap() - 1;
+                let height = expected["height"].as_u64().unwrap() - depth;
+                assert_eq!(output["height"], height);
+                assert_eq!(satoshi(&answer["value"]), output["value"]);
+                assert_eq!(answer["scriptPubKey"]["hex"], output["script_pubkey"]);
+                assert_eq!(answer["coinbase"], output["coinbase"]);
+                unspent += 1;
+            } else {
+                assert_eq!(answer, Value::Null);
+                spent += 1;
+            }
+        }
+        assert!(unspent > 10 && spent > 10, "{unspent} unspent, {spent} spent");
+    }
+
+    /// The node makes a block of all unconfirmed transactions. (Offered one by one, some would
+    /// break its policy, which differs between nodes and is no rule of consensus.)
+    fn mine_mempool(&self, expected: &Value) {
+        let mempool = expected["mempool"].as_array().unwrap();
+        assert!(mempool.len() > 100);
+        let hex: Vec<&Value> = mempool.iter().map(|transaction| &transaction["hex"]).collect();
+        let made = self.call("generateblock", &json!(["raw(51)", hex]));
+        let block = self.call("getblock", &json!([made["hash"]]));
+        let mined = block["tx"].as_array().unwrap().iter().skip(1);
+        assert!(mined.eq(mempool.iter().map(|transaction| &transaction["txid"])));
+    }
 }
 
 /// An amount in coins, as the node writes it, in satoshi.

@@ -1,4 +1,4 @@
-//! Where tests find real chain data, and how a test says that it was skipped.
+//! Where tests find real chain data and a real node, and how a test says that it was skipped.
 //!
 //! The data is not part of the project. It is looked for in the folder that `VARVE_DATA` names,
 //! else in `shared/data` beside the checkout. A test that cannot run without it calls
@@ -14,14 +14,12 @@
 //! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
 //! that should have the data cannot pass without it.
 //!
-//! [`chains`] reads the chains of the data, and a [`Node`] is a real bitcoind.
+//! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node.
 
 #![forbid(unsafe_code)]
 
+pub mod bitcoind;
 pub mod chains;
-mod node;
-
-pub use node::Node;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use varve_consensus::BlockAt;
 use varve_consensus::contract::draft::{OutputDraft, TxDraft};
 use varve_io::{Disk, Storage};
-use varve_testdata::Node;
+use varve_testdata::bitcoind::Bitcoind;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::{Database, Options, SetHash};
 
@@ -67,7 +67,7 @@ fn holes(wide: &TxDraft) -> TxDraft {
     tx
 }
 
-fn build(node: &Node) {
+fn build(node: &Bitcoind) {
     // Anyone can spend these coinbases; the first is mature.
     let made = node.call("generatetodescriptor", &json!([101, "raw(51)"]));
     let first = node.call("getblock", &json!([made[0], 1]));
@@ -85,7 +85,7 @@ fn build(node: &Node) {
 }
 
 /// Our set of the node's chain.
-fn follow(node: &Node, storage: Arc<dyn Storage>, options: Options) -> Database {
+fn follow(node: &Bitcoind, storage: Arc<dyn Storage>, options: Options) -> Database {
     let mut database = Database::open(storage, options).unwrap();
     let height = node.call("getblockcount", &json!([])).as_u64().unwrap();
     for height in 0..=u32::try_from(height).unwrap() {
@@ -98,7 +98,7 @@ fn follow(node: &Node, storage: Arc<dyn Storage>, options: Options) -> Database 
     database
 }
 
-fn compare(node: &Node, database: &Database, file: &[u8]) {
+fn compare(node: &Bitcoind, database: &Database, file: &[u8]) {
     let version = database.snapshot();
     let mut ours = Vec::new();
     version.export(Network::Regtest, &mut ours, &mut |_, _| {}).unwrap();
@@ -121,7 +121,7 @@ fn compare(node: &Node, database: &Database, file: &[u8]) {
 #[test]
 fn the_snapshot_of_awkward_outputs_is_that_of_a_node() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(node) = Node::start(folder.path(), &[]) else { return };
+    let Some(node) = Bitcoind::start_in(folder.path(), &[]) else { return };
     build(&node);
     let path = folder.path().join("utxo.dat");
     let dumped = node.call("dumptxoutset", &json!([path, "latest"]));
