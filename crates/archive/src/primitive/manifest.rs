@@ -16,9 +16,10 @@ use varve_io::{Envelope, Kind, Storage, StoreId, load, replace};
 
 use super::error::{Error, Result};
 use super::mark::Mark;
+use super::snapshot::marker;
 use super::table::{Epoch, Heads, Table};
 
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// A checkpoint of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +50,21 @@ impl Manifest {
         known.map_or(Mark::NEW, |(_, mark)| *mark)
     }
 
-    /// Reads the manifest `name`; `None` when there is none.
+    /// Reads the manifest `name`; `None` when there is none. Fails while a restore has begun and
+    /// not ended.
     pub fn load(storage: &dyn Storage, name: &str, kind: Kind) -> Result<Option<Self>> {
+        if storage.list()?.contains(&marker(name)) {
+            let what = "a restore was cut short; restore again";
+            return Err(Error::BadMark { table: name.to_owned(), what });
+        }
+        Self::load_unmarked(storage, name, kind)
+    }
+
+    pub(super) fn load_unmarked(
+        storage: &dyn Storage,
+        name: &str,
+        kind: Kind,
+    ) -> Result<Option<Self>> {
         let Some(found) = load(storage, name, kind)? else { return Ok(None) };
         if found.version != VERSION {
             let (path, supported) = (storage.path().join(name), VERSION);
@@ -77,10 +91,20 @@ impl Manifest {
             let mark = table.prepare(epoch, heads)?;
             next.tables.push((table.name().to_owned(), mark));
         }
-        let envelope = Envelope { version: VERSION, payload: &*next.encode() };
-        replace(storage, name, kind, &envelope)?;
+        next.write((storage, name, kind))?;
         *self = next;
         tables.iter_mut().try_for_each(|table| table.confirm())
+    }
+
+    /// The tables of the checkpoint.
+    pub(super) fn tables(&self) -> &[(String, Mark)] {
+        &self.tables
+    }
+
+    /// Replaces the manifest `name` by this one.
+    pub(super) fn write(&self, (storage, name, kind): (&dyn Storage, &str, Kind)) -> Result<()> {
+        let envelope = Envelope { version: VERSION, payload: &*self.encode() };
+        Ok(replace(storage, name, kind, &envelope)?)
     }
 
     fn encode(&self) -> Vec<u8> {

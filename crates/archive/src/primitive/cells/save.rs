@@ -178,12 +178,16 @@ impl CellSaver {
         let name = identity.redo_name(epoch);
         let identified = (identity.kind, identity.file_id(epoch));
         let source = PageFile::open(storage.as_ref(), &name, identified, redo.saturating_add(1))?;
-        let file = file.get().ok_or_else(|| self.bad_mark("a redo file without a head file"))?;
+        let file = file
+            .get()
+            .ok_or_else(|| self.bad_mark("a redo file without a head file; restore it"))?;
         for index in 1..=redo {
             let payload = source.resident(PageNumber(index))?;
             let number = payload.first_chunk().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
             if number >= pages {
-                return Err(self.bad_mark("a redo file with a page behind the end of the head"));
+                return Err(self.bad_mark(
+                    "a page of the redo file is behind the end of the head; restore it",
+                ));
             }
             self.apply_page(file.as_ref(), number, payload.get(NUMBER_LEN..).unwrap_or_default())?;
         }
