@@ -109,7 +109,7 @@ fn records(storage: Arc<Disk>, rows: u64, threads: u64) -> Result<(), Box<dyn st
     let begun = Instant::now();
     checkpoint(&storage, &mut manifest, &mut map, Heads::Save)?;
     println!("tx: save 1000 rows more  {:.3} s", begun.elapsed().as_secs_f64());
-    let lookups = rows.min(4_000_000);
+    let lookups = rows.min(2_000_000);
     let timed = |what, look: &(dyn Fn(&TxReader, u64) -> bool + Sync)| {
         let begun = Instant::now();
         std::thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn keyless(storage: Arc<Disk>, rows: u64) -> Result<(), Box<dyn std::error::Erro
     report("input: insert", 1, rows, begun);
     checkpoint(&storage, &mut manifest, &mut map, Heads::Defer)?;
     for threads in [1, 1, 2] {
-        let lookups = rows.min(4_000_000);
+        let lookups = rows.min(2_000_000);
         let begun = Instant::now();
         std::thread::scope(|scope| {
             for thread in 0..threads {

@@ -1,4 +1,4 @@
-//! The push and growth protocol under a model checker: every order in which two writers, or
+//! The push and growth protocol under a model checker: the orders in which two writers, or
 //! a writer and a reader, may run, and every value that the memory model may give them.
 //!
 //! ```text
@@ -24,6 +24,14 @@ impl KeyHasher for Constant {
     fn hash(&self, _: &[u8]) -> u64 {
         0
     }
+}
+
+/// Every order with at most three preemptions: every kind of trouble needs fewer, and without a
+/// bound there are too many to try.
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
 }
 
 type Map = RecordMap<1, 1, Constant>;
@@ -55,7 +63,7 @@ fn find(map: &Map, number: u8) -> Option<u8> {
 
 /// Two writers push on one bucket: each finds its own row at once, and both are there in the end.
 fn two_writers(load: u32) {
-    loom::model(move || {
+    model(move || {
         let map = map(load);
         let writer = {
             let map = Arc::clone(&map);
@@ -71,7 +79,7 @@ fn two_writers(load: u32) {
 
 /// What a reader sees beside a writer is whole and stays.
 fn a_writer_and_a_reader(load: u32) {
-    loom::model(move || {
+    model(move || {
         let map = map(load);
         let reader = {
             let map = Arc::clone(&map);
@@ -104,7 +112,7 @@ fn pushes_while_the_head_grows_lose_nothing() {
 /// A row that is set is not found, however the reader runs; after the commit it is.
 #[test]
 fn a_row_is_invisible_until_it_is_committed() {
-    loom::model(|| {
+    model(|| {
         let map = map(1);
         insert(&map, 7);
         let reader = {
