@@ -97,16 +97,37 @@ fn a_writer_and_a_reader(load: u32) {
     });
 }
 
+/// Two writers and a reader at once.
+fn three(load: u32) {
+    model(move || {
+        let map = map(load);
+        let threads = [1, 2].map(|number| {
+            let map = Arc::clone(&map);
+            loom::thread::spawn(move || _ = insert(&map, number))
+        });
+        let first = [1, 2].map(|number| find(&map, number));
+        let again = [1, 2].map(|number| find(&map, number));
+        for (number, (first, again)) in (1..).zip(first.into_iter().zip(again)) {
+            assert!(again.is_none() || again == Some(number + 100));
+            assert!(first.is_none() || again == first, "a row went away");
+        }
+        threads.into_iter().for_each(|thread| thread.join().expect("the writer wrote"));
+        assert_eq!((find(&map, 1), find(&map, 2)), (Some(101), Some(102)));
+    });
+}
+
 #[test]
 fn pushes_on_one_bucket_lose_nothing() {
     two_writers(8);
     a_writer_and_a_reader(8);
+    three(8);
 }
 
 #[test]
 fn pushes_while_the_head_grows_lose_nothing() {
     two_writers(1);
     a_writer_and_a_reader(1);
+    three(1);
 }
 
 /// A row that is set is not found, however the reader runs; after the commit it is.
