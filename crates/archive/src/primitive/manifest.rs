@@ -52,7 +52,11 @@ impl Manifest {
 
     /// Reads the manifest `name`; `None` when there is none. Fails while a restore has begun and
     /// not ended.
+    ///
+    /// What is found may have been written by a process that was killed before it made the name
+    /// durable. Opening the tables builds on it, so it is made durable here.
     pub fn load(storage: &dyn Storage, name: &str, kind: Kind) -> Result<Option<Self>> {
+        storage.sync_dir()?;
         if storage.list()?.contains(&marker(name)) {
             let what = "a restore was cut short; restore again";
             return Err(Error::BadMark { table: name.to_owned(), what });
@@ -78,7 +82,8 @@ impl Manifest {
 
     /// Makes a checkpoint of `tables` with the manifest `name`, as `table` describes, and becomes
     /// it. After an error this is as before, and so is the store, unless the error came after the
-    /// new manifest: then the next checkpoint or the next opening finishes.
+    /// new manifest: then the next checkpoint or the next opening finishes. Tables that are not
+    /// among `tables` keep the marks they have.
     pub fn checkpoint(
         &mut self,
         (storage, name, kind): (&dyn Storage, &str, Kind),
@@ -86,14 +91,17 @@ impl Manifest {
         owner: &[u8],
     ) -> Result<()> {
         let epoch = Epoch(self.epoch.0 + 1);
-        let mut next = Self { epoch, owner: owner.to_vec(), tables: Vec::new(), ..*self };
+        let mut next = Self { epoch, owner: owner.to_vec(), ..self.clone() };
         for table in tables.iter_mut() {
             let mark = table.prepare(epoch, heads)?;
+            next.tables.retain(|(name, _)| name != table.name());
             next.tables.push((table.name().to_owned(), mark));
         }
         next.write((storage, name, kind))?;
         *self = next;
-        tables.iter_mut().try_for_each(|table| table.confirm())
+        // All of them, whatever happens to one: each must learn that its mark counts.
+        let confirmed = tables.iter_mut().map(|table| table.confirm());
+        confirmed.fold(Ok(()), Result::and)
     }
 
     /// The tables of the checkpoint.
