@@ -92,13 +92,13 @@ fn rounds(storage: &Arc<FaultyStorage>) -> Vec<Vec<u64>> {
 fn a_full_disk_and_a_crash_anywhere_leave_a_checkpoint() {
     let clean = Arc::new(FaultyStorage::new(1));
     rounds(&clean);
-    for nth in 0..30 {
+    for nth in 0..14 {
         let storage = Arc::new(FaultyStorage::new(1));
         let rule = FaultRule::new(Operation::Write, When::Nth(nth), Fault::NoSpace);
         storage.inject(FaultRule { path_contains: ".head".to_owned(), ..rule });
         let models = rounds(&storage);
         for n in 0..=storage.operations() {
-            for crash in Crash::ways(2) {
+            for crash in Crash::ways(24) {
                 let (manifest, arrays) = open(&Arc::new(storage.crash(n, crash)))
                     .unwrap_or_else(|error| panic!("write {nth}, operation {n}: {error}"));
                 let number = manifest.owner.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
