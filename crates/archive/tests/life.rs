@@ -257,6 +257,25 @@ impl Store {
         Ok(())
     }
 
+    /// Asks for all keys at once, more of them than go side by side.
+    fn check_many(&self, model: &Model) -> Result<(), Error> {
+        let keys: Vec<u8> = (0..50).map(|n| n % (KEYS + 2)).collect();
+        let asked: Vec<[u8; 4]> = keys.iter().map(|number| key(*number)).collect();
+        let expected = keys.iter().enumerate().flat_map(|(index, number)| {
+            let found = model.found(*number).into_iter();
+            found.map(move |(link, value)| (index, link, value))
+        });
+        let expected: Vec<_> = expected.collect();
+        let mut found = Vec::new();
+        self.map.reader().find_many(&asked, &mut found)?;
+        assert_eq!(found, expected);
+        found.clear();
+        self.points.reader().candidates(&asked, &mut found)?;
+        found.retain(|(index, _, value)| value[0] == keys[*index]);
+        assert_eq!(found, expected);
+        Ok(())
+    }
+
     /// Asks everything. A wrong answer panics, damage is an error.
     fn check(&self, model: &Model) -> Result<(), Error> {
         for number in 0..KEYS + 2 {
@@ -282,6 +301,7 @@ impl Store {
                 assert_eq!(found, (key(number), bytes.clone()));
             }
         }
+        self.check_many(model)?;
         assert_eq!(self.array.reader().len(), model.array.len() as u64);
         for (index, value) in (0..).zip(&model.array) {
             assert_eq!(self.array.reader().get(index)?, *value);

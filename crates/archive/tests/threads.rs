@@ -150,10 +150,12 @@ fn rows_per_bucket(map: &RecordMap<32, 8>, buckets: u64) -> f64 {
 
 /// Keys that somebody ground against the bare bytes (all but the last four equal, and those in
 /// sequence), and keys ground against the hash of another store, spread as random ones do.
-#[cfg(not(feature = "weak-hash"))]
 #[test]
 fn ground_keys_cost_what_random_keys_cost() {
     const ROWS: u64 = 8000;
+    if cfg!(feature = "weak-hash") {
+        return; // 256 hashes spread nothing
+    }
     let theirs = Keyed::new([77; 16]);
     let mut number = 0;
     let mut ground_for_another = || loop {
