@@ -1,10 +1,11 @@
 //! The history, after libbitcoin: relational tables over append-only bodies and checkpointed heads.
 //!
-//! Home of the primitives (array, blob, record and slab hash maps, record multimap), the tables,
-//! and every query by natural and foreign key, over one narrow back-end interface.
+//! [`primitive`] holds what tables are made of: array, blob, record hash map and multimap, slab
+//! hash map and slab array, with their checkpoints. The tables and the queries by natural and
+//! foreign key come above them, over one narrow back-end interface.
 //!
 //! Must not know: the unspent set, the records, HTTP or JSON. Layer 2.
-//!
-//! An empty room today.
 
 #![forbid(unsafe_code)]
+
+pub mod primitive;

@@ -1,0 +1,103 @@
+//! What tables are made of: append-only bodies, small heads above them, and their checkpoints.
+//!
+//! | you want | take | bytes drawn in |
+//! |---|---|---|
+//! | values of eight bytes by index, that can be cut | [`Array`] | `cells` |
+//! | bytes of any length by position | [`Blob`] | `blob` |
+//! | rows of one width by number and by key, newest or all | [`RecordMap`] | `records`, `head` |
+//! | the same without storing the keys | [`KeylessMap`] | `records`, `head` |
+//! | values of any length by position and by key | [`SlabMap`] | `slabs`, `head` |
+//! | values of any length by index | [`SlabArray`] | `slabs`, `cells` |
+//! | all of them saved as one | [`Manifest`], [`Table`] | `manifest`, `mark` |
+//! | a way back to an old checkpoint | [`Manifest::snapshot`], [`Manifest::restore`] | `snapshot` |
+//!
+//! What holds in all of them:
+//!
+//! - **One owner, many readers.** The owner may be shared by writers of many threads; a checkpoint
+//!   takes it alone. Readers are clones that never wait for anybody and never make anybody wait.
+//! - **Two phases.** A row is *set*, which gives it its number and its bytes, and then *committed*,
+//!   which makes it findable by one exchange of a cell. Setting can fail, committing cannot.
+//! - **Nothing that was written changes**, except cells: of arrays, and the tops of chains. Bodies
+//!   are logs; a checkpoint is the lengths of the bodies and the saved cells; going back to one is
+//!   cutting the bodies.
+//! - **What comes off the disk is verified** when it is first touched: bodies by blocks of 4 KiB,
+//!   cells by pages. A flipped bit is an error that names file and offset.
+//! - **A full disk** is an error of the call that needed room; all that was committed stays
+//!   readable, and the call may be repeated when there is room.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use varve_archive::primitive::{
+//!     Geometry, Heads, Keyed, Manifest, RecordMap, Row, TableConfig,
+//! };
+//! use varve_io::{Disk, Kind, Storage, StoreId};
+//!
+//! # fn main() -> Result<(), varve_archive::primitive::Error> {
+//! # let dir = tempfile::tempdir().expect("a temporary directory");
+//! const MANIFEST: (&str, Kind) = ("manifest", Kind(*b"EXAMPLE\0"));
+//! let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path())?);
+//! let config = TableConfig {
+//!     name: "tx".to_owned(),
+//!     kind: Kind(*b"TX\0\0\0\0\0\0"),
+//!     store: StoreId([7; 16]), // drawn at random, as the secret
+//!     segment_len: 1 << 20,
+//!     geometry: Geometry::for_rows(1000),
+//! };
+//! let mut manifest = Manifest::new(config.store, [9; 16]);
+//! let open = |manifest: &Manifest| {
+//!     let hasher = Keyed::new(manifest.secret);
+//!     RecordMap::<4, 8>::open(Arc::clone(&storage), &config, hasher, manifest.mark("tx"))
+//! };
+//! let mut table = open(&manifest)?;
+//! let pending = table.set(&[Row { key: *b"food", value: *b"pizza..." }])?;
+//! let reader = table.reader().clone(); // into any thread
+//! assert_eq!(reader.find(b"food")?, None, "set, not committed");
+//! pending.commit();
+//! let (link, value) = reader.find(b"food")?.expect("committed above");
+//! assert_eq!(&value, b"pizza...");
+//!
+//! let place = (storage.as_ref(), MANIFEST.0, MANIFEST.1);
+//! manifest.checkpoint(place, (&mut [&mut table], Heads::Save), b"the tip")?;
+//! drop((table, reader));
+//!
+//! let manifest = Manifest::load(storage.as_ref(), MANIFEST.0, MANIFEST.1)?.expect("saved above");
+//! assert_eq!(manifest.owner, b"the tip");
+//! assert_eq!(open(&manifest)?.reader().get(link)?.value, *b"pizza...");
+//! # Ok(())
+//! # }
+//! ```
+
+mod array;
+mod blob;
+mod cells;
+mod error;
+mod hasher;
+mod head;
+mod keyless_map;
+mod manifest;
+mod mark;
+mod record_map;
+mod records;
+mod shelves;
+mod slab_array;
+mod slab_map;
+mod slabs;
+mod snapshot;
+mod stage;
+mod sync;
+mod table;
+
+pub use array::{Array, ArrayReader};
+pub use blob::{Blob, BlobReader};
+pub use error::{Error, Result};
+pub use hasher::{KeyHasher, Keyed};
+pub use head::Geometry;
+pub use keyless_map::{KeylessMap, KeylessReader};
+pub use manifest::Manifest;
+pub use mark::Mark;
+pub use record_map::{PendingRows, RecordMap, RecordReader};
+pub use records::{Link, Row};
+pub use slab_array::{PendingValue, SlabArray, SlabArrayReader};
+pub use slab_map::{PendingSlab, SlabMap, SlabReader};
+pub use slabs::{Measure, SlabLink};
+pub use table::{Epoch, Heads, Table, TableConfig};

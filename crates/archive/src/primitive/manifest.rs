@@ -1,0 +1,158 @@
+//! The manifest: the one file that says which checkpoint counts.
+//!
+//! An envelope (`docs/format/io.md`) of the owner's kind, payload version 1, replaced atomically:
+//!
+//! ```text
+//!  0          16        32        40         44            44+n
+//!  ┌──────────┬─────────┬─────────┬──────────┬─────────────┬────────┬──────────────────────────
+//!  │ store id │ secret  │ epoch   │ n u32    │ the owner's │ tables │ each: length u8, name,
+//!  │ 16       │ 16      │ u64     │          │ n bytes     │ u32    │ mark (60 bytes, `mark`)
+//!  └──────────┴─────────┴─────────┴──────────┴─────────────┴────────┴──────────────────────────
+//! ```
+//!
+//! The owner's bytes are what must change together with the tables: a tip, a commit sequence.
+
+use varve_io::{Envelope, Kind, Storage, StoreId, load, replace};
+
+use super::error::{Error, Result};
+use super::mark::Mark;
+use super::snapshot::marker;
+use super::table::{Epoch, Heads, Table};
+
+pub(super) const VERSION: u32 = 1;
+
+/// A checkpoint of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// The store, drawn at random when it was made.
+    pub store: StoreId,
+    /// The key of all hashes of the store, drawn at random when it was made.
+    pub secret: [u8; 16],
+    /// Which checkpoint of the store this is.
+    pub epoch: Epoch,
+    /// What the owner keeps with it.
+    pub owner: Vec<u8>,
+    /// The tables by name.
+    tables: Vec<(String, Mark)>,
+}
+
+impl Manifest {
+    /// The manifest of a new store, before its first checkpoint.
+    #[must_use]
+    pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
+        Self { store, secret, epoch: Epoch(0), owner: Vec::new(), tables: Vec::new() }
+    }
+
+    /// The mark to open a table with: a new one when the checkpoint does not know the table.
+    #[must_use]
+    pub fn mark(&self, table: &str) -> Mark {
+        let known = self.tables.iter().find(|(name, _)| name == table);
+        known.map_or(Mark::NEW, |(_, mark)| *mark)
+    }
+
+    /// Reads the manifest `name`; `None` when there is none. Fails while a restore has begun and
+    /// not ended.
+    ///
+    /// What is found may have been written by a process that was killed before it made the name
+    /// durable. Opening the tables builds on it, so it is made durable here.
+    pub fn load(storage: &dyn Storage, name: &str, kind: Kind) -> Result<Option<Self>> {
+        storage.sync_dir()?;
+        if storage.list()?.contains(&marker(name)) {
+            let what = "a restore was cut short; restore again";
+            return Err(Error::BadMark { table: name.to_owned(), what });
+        }
+        Self::load_unmarked(storage, name, kind)
+    }
+
+    pub(super) fn load_unmarked(
+        storage: &dyn Storage,
+        name: &str,
+        kind: Kind,
+    ) -> Result<Option<Self>> {
+        let Some(found) = load(storage, name, kind)? else { return Ok(None) };
+        if found.version != VERSION {
+            let (path, supported) = (storage.path().join(name), VERSION);
+            let error = varve_io::Error::WrongVersion { path, found: found.version, supported };
+            return Err(error.into());
+        }
+        let decoded = decode(&found.payload);
+        let what = "its fields do not fill it";
+        decoded.map(Some).ok_or_else(|| Error::BadMark { table: name.to_owned(), what })
+    }
+
+    /// Makes a checkpoint of `tables` with the manifest `name`, as `table` describes, and becomes
+    /// it. After an error this is as before, and so is the store, unless the error came after the
+    /// new manifest: then the next checkpoint or the next opening finishes. Tables that are not
+    /// among `tables` keep the marks they have.
+    pub fn checkpoint(
+        &mut self,
+        (storage, name, kind): (&dyn Storage, &str, Kind),
+        (tables, heads): (&mut [&mut dyn Table], Heads),
+        owner: &[u8],
+    ) -> Result<()> {
+        let epoch = Epoch(self.epoch.0 + 1);
+        let mut next = Self { epoch, owner: owner.to_vec(), ..self.clone() };
+        for table in tables.iter_mut() {
+            let mark = table.prepare(epoch, heads)?;
+            next.tables.retain(|(name, _)| name != table.name());
+            next.tables.push((table.name().to_owned(), mark));
+        }
+        next.write((storage, name, kind))?;
+        *self = next;
+        // All of them, whatever happens to one: each must learn that its mark counts.
+        let confirmed = tables.iter_mut().map(|table| table.confirm());
+        confirmed.fold(Ok(()), Result::and)
+    }
+
+    /// The tables of the checkpoint.
+    pub(super) fn tables(&self) -> &[(String, Mark)] {
+        &self.tables
+    }
+
+    /// Replaces the manifest `name` by this one.
+    pub(super) fn write(&self, (storage, name, kind): (&dyn Storage, &str, Kind)) -> Result<()> {
+        let envelope = Envelope { version: VERSION, payload: &*self.encode() };
+        Ok(replace(storage, name, kind, &envelope)?)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let count = |len| u32::try_from(len).expect("a manifest is small").to_le_bytes();
+        let mut bytes = Vec::new();
+        bytes.extend_from_slice(&self.store.0);
+        bytes.extend_from_slice(&self.secret);
+        bytes.extend_from_slice(&self.epoch.0.to_le_bytes());
+        bytes.extend_from_slice(&count(self.owner.len()));
+        bytes.extend_from_slice(&self.owner);
+        bytes.extend_from_slice(&count(self.tables.len()));
+        for (name, mark) in &self.tables {
+            bytes.push(u8::try_from(name.len()).expect("names of tables are short"));
+            bytes.extend_from_slice(name.as_bytes());
+            bytes.extend_from_slice(&mark.encode());
+        }
+        bytes
+    }
+}
+
+/// Reads a payload, which must be used up.
+fn decode(mut bytes: &[u8]) -> Option<Manifest> {
+    let store = StoreId(*take(&mut bytes)?);
+    let secret = *take(&mut bytes)?;
+    let epoch = Epoch(u64::from_le_bytes(*take(&mut bytes)?));
+    let owner = usize::try_from(u32::from_le_bytes(*take(&mut bytes)?)).ok()?;
+    let owner = bytes.split_off(..owner)?.to_vec();
+    let count = u32::from_le_bytes(*take(&mut bytes)?);
+    let mut tables = Vec::new();
+    for _ in 0..count {
+        let [len] = *take(&mut bytes)?;
+        let name = bytes.split_off(..usize::from(len))?;
+        let name = String::from_utf8(name.to_vec()).ok()?;
+        tables.push((name, Mark::decode(take(&mut bytes)?)));
+    }
+    bytes.is_empty().then_some(Manifest { store, secret, epoch, owner, tables })
+}
+
+fn take<'a, const N: usize>(bytes: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (taken, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(taken)
+}
