@@ -29,6 +29,7 @@ mod node;
 mod sha256;
 mod types;
 mod utxo;
+mod utxo_files;
 
 use examples::Examples;
 
@@ -50,6 +51,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         io::TARGETS,
         blocks::TARGETS,
         utxo::TARGETS,
+        utxo_files::TARGETS,
         node::TARGETS,
     ];
     crates.into_iter().flatten()

@@ -13,10 +13,13 @@
 //! one line `PACKAGE TEST<TAB>REASON` appended to the file named by `VARVE_SKIP_LOG`, and to
 //! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
 //! that should have the data cannot pass without it.
+//!
+//! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node.
 
 #![forbid(unsafe_code)]
 
 pub mod bitcoind;
+pub mod chains;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -6,7 +6,8 @@
 //!
 //! Writes a file of the given size (1024 MiB) into the directory with large direct writes, reads
 //! random pages of it at several depths for the given time (2 s) each, checks every page's first
-//! bytes, and removes the file. The CPU time of a read tells of a busy machine what the rate does not. Through-the-cache figures are for pages that are in the cache.
+//! bytes, and removes the file. The CPU time of a read tells of a busy machine what the rate does
+//! not. Through-the-cache figures are for pages that are in the cache.
 
 #![expect(clippy::indexing_slicing, reason = "a measurement that panics has failed")]
 

@@ -21,6 +21,7 @@ use varve_types::{Coin, Height, Network, Outpoint, Txid, unspendable};
 
 use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::prepare::Repeats;
+use crate::undo::UndoTx;
 
 /// The changes of one block.
 #[derive(Debug, Default)]
@@ -131,6 +132,24 @@ impl Changes {
         });
         let made = outpoints.zip(&self.fates).filter(|(_, fate)| **fate != Fate::None);
         made.map(|(outpoint, _)| outpoint)
+    }
+
+    /// The transactions that spend of the set or leave something in it, as the undo record has
+    /// them.
+    pub(crate) fn undo_txs(&self, block: &BlockAt<'_>) -> Vec<UndoTx> {
+        let (mut spenders, mut fates) = (&self.spenders[..], &self.fates[..]);
+        let mut txs = Vec::with_capacity(block.txids().len());
+        for (place, (txid, tx)) in (0..).zip(block.txs()) {
+            let spends = spenders.iter().take_while(|spender| **spender == place).count();
+            (_, spenders) = spenders.split_at(spends);
+            let (outputs, rest) = fates.split_at(tx.outputs().len().min(fates.len()));
+            let creates = outputs.iter().filter(|fate| **fate == Fate::Made).count();
+            fates = rest;
+            if spends + creates > 0 {
+                txs.push(UndoTx { txid, spends: number(spends), creates: number(creates) });
+            }
+        }
+        txs
     }
 
     /// What the block leaves in the set, in block order.

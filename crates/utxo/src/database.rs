@@ -12,25 +12,30 @@
 //! 1. *Maintenance* that is due (`maintain`): a deep pane is written as a run, runs are merged, a
 //!    checkpoint is made, in threads beside the writer. It changes where coins lie, not which there
 //!    are.
-//! 2. The changes are resolved against the latest version: every prevout is there, or the block is
-//!    refused. A coin that the block overwrites (BIP30) counts as spent.
+//! 2. The changes are resolved against the latest version, or what was found at an earlier one is
+//!    brought up to date (`prepare`): every prevout is there, or the block is refused. A coin that
+//!    the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
 //!    where it stood.
 //! 4. The window takes the step. If a run is waiting to take the place of its pane, it does so in
 //!    the same step, so that runs and window always fit one another.
-//! 5. The new version is published by one atomic store.
+//! 5. The new version is published by one atomic store, at once or, when the block is appended on
+//!    trust ([`Database::append_prepared`]), after others have checked it.
 //!
 //! So an error means that nothing has changed, and a reader sees whole steps only.
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
-//! a crash the owner asks for the tip and appends the blocks above it again.
+//! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
+//! log still has need not be looked up (`replay`).
 
 mod checkpoint;
+mod connect;
 mod import;
 mod maintain;
+mod replay;
+mod rewind;
 mod work;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -38,24 +43,23 @@ use varve_consensus::BlockAt;
 use varve_io::{LockGuard, Storage};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
-use crate::changes::Changes;
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
 use crate::manifest::{Checkpoint, Kept, Manifest};
 use crate::options::Options;
-use crate::prepare::{Prepared, Repeats};
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UndoError, UndoHead, UndoLog};
+use crate::undo::UndoLog;
 use crate::version::Version;
 use crate::view::DatabaseView;
-use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
+use crate::window::{Spend, Step, StepError, Window, WindowConfig};
 use checkpoint::Merged;
 use maintain::Waiting;
 use work::Work;
 
+pub use connect::Appended;
 pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.
@@ -201,7 +205,8 @@ impl Database {
 
     /// What the rules may ask about a block on the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
-        DatabaseView::new(&self.latest, self.options.network, block)
+        let view = DatabaseView::new(&self.latest, self.options.network, block)?;
+        Ok(view.with_reason(|reason| self.name_spender(reason)))
     }
 
     /// The chain whose coins these are.
@@ -210,143 +215,10 @@ impl Database {
         self.options.network
     }
 
-    /// Connects a block on the tip. The first block of all is one that stands on none.
-    pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
-        self.check_next(block)?;
-        let network = self.options.network;
-        let prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
-        self.maintain(prepared.window_bytes())?;
-        self.connect(block, prepared)?;
-        self.publish();
-        Ok(())
-    }
-
-    /// Connects a block on the tip that was prepared at any version, and does not show it to
-    /// readers yet: [`Publisher::publish`] does, or it is [rewound](Database::rewind_unpublished)
-    /// and nobody has seen it. A checkpoint may hold it before.
-    pub fn append_prepared(
-        &mut self,
-        block: &BlockAt<'_>,
-        prepared: Prepared,
-    ) -> Result<Appended, Error> {
-        self.check_next(block)?;
-        let (made_for, asked) = (prepared.block, block.hash());
-        if made_for != asked {
-            return Err(Error::OtherBlock { made_for, asked });
-        }
-        self.maintain(prepared.window_bytes())?;
-        let prepared = self.connect(block, prepared)?;
-        let view = DatabaseView::of(prepared, block);
-        Ok(Appended { version: Arc::clone(&self.latest), view })
-    }
-
-    /// Makes the step of a block that stands on the tip. Gives back what was found for it, which is
-    /// right for the set below it.
-    fn connect(&mut self, block: &BlockAt<'_>, mut prepared: Prepared) -> Result<Prepared, Error> {
-        prepared.bring_up_to(&self.latest)?;
-        match self.try_connect(block, &prepared) {
-            // A coin was not where it was found.
-            Err(Error::Step(StepError::Spent { .. } | StepError::NotThere { .. })) => {
-                prepared.find_again(&self.latest)?;
-                self.try_connect(block, &prepared)?;
-            }
-            result => result?,
-        }
-        Ok(prepared)
-    }
-
-    fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &Prepared) -> Result<(), Error> {
-        let sequence = self.next_sequence()?;
-        let Prepared { changes, coins, .. } = prepared;
-        changes.verdict(block, |place| coins.birth(place).is_some())?;
-        let (places, spends) = gone(changes, coins);
-        let mut adds: Vec<Entry<'_>> = Vec::with_capacity(changes.outputs());
-        let created = changes.created(block);
-        adds.extend(created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)));
-        let head = UndoHead {
-            sequence,
-            height: block.height(),
-            block: block.hash(),
-            previous: block.block().header().previous(),
-        };
-        let position = self.undo.position();
-        let write = |out: &mut Vec<u8>| places.iter().for_each(|at| prepared.write_spent(*at, out));
-        self.undo.push_parts(&head, (places.len(), write), &adds)?;
-        let tip = Some((block.height(), block.hash()));
-        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
-        Ok(())
-    }
-
-    /// Disconnects the tip: the set is again as it was below it.
-    pub fn rewind(&mut self) -> Result<(), Error> {
-        self.disconnect()?;
-        self.publish();
-        Ok(())
-    }
-
-    /// Disconnects the blocks that were appended and not published. Readers see no difference.
-    pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
-        let published = self.snapshot().tip();
-        while self.tip != published {
-            self.disconnect()?;
-        }
-        self.publish();
-        Ok(())
-    }
-
-    fn disconnect(&mut self) -> Result<(), Error> {
-        let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain(0)?;
-        let sequence = self.next_sequence()?;
-        let record = match self.undo.tip() {
-            Ok(Some(record)) => record,
-            Ok(None) | Err(UndoError::TooDeep) => return Err(Error::RewindTooDeep { height }),
-            Err(error) => return Err(error.into()),
-        };
-        if (record.height, record.block) != (height, hash) {
-            let path = self.storage.path().to_path_buf();
-            let what = "the undo log stands at another block than the set";
-            return Err(Error::Inconsistent { path, what });
-        }
-        let spends = spends_of_disconnect(self.window.version(), &record);
-        let adds: Vec<Entry<'_>> = record.spent.iter().collect();
-        let position = self.undo.position();
-        self.undo.pop()?;
-        let below = height.checked_sub(1).filter(|_| record.previous != BlockHash::ZERO);
-        let tip = below.map(|below| (below, record.previous));
-        if let Err(refused) = self.step((sequence, height), (&adds, &spends), tip) {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
-        Ok(())
-    }
-
-    /// Disconnects all blocks above `height`, one step each. After an error the blocks that were
-    /// disconnected stay so, and [`Database::tip`] says how far it came.
-    pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
-        while self.tip.is_some_and(|(tip, _)| tip > height) {
-            self.rewind()?;
-        }
-        Ok(())
-    }
-
     /// Makes the set durable as it is now.
     pub fn flush(&mut self) -> Result<Checkpoint, Error> {
         self.maintain_and_save()?;
         Ok(self.checkpoint())
-    }
-
-    fn check_next(&self, block: &BlockAt<'_>) -> Result<(), Error> {
-        let (height, previous) = (block.height(), block.block().header().previous());
-        let follows = match self.tip {
-            None => previous == BlockHash::ZERO,
-            Some((tip, hash)) => previous == hash && tip.checked_add(1) == Some(height),
-        };
-        let (block, tip) = (block.hash(), self.tip);
-        if follows { Ok(()) } else { Err(Error::NotNext { block, height, previous, tip }) }
     }
 
     fn next_sequence(&self) -> Result<Sequence, StepError> {
@@ -390,15 +262,6 @@ impl Database {
     }
 }
 
-/// A block that was connected and not published.
-#[derive(Debug)]
-pub struct Appended {
-    /// The set with the block in it.
-    pub version: Arc<Version>,
-    /// What the rules may ask about the block.
-    pub view: DatabaseView,
-}
-
 /// Shows appended blocks to readers, from any thread. Publish them in their order.
 #[derive(Clone, Debug)]
 pub struct Publisher {
@@ -424,27 +287,6 @@ impl Reader {
     pub fn snapshot(&self) -> Arc<Version> {
         self.published.load_full()
     }
-}
-
-/// The coins that go with a block: those that it spends, and those that it overwrites. With the
-/// place of each among the keys.
-fn gone(changes: &Changes, coins: &Coins) -> (Vec<usize>, Vec<Spend>) {
-    let prevouts = changes.spends();
-    let (mut places, mut spends) = (Vec::with_capacity(prevouts), Vec::with_capacity(prevouts));
-    let mut spent: Option<HashSet<&Outpoint>> = None;
-    for (place, outpoint) in changes.keys.iter().enumerate() {
-        let Some(birth) = coins.birth(place) else { continue };
-        if place >= prevouts {
-            // What the block both spends and makes again goes once.
-            let spent = spent.get_or_insert_with(|| changes.prevouts().iter().collect());
-            if spent.contains(outpoint) {
-                continue;
-            }
-        }
-        places.push(place);
-        spends.push(Spend { outpoint: *outpoint, birth, location: coins.location(place) });
-    }
-    (places, spends)
 }
 
 /// How the window of a set is made.

@@ -34,7 +34,7 @@ const LISTED_ADD: f64 = 68.0;
 /// Bytes of a delete in a window file.
 const LISTED_DELETE: f64 = 37.0;
 /// Bytes of a transaction in an undo record, beside those of its outputs, and of an output.
-const CREATED_TX: f64 = 33.0;
+const CREATED_TX: f64 = 34.0;
 const CREATED_OUTPUT: f64 = 1.0;
 
 const BLOCK_BYTES: f64 = 1_500_000.0;

@@ -23,10 +23,10 @@
 //! 4. A joined block whose parents have all been published is *published*, and retires with what
 //!    the check gave.
 //!
-//! **A block fails** when the set refuses it, its check does, or a read fails. Nothing at its height
-//! or above is begun any more. When all below it has retired, its step and those above it, which
-//! nobody has seen, are rewound, it retires with the error, and those above as cancelled. The set
-//! stands at the block below, and the caller may submit another one in its place.
+//! **A block fails** when the set refuses it, its check does, or a read fails. Nothing at its
+//! height or above is begun any more. When all below it has retired, its step and those above it,
+//! which nobody has seen, are rewound, it retires with the error, and those above as cancelled. The
+//! set stands at the block below, and the caller may submit another one in its place.
 //!
 //! Work is taken under one lock, which is held for moments; a job takes milliseconds.
 
@@ -136,9 +136,9 @@ pub struct Joiner<'p, 'd, T, R, E> {
 }
 
 impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
-    /// Starts the workers, runs `body`, which submits blocks and retires them, and ends the workers.
-    /// Blocks that have not retired by then are given up, and the set stands at the last one that
-    /// was published.
+    /// Starts the workers, runs `body`, which submits blocks and retires them, and ends the
+    /// workers. Blocks that have not retired by then are given up, and the set stands at the last
+    /// one that was published.
     ///
     /// `check` runs in the workers, once for each block that the set took. The blocks it sees are
     /// on top of each other, but those below may turn out bad later. Readers in other threads take

@@ -5,6 +5,9 @@
 //! [flushes](Database::flush); readers in any thread take a [snapshot](Reader::snapshot), which is
 //! one [`Version`], and the rules of consensus take a [view](Database::view).
 //!
+//! For speed, a [`Joiner`] takes many blocks at once: its workers prepare them in any order, append
+//! them in theirs, run the caller's check, and publish what is good.
+//!
 //! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
 //! every byte.
 //!
@@ -15,6 +18,9 @@
 //! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
 //! youngest first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and
 //! [`merge_runs`] keep them few; a [`Manifest`] names them.
+//!
+//! Flushes, merges and checkpoints are done in threads beside the writer, or [inline](Compaction).
+//! What they write is counted ([`Database::written`]) and can be [forecast](Forecast).
 //!
 //! The memory: a [`Window`] of panes takes one [`Step`] a block and gives a [`WindowVersion`]; an
 //! [`UndoLog`] keeps what it takes to go back.
@@ -62,6 +68,7 @@ mod secret;
 mod sequence;
 mod shard;
 mod snapshot_file;
+mod spent_coins;
 mod statistics;
 mod sync;
 mod undo;
@@ -95,10 +102,11 @@ pub use run_writer::{RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
-pub use snapshot_file::SnapshotError;
+pub use snapshot_file::{SnapshotError, SnapshotHeader};
+pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
 pub use undo::{
-    UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoLog, UndoPosition, UndoRecord,
+    UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoLog, UndoPosition, UndoRecord, UndoTx,
 };
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;

@@ -4,22 +4,22 @@
 //! blocks whose parents are not connected yet:
 //!
 //! 1. [`Parsed`]: the block is walked ([`Changes`]).
-//! 2. [`Queried`]: its keys are looked up at the version of the moment, V. The keys are the prevouts
-//!    and, where outputs can repeat older ones, the outputs it makes.
+//! 2. [`Queried`]: its keys are looked up at the version of the moment, V. The keys are the
+//!    prevouts and, where outputs can repeat older ones, the outputs it makes.
 //! 3. [`Prepared`]: the pages have been read and the coins unpacked.
 //!
 //! When its turn comes, at a later version W, what was found is brought up to date, by
 //! [`Prepared::bring_up_to`], with a few probes of memory. The rule, for each key:
 //!
 //! - **Found in the window** at a location. If the location still holds the coin alive at W, it is
-//!   the coin: at most one coin of an outpoint lives. Nobody looks beforehand: the step itself, which
-//!   ends the coin there, refuses when it is not, and then the key is asked anew
+//!   the coin: at most one coin of an outpoint lives. Nobody looks beforehand: the step itself,
+//!   which ends the coin there, refuses when it is not, and then the key is asked anew
 //!   ([`Prepared::find_again`]). It is also asked anew when its pane has left the window.
-//! - **Found in a run, or not at all.** Whatever happened to the outpoint after V is an entry in V's
-//!   youngest pane or a younger one: a spend of a coin in a run adds a delete there, and every coin
-//!   made or given back is an add there. So these panes are asked. A coin found there is the answer.
-//!   A coin of a run whose birth they do not delete is still the answer. And what was not there at V
-//!   and is not found there is not there at W.
+//! - **Found in a run, or not at all.** Whatever happened to the outpoint after V is an entry in
+//!   V's youngest pane or a younger one: a spend of a coin in a run adds a delete there, and every
+//!   coin made or given back is an add there. So these panes are asked. A coin found there is the
+//!   answer. A coin of a run whose birth they do not delete is still the answer. And what was not
+//!   there at V and is not found there is not there at W.
 //!
 //! Two things bend this. If V's youngest pane has itself become a run, the panes no longer tell
 //! everything since V. And when a pane becomes a run, a coin that was given back while the run was

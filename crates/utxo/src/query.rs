@@ -10,8 +10,9 @@
 //!    that does not want to wait takes the requests ([`Query::requests`]) and brings the
 //!    completions ([`Query::accept`]).
 //! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins into a list of
-//!    [`Coins`], in which the window's may be already. For each outpoint the pages are asked from the youngest run to the oldest, and the first coin whose
-//!    birth was not deleted by then is the answer.
+//!    [`Coins`], in which the window's may be already. For each outpoint the pages are asked from
+//!    the youngest run to the oldest, and the first coin whose birth was not deleted by then is
+//!    the answer.
 //!
 //! Filters let a wrong page through once in 256 or 65,536 times; the outpoints in the page decide.
 

@@ -5,10 +5,10 @@
 //! map stops the thread for the 100 µs of a whole access. So the map wins as long as fewer than one
 //! page in twelve is cold.
 //!
-//! Every query asks the system about a few of the pages that it is about to look at
-//! ([`PROBES`], half a microsecond each), and the share of cold ones is kept as a moving average
-//! over the last [`MEMORY`] or so. Above one in eight the run's pages are read directly, below one in
-//! sixteen through the map; in between nothing changes.
+//! Every query asks the system about a few of the pages that it is about to look at ([`PROBES`],
+//! half a microsecond each), and the share of cold ones is kept as a moving average over the last
+//! [`MEMORY`] or so. Above one in eight the run's pages are read directly, below one in sixteen
+//! through the map; in between nothing changes.
 //!
 //! Reading directly brings nothing into the cache, and so a cold run stays cold by itself. It
 //! becomes resident by [`Run::warm`](crate::Run::warm), which flushes and merges call for runs made

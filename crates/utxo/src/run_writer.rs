@@ -298,3 +298,34 @@ impl RunWriter {
         Ok(Run::assemble((file, self.path), self.hasher, footer, (directory, filter)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::Source as _;
+    use crate::fixture::{KEY, disk, outpoint, owned, span};
+
+    /// A writer that would not look at the order: what it writes is refused by whoever reads it,
+    /// within a leaf and from one leaf to the next.
+    #[test]
+    fn entries_out_of_order_are_damage_to_the_reader() {
+        let mut keys: Vec<Outpoint> = (0..300).map(outpoint).collect();
+        keys.sort_unstable();
+        for swapped in [1, 299] {
+            let (_dir, storage) = disk();
+            let named = (RunNumber(1), span(1, 1));
+            let mut writer = RunWriter::create(&storage, KEY, named, 300).unwrap();
+            let mut keys = keys.clone();
+            keys.swap(0, swapped);
+            for key in keys {
+                writer.last = None;
+                let coin = owned(1);
+                writer.push(&Entry::add(key, Sequence::new(1), coin.coin())).unwrap();
+            }
+            let run = Arc::new(writer.finish().unwrap());
+            let mut cursor = Run::cursor(&run).unwrap();
+            let error = (0..300).find_map(|_| cursor.advance().err()).unwrap().to_string();
+            assert!(error.contains("out of order") && error.contains("0000000001.run"), "{error}");
+        }
+    }
+}

@@ -45,6 +45,11 @@ impl DatabaseView {
         Self { block: block.hash(), sources: changes.sources, coins, verdict, repeated }
     }
 
+    /// The same with another reason, when the block is refused.
+    pub(crate) fn with_reason(self, change: impl FnOnce(PrevoutError) -> PrevoutError) -> Self {
+        Self { verdict: self.verdict.map_err(change), ..self }
+    }
+
     fn check(&self, block: &BlockAt<'_>) -> Result<(), Error> {
         let (made_for, asked) = (self.block, block.hash());
         if made_for == asked { Ok(()) } else { Err(Error::OtherBlock { made_for, asked }) }

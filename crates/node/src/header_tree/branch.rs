@@ -9,9 +9,9 @@
 //! skips to    0   0   1   0   3   4   3   0   7   8   7  10  11  10   7   0
 //! ```
 //!
-//! A walk takes the skip as long as that is not below where it wants to go, else the parent; that is
-//! at most about three steps for each doubling of the distance. The distances depend on the height
-//! alone, so two walks from the same height stay level.
+//! A walk takes the skip as long as that is not below where it wants to go, else the parent; that
+//! is at most about three steps for each doubling of the distance. The distances depend on the
+//! height alone, so two walks from the same height stay level.
 
 use std::cell::Cell;
 

@@ -67,8 +67,9 @@ struct Job {
 impl Directory {
     /// Opens a folder of block files, a folder that has `blocks/`, or one block file.
     pub fn open(path: &Path, network: Network, follow: bool) -> Result<Self, SourceError> {
+        let is_folder = fs::metadata(path).map_err(failed(path))?.is_dir();
         let blocks = path.join("blocks");
-        let (place, folder) = if path.is_dir() {
+        let (place, folder) = if is_folder {
             let folder = if blocks.is_dir() { blocks } else { path.to_owned() };
             (Place::Folder(folder.clone()), folder)
         } else {

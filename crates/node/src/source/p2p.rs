@@ -127,7 +127,7 @@ impl P2p {
     /// Asks the next peer for headers, if nobody is being asked.
     fn chase(&mut self) {
         if self.locator.is_empty()
-            || self.slots.iter().any(|slot| slot.ready().is_some_and(|peer| peer.asked))
+            || self.slots.iter().any(|slot| slot.ready().is_some_and(|peer| peer.asked.is_some()))
         {
             return;
         }
@@ -137,7 +137,7 @@ impl P2p {
         }
         match ready.find(|peer| !peer.exhausted) {
             Some(peer) => {
-                peer.asked = true;
+                peer.asked = Some(Duration::ZERO);
                 // An error shows on the reading side, which ends the connection.
                 let _ = peer.link.send(&Message::GetHeaders(self.locator.clone()));
             }
@@ -200,7 +200,7 @@ impl P2p {
 
     fn headers(&mut self, giver: Giver, headers: Vec<HeaderBytes>) {
         let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) else { return };
-        peer.asked = false;
+        peer.asked = None;
         // Until the receiver seeks again, which it does when these are new to it.
         peer.exhausted = true;
         if !headers.is_empty() {
@@ -249,7 +249,7 @@ impl P2p {
         }
         silent.extend(self.download.waited(waited, &heard));
         for giver in silent {
-            self.lose(giver, "sends nothing; the connection is given up");
+            self.lose(giver, "does not answer; the connection is given up");
         }
     }
 

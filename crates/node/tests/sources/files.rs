@@ -219,6 +219,8 @@ fn a_simulated_chain_with_reorgs() {
 fn what_cannot_be_read_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let open = || Directory::open(folder.path(), Network::Regtest, false);
+    let nowhere = Directory::open(&folder.path().join("nowhere"), Network::Regtest, false);
+    assert!(matches!(nowhere, Err(SourceError::Io { .. })));
     assert!(matches!(open(), Err(SourceError::NoBlocks { .. })));
     fs::write(folder.path().join("blk00000.dat"), [1; 1000]).unwrap();
     let mut source = open().unwrap();

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
+use varve_consensus::{BlockAt, MemorySet, check_block, check_block_context, check_spends};
 use varve_node::Source;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::rpc::{Login, Rpc};
 use varve_testdata::bitcoind::{Bitcoind, EveryKind};
-use varve_types::{Amount, Block, Format, Network};
+use varve_types::{Amount, Block, BlockHash, Format, Height, Network, sha256d};
 
 use crate::receiver::Receiver;
 
@@ -61,7 +62,9 @@ fn every_kind_of_output_comes_by_every_way() {
     assert!(rest.uses_rest());
     sync_and_follow(&mut rest, &mut node);
     let mut peer = p2p(&[node.p2p_address()]);
-    check_kinds(&sync_and_follow(&mut peer, &mut node));
+    let receiver = sync_and_follow(&mut peer, &mut node);
+    check_kinds(&receiver);
+    check_rules(&receiver, &node);
     let mut files = Directory::open(&node.folder(), Network::Regtest, true).unwrap();
     sync_and_follow(&mut files, &mut node);
 }
@@ -144,4 +147,24 @@ fn check_kinds(receiver: &Receiver) {
     }
     assert!(outputs > 20_000 && zeros >= 3);
     assert_eq!((locked, relative), ([true; 2], [true; 2]));
+}
+
+/// The rules accept what the node made, with the tree for the headers below, and end at its set.
+fn check_rules(receiver: &Receiver, node: &Bitcoind) {
+    let (tree, params) = (&receiver.tree, receiver.tree.params());
+    let mut set = MemorySet::new(Network::Regtest);
+    for id in tree.window(tree.best_chain(), Height::new(1), u32::MAX) {
+        let block = Block::parse(&receiver.blocks[&tree.hash(id)], Format::Segwit).unwrap();
+        let block = BlockAt::new(tree.height(id), &block);
+        let below = tree.branch(tree.parent(id).unwrap());
+        check_block(params, &block).unwrap();
+        check_block_context(params, &block, &below).unwrap();
+        check_spends(params, &block, &below, &set).unwrap();
+        set.connect(&block).unwrap();
+    }
+    let mut coins = Vec::new();
+    set.iter().for_each(|(outpoint, coin)| coin.write_for_hash(outpoint, &mut coins));
+    let answer = node.call("gettxoutsetinfo", &json!(["hash_serialized_3"]));
+    assert_eq!(answer["txouts"], set.len());
+    assert_eq!(answer["hash_serialized_3"], BlockHash::from_bytes(sha256d(&coins)).to_string());
 }

@@ -1,7 +1,7 @@
 //! Decisions over sizes.
 
 use super::*;
-use crate::fixture::span;
+use crate::fixture::{Changes, KEY, disk, outpoint, owned, span, write_run};
 
 fn run(pages: u64, adds: u64, deletes: u64) -> RunInfo {
     RunInfo { number: RunNumber(1), span: span(1, 2), adds, deletes, pages, digest: 0 }
@@ -58,4 +58,26 @@ fn choosing_ends() {
             }
         }
     }
+}
+
+#[test]
+fn a_merge_that_is_stopped_leaves_no_file() {
+    let (_dir, storage) = disk();
+    let changes: Changes = (0..500).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect();
+    let run = Arc::new(write_run(&storage, 1, span(1, 1), &changes).unwrap());
+    let stop = Stop::default();
+    stop.set();
+    let merged = merge_unless(&stop, &storage, KEY, (RunNumber(2), (&[run], true)));
+    assert!(matches!(merged, Err(RunError::Stopped)));
+    assert_eq!(storage.list().unwrap(), ["0000000001.run"]);
+}
+
+#[test]
+fn the_debt_is_what_all_due_merges_write() {
+    let policy = Policy::default();
+    let debt = |pages: &[u64]| merge_debt(&runs(pages), &policy) / 4096;
+    assert_eq!(debt(&[10, 10, 10]), 0);
+    assert_eq!(debt(&[10, 10, 10, 10]), 40);
+    assert_eq!(debt(&[10, 10, 10, 10, 40, 40, 40]), 40 + 160, "one merge brings the next");
+    assert_eq!(merge_debt(&[run(5, 10, 400), run(1000, 1000, 0)], &policy) / 4096, 1005);
 }

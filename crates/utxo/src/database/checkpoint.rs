@@ -193,3 +193,47 @@ fn renamed(named: &[RunInfo], merged: &[Merged]) -> Vec<RunInfo> {
     }
     runs
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::fixture::span;
+
+    fn info(number: u64) -> RunInfo {
+        RunInfo {
+            number: RunNumber(number),
+            span: span(1, 1),
+            adds: 1,
+            deletes: 0,
+            pages: 3,
+            digest: 0,
+        }
+    }
+
+    fn after(named: &[u64], merged: &[(&[u64], Option<u64>)]) -> Vec<u64> {
+        let named: Vec<RunInfo> = named.iter().copied().map(info).collect();
+        let merged = merged.iter().map(|(inputs, run)| Merged {
+            inputs: inputs.iter().copied().map(RunNumber).collect(),
+            run: run.map(info),
+        });
+        let runs = renamed(&named, &merged.collect::<Vec<_>>());
+        runs.iter().map(|run| run.number.0).collect()
+    }
+
+    #[test]
+    fn a_merge_of_named_runs_takes_their_place() {
+        assert_eq!(after(&[4, 3, 2, 1], &[(&[3, 2], Some(5))]), [4, 5, 1]);
+        assert_eq!(after(&[4, 3, 2, 1], &[(&[3, 2], Some(5)), (&[4, 5], Some(6))]), [6, 1]);
+        assert_eq!(after(&[4, 3, 2, 1], &[(&[2, 1], None)]), [4, 3]);
+    }
+
+    /// Run 9 was flushed after the checkpoint: what it holds is in the checkpoint's window file.
+    /// That it cancelled run 4 to nothing must not take run 4 from the manifest.
+    #[test]
+    fn a_merge_with_a_run_that_is_not_named_takes_nothing() {
+        assert_eq!(after(&[4, 3], &[(&[9, 4], None)]), [4, 3]);
+        assert_eq!(after(&[4, 3], &[(&[9, 4], Some(10)), (&[10, 3], Some(11))]), [4, 3]);
+        assert_eq!(after(&[4, 3, 2], &[(&[9, 4], None), (&[3, 2], Some(11))]), [4, 11]);
+    }
+}

@@ -106,7 +106,7 @@ impl Database {
         Ok(())
     }
 
-    fn budget(&self) -> Budget {
+    pub(super) fn budget(&self) -> Budget {
         let merging = self.work.merge.about().map_or(0, |merging| merging.memory);
         let others = [self.runs.memory(), merging, self.options.undo.cache];
         Budget::new(self.options.memory, &others)

@@ -102,7 +102,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         Ok(())
     }
 
-    /// Whether every height that can be submitted is taken, or none can be before a failure is told.
+    /// Whether every height that can be submitted is taken, or none can be before a failure is
+    /// told.
     pub(super) fn is_full(&self) -> bool {
         self.slots.len() >= self.depth as usize || self.broken || self.failed.is_some()
     }

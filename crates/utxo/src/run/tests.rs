@@ -243,7 +243,7 @@ fn a_damaged_leaf_is_noticed_by_the_lookup_that_reads_it() {
 }
 
 #[test]
-fn defect_7_failed_reads_are_errors_and_short_ones_are_continued() {
+fn defect_07_failed_reads_are_errors_and_short_ones_are_continued() {
     let faulty = Arc::new(FaultyStorage::new(1));
     let storage: Arc<dyn Storage> = faulty.clone();
     let changes = changes(1_000);

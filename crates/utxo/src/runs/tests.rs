@@ -163,7 +163,7 @@ proptest! {
 /// Hornet's merges stop for ever after a reorganisation, because a height they wait for never comes
 /// again. Here nothing is waited for: rewinds are runs like others.
 #[test]
-fn defect_2_reorganisations_do_not_stall_compaction() {
+fn defect_02_reorganisations_do_not_stall_compaction() {
     let mut model = Model::new();
     for round in 0..120 {
         let (before, first) = (model.state.clone(), model.step + 1);

@@ -16,19 +16,19 @@
 //! - **Checkpoint.** [`UndoLog::sync`] makes the log durable and returns an [`UndoCheckpoint`], to
 //!   be kept with the set's manifest. Opening takes it back.
 //! - **Recovery.** Records behind the checkpoint that survived a crash are not part of the chain
-//!   yet, but the replay can ask for them by sequence ([`UndoLog::survivor`]) and need not fetch
-//!   spent coins from disk. A push that equals the next survivor adopts it; any other cuts the log
-//!   there.
+//!   yet, but the replay can ask for the next of them ([`UndoLog::survivor`]) and need not fetch
+//!   spent coins from disk. A push that equals it adopts it; any other cuts the log there.
 //! - **Pruning.** The checkpoint marks the position of every 64th block, so the log knows where the
 //!   last 4,096 blocks begin and gives whole segments before that away.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use memchr::memmem;
 use varve_io::{GlobalOffset, Kind, PendingSync, Segments, SegmentsConfig, Storage, StoreId};
-use varve_types::{DecodeError, Height, Reader, varint};
+use varve_types::{DecodeError, Height, Outpoint, Reader, Txid, varint};
 
-use super::{UndoHead, UndoRecord};
+use super::{UndoHead, UndoRecord, UndoTx};
 use crate::entry::Entry;
 use crate::entry_list::{EntryError, plausible, read_u32};
 use crate::sequence::Sequence;
@@ -176,15 +176,15 @@ impl UndoLog {
     }
 
     /// Adds the record of a block that is being connected, from the coins it takes, so many, which
-    /// are appended by a function, and those it makes.
+    /// are appended by a function, its transactions, and the coins it makes.
     pub(crate) fn push_parts(
         &mut self,
         head: &UndoHead,
         spent: (usize, impl FnOnce(&mut Vec<u8>)),
-        created: &[Entry<'_>],
+        (txs, created): (&[UndoTx], &[Entry<'_>]),
     ) -> Result<(), UndoError> {
         let created = created.iter().map(|entry| entry.outpoint);
-        self.push_encoded(head, spent.0, |payload| head.encode(spent, created, payload))
+        self.push_encoded(head, spent.0, |payload| head.encode(spent, (txs, created), payload))
     }
 
     fn push_encoded(
@@ -244,14 +244,40 @@ impl UndoLog {
         UndoPosition { tip: self.tip, marks: self.marks } = position;
     }
 
-    /// The record that the step `sequence` wrote before a crash, if it survived and nothing else
-    /// was pushed since.
-    pub fn survivor(&self, sequence: Sequence) -> Result<Option<UndoRecord>, UndoError> {
-        let found = self.survivors.iter().find(|(survivor, _)| *survivor == sequence);
-        let Some((_, at)) = found else { return Ok(None) };
+    /// The record that survived a crash and that the next push adopts, if it is the same.
+    pub fn survivor(&self) -> Result<Option<UndoRecord>, UndoError> {
+        let Some((_, at)) = self.survivors.front() else { return Ok(None) };
         let payload = self.payload(*at)?;
-        let record = UndoRecord::decode(split(*at, &payload)?.1);
-        record.map(Some).map_err(|error| damaged(*at, error))
+        let (parent, record) = split(*at, &payload)?;
+        if parent != self.tip {
+            return Ok(None);
+        }
+        UndoRecord::decode(record).map(Some).map_err(|error| damaged(*at, error))
+    }
+
+    /// The transaction that spent this coin in a block of the chain whose record is kept. Goes
+    /// through all of them, the youngest first: for errors, not for the way of every block.
+    pub fn spender(&self, outpoint: &Outpoint) -> Result<Option<Txid>, UndoError> {
+        let finder = memmem::Finder::new(outpoint.txid.as_bytes());
+        let mut next = self.tip;
+        while let Some(at) = next.filter(|at| *at >= self.log.start()) {
+            let payload = self.payload(at)?;
+            let (parent, bytes) = split(at, &payload)?;
+            if finder.find(bytes).is_some() {
+                let record = UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
+                if let Some(spender) = record.spender(outpoint) {
+                    return Ok(Some(spender));
+                }
+            }
+            next = parent;
+        }
+        Ok(None)
+    }
+
+    /// Stands at a block without a record: the tip was disconnected by other means.
+    pub fn forget_chain(&mut self) {
+        self.tip = None;
+        self.marks.clear();
     }
 
     /// Makes all records durable. The checkpoint counts once the owner has made it durable as well.

@@ -48,7 +48,7 @@ fn cut_everywhere(seed: u64, options: Options, steps: usize, seeds: u64) -> usiz
                 .unwrap_or_else(|error| panic!("after {operation}, {crash:?}: {error}"));
             let version = database.snapshot();
             let at = version.sequence();
-            assert_eq!(state(&version), twin.history[&at], "after {operation}, {crash:?}");
+            assert_eq!(state(&version), *twin.history[&at], "after {operation}, {crash:?}");
             let promised = promises.iter().rfind(|(by, _)| *by <= operation).unwrap().1;
             assert!(at >= promised, "after {operation}, {crash:?}: step {at}, not {promised}");
             seen.insert(at);

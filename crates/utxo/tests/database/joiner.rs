@@ -46,7 +46,7 @@ impl SetUnderTest for Set {
 /// Hornet refused spends within a block (defect 4) and let two transactions of a block spend one
 /// output (defect 5); the contract has both.
 #[test]
-fn the_contract_holds_through_the_joiner() {
+fn defect_4_and_5_the_contract_holds_through_the_joiner() {
     for options in [Options::new(Network::Regtest, small().key), small()] {
         check(|| Set(Database::open(Arc::new(FaultyStorage::new(1)), options).unwrap()));
     }
@@ -338,7 +338,7 @@ fn readers_see_only_what_was_published() {
 /// Hornet never looked at the results of its ring (defect 7). Here a read that fails fails the
 /// block that asked for it, and those above it are given up.
 #[test]
-fn a_failed_read_fails_its_block() {
+fn defect_7_a_failed_read_fails_its_block() {
     let mut failures = 0;
     for nth in 0..40 {
         let mut twin = Twin::new(nth as u64, Options { memory: 0, ..small() });

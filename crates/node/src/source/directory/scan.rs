@@ -16,6 +16,7 @@
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU32;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,10 +40,13 @@ pub(super) struct Location {
     /// The place of the file in the list of files.
     pub(super) file: u32,
     /// The length of the block.
-    pub(super) size: u32,
+    pub(super) size: NonZeroU32,
     /// The offset of its first byte.
     pub(super) offset: u64,
 }
+
+/// One for each block stays in memory, or none: that takes no more.
+const _: () = assert!(size_of::<Option<Location>>() == 16);
 
 /// The walk over one file.
 pub(super) struct Walk {
@@ -87,7 +91,7 @@ impl Walk {
                 Some((header, location)) => {
                     // The one before it has been written whole.
                     batch.extend(self.last.replace((header, location)));
-                    self.next = location.offset + u64::from(location.size);
+                    self.next = location.offset + u64::from(location.size.get());
                 }
                 None => {
                     batch.extend(match newest {
@@ -149,7 +153,8 @@ impl Walk {
         let size = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
         let offset = self.next + FRAME_LEN;
         let fits = offset + u64::from(size) <= length && u64::from(size) >= Header::LEN as u64;
-        if [*m0, *m1, *m2, *m3] != framing.network.disk_magic() || !fits {
+        let Some(size) = NonZeroU32::new(size).filter(|_| fits) else { return Ok(None) };
+        if [*m0, *m1, *m2, *m3] != framing.network.disk_magic() {
             return Ok(None);
         }
         let header = *header.first_chunk().expect("80 bytes behind the frame");
@@ -176,7 +181,7 @@ impl Walk {
 
 /// Reads a block.
 pub(super) fn read_block(file: &File, at: Location, key: XorKey) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; at.size as usize];
+    let mut bytes = vec![0; at.size.get() as usize];
     file.read_exact_at(&mut bytes, at.offset)?;
     key.apply(at.offset, &mut bytes);
     Ok(bytes)

@@ -46,8 +46,8 @@ pub(super) enum State {
 pub(super) struct Peer {
     giver: Giver,
     pub(super) link: Arc<Link>,
-    /// It was asked for headers and has not answered.
-    pub(super) asked: bool,
+    /// How long it has been waited for headers that it was asked for.
+    pub(super) asked: Option<Duration>,
     /// It has no headers above the locator, as far as is known.
     pub(super) exhausted: bool,
     /// How many bytes had come when it was last looked at, and for how long no more have.
@@ -125,7 +125,7 @@ impl Slot {
         self.state = State::Ready(Peer {
             giver,
             link,
-            asked: false,
+            asked: None,
             exhausted: false,
             received: 0,
             quiet: Duration::ZERO,
@@ -167,6 +167,11 @@ impl Drop for Slot {
 impl Peer {
     /// Looks for signs of life after some time of waiting.
     pub(super) fn listen(&mut self, waited: Duration) -> Sign {
+        // Other messages do not excuse headers that do not come.
+        self.asked = self.asked.map(|asked| asked + waited);
+        if self.asked.is_some_and(|asked| asked >= HEADERS) {
+            return Sign::Dead;
+        }
         let received = self.link.received.load(Ordering::Relaxed);
         if received != self.received {
             self.received = received;
@@ -175,7 +180,7 @@ impl Peer {
             return Sign::Heard;
         }
         self.quiet += waited;
-        if self.quiet >= DEAD || (self.asked && self.quiet >= HEADERS) {
+        if self.quiet >= DEAD {
             return Sign::Dead;
         }
         if self.quiet >= PING && !self.pinged {
