@@ -23,7 +23,11 @@ pub(crate) fn block_on(model: &Model, parent: usize, dice: &mut Dice, number: u3
         let from = Block::parse(from, Network::Regtest.format()).unwrap();
         let txids = from.txids();
         let txid = txids[dice.roll(u32::try_from(txids.len()).unwrap()) as usize];
-        txs.push(TxDraft::spending(&[Outpoint::new(txid, 0)], 1 + dice.roll(2) as usize));
+        let tx = TxDraft::spending(&[Outpoint::new(txid, 0)], 1 + dice.roll(2) as usize);
+        // The same transaction twice in a block is not a block.
+        if !txs.contains(&tx) {
+            txs.push(tx);
+        }
     }
     BlockDraft { previous: parent.hash, ..BlockDraft::new(txs) }.bytes()
 }
