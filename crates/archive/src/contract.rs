@@ -4,8 +4,6 @@
 //! cases are small and can be followed on paper; [`random`] then walks at random beside the plain
 //! maps of [`MemoryBackend`], with a new opening now and then.
 
-#![expect(clippy::indexing_slicing, reason = "a test of a contract may panic")]
-
 pub mod random;
 
 use varve_consensus::Work;

@@ -64,7 +64,7 @@ pub use error::{ArchiveError, Result};
 pub use interval::INTERVAL;
 pub use link::{Bounds, HeaderLink, TxLink};
 pub use query::{
-    Balance, Branch, ChainState, FeeRate, HeaderProof, Output, Page, Scope, Spender, TxPlace,
+    Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, Scope, Spender, TxPlace,
     TxSize, View,
 };
 pub use row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState};
