@@ -109,7 +109,7 @@ fn records(storage: Arc<Disk>, rows: u64, threads: u64) -> Result<(), Box<dyn st
     let begun = Instant::now();
     checkpoint(&storage, &mut manifest, &mut map, Heads::Save)?;
     println!("tx: save 1000 rows more  {:.3} s", begun.elapsed().as_secs_f64());
-    let lookups = rows.min(4_000_000);
+    let lookups = rows.min(2_000_000);
     let timed = |what, look: &(dyn Fn(&TxReader, u64) -> bool + Sync)| {
         let begun = Instant::now();
         std::thread::scope(|scope| {
@@ -130,6 +130,11 @@ fn records(storage: Arc<Disk>, rows: u64, threads: u64) -> Result<(), Box<dyn st
     timed("tx: find all", &|reader, number| {
         let mut all = Vec::new();
         reader.find_all(&key(number), &mut all).is_ok() && all.len() == 1
+    });
+    many("tx: find many", threads, lookups, &|numbers| {
+        let keys: Vec<_> = numbers.iter().map(|number| key(number % rows)).collect();
+        let mut all = Vec::new();
+        map.reader().find_many(&keys, &mut all).is_ok() && all.len() == keys.len()
     });
     timed("tx: absent", &|reader, number| {
         matches!(reader.find(&key(number + (1 << 40))), Ok(None))
@@ -176,7 +181,7 @@ fn keyless(storage: Arc<Disk>, rows: u64) -> Result<(), Box<dyn std::error::Erro
     report("input: insert", 1, rows, begun);
     checkpoint(&storage, &mut manifest, &mut map, Heads::Defer)?;
     for threads in [1, 1, 2] {
-        let lookups = rows.min(4_000_000);
+        let lookups = rows.min(2_000_000);
         let begun = Instant::now();
         std::thread::scope(|scope| {
             for thread in 0..threads {
@@ -186,6 +191,13 @@ fn keyless(storage: Arc<Disk>, rows: u64) -> Result<(), Box<dyn std::error::Erro
         });
         report("input: find all", threads, lookups, begun);
     }
+    for threads in [1, 2] {
+        many("input: candidates", threads, rows.min(2_000_000), &|numbers| {
+            let keys: Vec<_> = numbers.iter().map(|number| key(number % rows)).collect();
+            let mut all = Vec::new();
+            map.reader().candidates(&keys, &mut all).is_ok() && all.len() >= keys.len()
+        });
+    }
     drop(map);
     let begun = Instant::now();
     let mut map = open(manifest.mark("in"))?;
@@ -193,6 +205,22 @@ fn keyless(storage: Arc<Disk>, rows: u64) -> Result<(), Box<dyn std::error::Erro
     checkpoint(&storage, &mut manifest, &mut map, Heads::Save)?;
     println!("input: bytes a row       {:.2}", bytes_a_row(storage.as_ref(), rows)?);
     Ok(())
+}
+
+/// Times batches of 1,000 random lookups.
+fn many(what: &str, threads: u64, lookups: u64, look: &(dyn Fn(&[u64]) -> bool + Sync)) {
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            scope.spawn(move || {
+                let share = thread * lookups / threads..(thread + 1) * lookups / threads;
+                let numbers: Vec<u64> =
+                    share.map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8).collect();
+                assert!(numbers.chunks(1000).all(look), "every row is found");
+            });
+        }
+    });
+    report(what, threads, lookups, begun);
 }
 
 fn number_of(row: &[u8; 7]) -> u64 {

@@ -9,6 +9,7 @@
 //! | values of any length by position and by key | [`SlabMap`] | `slabs`, `head` |
 //! | values of any length by index | [`SlabArray`] | `slabs`, `cells` |
 //! | all of them saved as one | [`Manifest`], [`Table`] | `manifest`, `mark` |
+//! | a way back to an old checkpoint | [`Manifest::snapshot`], [`Manifest::restore`] | `snapshot` |
 //!
 //! What holds in all of them:
 //!
@@ -81,6 +82,7 @@ mod shelves;
 mod slab_array;
 mod slab_map;
 mod slabs;
+mod snapshot;
 mod stage;
 mod sync;
 mod table;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_io::Storage;
 
-use super::cells::{CellSaver, Cells, EMPTY};
+use super::cells::{CellSaver, Cells};
 use super::error::{Error, Result};
 use super::mark::Mark;
 use super::table::{Epoch, Heads, Table, TableConfig};
@@ -63,15 +63,10 @@ impl Array {
         Ok(())
     }
 
-    /// Cuts the array to `len` values; a shorter one stays as it is.
-    pub fn truncate(&mut self, len: u64) -> Result<()> {
-        let end = self.reader.len();
-        // All pages first, so that a failure changes nothing.
-        let cut = (len..end).map(|index| self.reader.0.cells.touch(index));
-        let cut = cut.collect::<Result<Vec<_>>>()?;
-        self.reader.0.len.store(len.min(end), Ordering::Release);
-        cut.into_iter().for_each(|cell| cell.store(EMPTY));
-        Ok(())
+    /// Cuts the array to `len` values; a shorter one stays as it is. What is cut off stays in its
+    /// cells, where nobody looks, until a push replaces it.
+    pub fn truncate(&mut self, len: u64) {
+        self.reader.0.len.fetch_min(len, Ordering::AcqRel);
     }
 }
 

@@ -70,8 +70,8 @@ pub enum Error {
         /// The position in the body.
         written: GlobalOffset,
     },
-    /// A manifest or a mark that is sound but says what cannot be.
-    #[error("the checkpoint of `{table}` cannot be: {what}; restore the manifest")]
+    /// A manifest or a mark that is sound but cannot be used.
+    #[error("the checkpoint `{table}` cannot be used: {what}")]
     BadMark {
         /// The table, or the manifest.
         table: String,

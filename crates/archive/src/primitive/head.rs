@@ -75,7 +75,6 @@ impl Geometry {
     #[inline]
     pub(crate) fn cell(self, generation: u32, hash: u64) -> u64 {
         let buckets = u128::from(u64::from(self.buckets) << generation);
-        #[expect(clippy::cast_possible_truncation, reason = "below the number of buckets")]
         let bucket = ((u128::from(hash) * buckets) >> 64) as u64;
         self.start(generation) + bucket
     }

@@ -114,6 +114,24 @@ impl<const V: usize, H: KeyHasher> KeylessReader<V, H> {
     }
 }
 
+impl<const V: usize, H: KeyHasher> KeylessReader<V, H> {
+    /// Candidates for the rows of many keys, added to `found` with the index of their key: all rows
+    /// of each key, newest first, and among them about one in 256 of the others in its buckets. The
+    /// caller compares keys. Faster than one key after the other: their waits for memory overlap.
+    pub fn candidates<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        found: &mut Vec<(usize, Link, [u8; V])>,
+    ) -> Result<()> {
+        let hashes = keys.iter().map(|key| self.hasher.hash(key.as_ref()));
+        let hashes: Vec<u64> = hashes.collect();
+        let tagged = |index, row: &Row<1, V>| {
+            hashes.get(index).is_some_and(|hash: &u64| row.key == [tag(*hash)])
+        };
+        self.records.search_many(&hashes, tagged, found)
+    }
+}
+
 impl<const V: usize, H: KeyHasher> Table for KeylessMap<V, H> {
     fn name(&self) -> &str {
         self.reader.records.name()

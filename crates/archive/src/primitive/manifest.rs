@@ -16,9 +16,10 @@ use varve_io::{Envelope, Kind, Storage, StoreId, load, replace};
 
 use super::error::{Error, Result};
 use super::mark::Mark;
+use super::snapshot::marker;
 use super::table::{Epoch, Heads, Table};
 
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// A checkpoint of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +50,25 @@ impl Manifest {
         known.map_or(Mark::NEW, |(_, mark)| *mark)
     }
 
-    /// Reads the manifest `name`; `None` when there is none.
+    /// Reads the manifest `name`; `None` when there is none. Fails while a restore has begun and
+    /// not ended.
+    ///
+    /// What is found may have been written by a process that was killed before it made the name
+    /// durable. Opening the tables builds on it, so it is made durable here.
     pub fn load(storage: &dyn Storage, name: &str, kind: Kind) -> Result<Option<Self>> {
+        storage.sync_dir()?;
+        if storage.list()?.contains(&marker(name)) {
+            let what = "a restore was cut short; restore again";
+            return Err(Error::BadMark { table: name.to_owned(), what });
+        }
+        Self::load_unmarked(storage, name, kind)
+    }
+
+    pub(super) fn load_unmarked(
+        storage: &dyn Storage,
+        name: &str,
+        kind: Kind,
+    ) -> Result<Option<Self>> {
         let Some(found) = load(storage, name, kind)? else { return Ok(None) };
         if found.version != VERSION {
             let (path, supported) = (storage.path().join(name), VERSION);
@@ -64,7 +82,8 @@ impl Manifest {
 
     /// Makes a checkpoint of `tables` with the manifest `name`, as `table` describes, and becomes
     /// it. After an error this is as before, and so is the store, unless the error came after the
-    /// new manifest: then the next checkpoint or the next opening finishes.
+    /// new manifest: then the next checkpoint or the next opening finishes. Tables that are not
+    /// among `tables` keep the marks they have.
     pub fn checkpoint(
         &mut self,
         (storage, name, kind): (&dyn Storage, &str, Kind),
@@ -72,15 +91,28 @@ impl Manifest {
         owner: &[u8],
     ) -> Result<()> {
         let epoch = Epoch(self.epoch.0 + 1);
-        let mut next = Self { epoch, owner: owner.to_vec(), tables: Vec::new(), ..*self };
+        let mut next = Self { epoch, owner: owner.to_vec(), ..self.clone() };
         for table in tables.iter_mut() {
             let mark = table.prepare(epoch, heads)?;
+            next.tables.retain(|(name, _)| name != table.name());
             next.tables.push((table.name().to_owned(), mark));
         }
-        let envelope = Envelope { version: VERSION, payload: &*next.encode() };
-        replace(storage, name, kind, &envelope)?;
+        next.write((storage, name, kind))?;
         *self = next;
-        tables.iter_mut().try_for_each(|table| table.confirm())
+        // All of them, whatever happens to one: each must learn that its mark counts.
+        let confirmed = tables.iter_mut().map(|table| table.confirm());
+        confirmed.fold(Ok(()), Result::and)
+    }
+
+    /// The tables of the checkpoint.
+    pub(super) fn tables(&self) -> &[(String, Mark)] {
+        &self.tables
+    }
+
+    /// Replaces the manifest `name` by this one.
+    pub(super) fn write(&self, (storage, name, kind): (&dyn Storage, &str, Kind)) -> Result<()> {
+        let envelope = Envelope { version: VERSION, payload: &*self.encode() };
+        Ok(replace(storage, name, kind, &envelope)?)
     }
 
     fn encode(&self) -> Vec<u8> {

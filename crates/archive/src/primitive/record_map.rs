@@ -154,6 +154,19 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
         })
     }
 
+    /// All rows of many keys, added to `found` with the index of their key: in the order of the
+    /// keys, those of a key newest first. Faster than one key after the other: their waits for
+    /// memory overlap.
+    pub fn find_many(
+        &self,
+        keys: &[[u8; K]],
+        found: &mut Vec<(usize, Link, [u8; V])>,
+    ) -> Result<()> {
+        let hashes: Vec<u64> = keys.iter().map(|key| self.hasher.hash(key)).collect();
+        let wanted = |index, row: &Row<K, V>| keys.get(index) == Some(&row.key);
+        self.records.search_many(&hashes, wanted, found)
+    }
+
     /// Shows the rows of a key, newest first, until `visit` breaks.
     #[inline]
     pub fn search(

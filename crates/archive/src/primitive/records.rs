@@ -26,6 +26,7 @@
 //! order of numbers, so a row is linked when its bucket has come to the link it holds, and waits
 //! until then.
 
+mod batch;
 mod open;
 
 use std::ops::ControlFlow;

@@ -39,7 +39,7 @@ pub enum Heads {
 pub struct TableConfig {
     /// The first part of all its files' names; different for every table of a store.
     pub name: String,
-    /// What the table holds; checked when it is opened.
+    /// What the table holds, different for every table of a store; checked when it is opened.
     pub kind: Kind,
     /// The store it belongs to.
     pub store: StoreId,

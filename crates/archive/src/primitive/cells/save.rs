@@ -26,6 +26,8 @@ pub(crate) struct CellSaver {
     unapplied: bool,
     /// What was prepared and is neither confirmed nor given up.
     prepared: Option<Prepared>,
+    /// A file was created since the directory was last synced.
+    names_changed: bool,
 }
 
 #[derive(Debug)]
@@ -50,7 +52,8 @@ impl CellSaver {
             cells.storage.remove(name)?;
         }
         let unapplied = !own.is_empty();
-        let mut saver = Self { cells, current: mark, unapplied, prepared: None };
+        let mut saver =
+            Self { cells, current: mark, unapplied, prepared: None, names_changed: false };
         saver.apply()?;
         Ok(saver)
     }
@@ -97,10 +100,9 @@ impl CellSaver {
         }
     }
 
-    fn write(&self, epoch: u64, pages: u64, dirty: &mut Vec<u64>) -> Result<()> {
-        let mut names_changed = false;
+    fn write(&mut self, epoch: u64, pages: u64, dirty: &mut Vec<u64>) -> Result<()> {
         if self.current.pages < pages {
-            names_changed |= self.write_new(pages)?;
+            self.write_new(pages)?;
         }
         for number in 0..self.current.pages.min(pages) {
             let page = self.cells.present(number);
@@ -109,20 +111,21 @@ impl CellSaver {
             }
         }
         if !dirty.is_empty() {
+            self.names_changed = true;
             self.write_redo(epoch, dirty)?;
-            names_changed = true;
         }
-        if names_changed {
+        if self.names_changed {
             self.cells.storage.sync_dir()?;
+            self.names_changed = false;
         }
         Ok(())
     }
 
-    /// Writes the pages behind the saved ones to their places. True when the file is new.
-    fn write_new(&self, pages: u64) -> Result<bool> {
+    /// Writes the pages behind the saved ones to their places.
+    fn write_new(&mut self, pages: u64) -> Result<()> {
         let Cells { storage, identity, file, .. } = &*self.cells;
-        let created = file.get().is_none();
-        if created {
+        if file.get().is_none() {
+            self.names_changed = true;
             let (name, id) = (identity.head_name(), identity.file_id(0));
             PageFileWriter::create(storage.as_ref(), &name, identity.kind, id)?.finish()?;
             let _ = file.set(storage.open(&name, Access::Write, Caching::Buffered)?);
@@ -147,8 +150,7 @@ impl CellSaver {
                 at = number + 1;
             }
         }
-        file.sync()?;
-        Ok(created)
+        Ok(file.sync()?)
     }
 
     fn write_redo(&self, epoch: u64, dirty: &[u64]) -> Result<()> {
@@ -178,12 +180,16 @@ impl CellSaver {
         let name = identity.redo_name(epoch);
         let identified = (identity.kind, identity.file_id(epoch));
         let source = PageFile::open(storage.as_ref(), &name, identified, redo.saturating_add(1))?;
-        let file = file.get().ok_or_else(|| self.bad_mark("a redo file without a head file"))?;
+        let file = file
+            .get()
+            .ok_or_else(|| self.bad_mark("a redo file without a head file; restore it"))?;
         for index in 1..=redo {
             let payload = source.resident(PageNumber(index))?;
             let number = payload.first_chunk().map_or(u64::MAX, |n| u64::from_le_bytes(*n));
             if number >= pages {
-                return Err(self.bad_mark("a redo file with a page behind the end of the head"));
+                return Err(self.bad_mark(
+                    "a page of the redo file is behind the end of the head; restore it",
+                ));
             }
             self.apply_page(file.as_ref(), number, payload.get(NUMBER_LEN..).unwrap_or_default())?;
         }

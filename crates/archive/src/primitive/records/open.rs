@@ -46,11 +46,13 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         let row_len = Row::<K, V>::LEN as u64;
         let end = mark.log.end.get();
         let rows = end / row_len;
-        if end % row_len != 0 || rows > ROWS_MAX {
-            return Err(bad("the body does not end with a row"));
+        if !end.is_multiple_of(row_len) || rows > ROWS_MAX {
+            return Err(bad("the body does not end with a row; restore the manifest"));
         }
         if mark.linked > rows {
-            return Err(bad("the head knows rows that the body does not have"));
+            return Err(bad(
+                "the head knows rows that the body does not have; restore the manifest",
+            ));
         }
         let geometry = mark.geometry(config.geometry);
         if !geometry.is_sound() {
