@@ -53,11 +53,7 @@ impl<T: Tables> Snapshot<T> {
 
     /// The filter hashes of confirmed blocks from a height on, with the filter header below the
     /// first. `None` when a filter is missing or the chain does not reach so far.
-    pub fn filter_hashes(
-        &self,
-        from: Height,
-        count: u32,
-    ) -> Result<Option<FilterHashes>> {
+    pub fn filter_hashes(&self, from: Height, count: u32) -> Result<Option<FilterHashes>> {
         let Some(first) = self.to_confirmed(from) else { return Ok(None) };
         let Some(previous) = self.previous_filter_header(first)? else { return Ok(None) };
         let heights = from.to_u32()..from.to_u32().saturating_add(count);
