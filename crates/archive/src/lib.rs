@@ -64,8 +64,8 @@ pub use error::{ArchiveError, Result};
 pub use interval::INTERVAL;
 pub use link::{Bounds, HeaderLink, TxLink};
 pub use query::{
-    Balance, Branch, ChainState, FeeRate, HeaderProof, Output, Page, Scope, Spender, TxPlace,
-    TxSize, View,
+    Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, Scope, Spender,
+    TxPlace, TxSize, View,
 };
 pub use row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState};
 pub use snapshot::Snapshot;

@@ -34,6 +34,7 @@ mod state;
 pub use branch::Branch;
 pub use context::ChainState;
 pub use fee::FeeRate;
+pub use filter::FilterHashes;
 pub use merkle::HeaderProof;
 pub use navigate::TxPlace;
 pub use object::{Output, TxSize};

@@ -303,7 +303,7 @@ impl Backend for MmapBackend {
             Chain::Candidate => &mut self.candidate,
             Chain::Confirmed => &mut self.confirmed,
         };
-        array.truncate(keep.into())?;
+        array.truncate(keep.into());
         for link in links {
             array.push(link.to_u32().into())?;
         }

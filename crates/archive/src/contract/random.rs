@@ -33,7 +33,7 @@ pub fn walk<D: Disk>(disk: &D, seed: u64) {
             assert_eq!(backend.saved().expect("saved"), oracle.saved().expect("saved"));
         } else {
             let choice = dice.roll(16);
-            let seed = dice.next();
+            let seed = dice.number();
             let ours = change(&mut backend, choice, Dice(seed));
             let theirs = change(&mut oracle, choice, Dice(seed));
             assert_eq!(ours, theirs, "step {step}");
@@ -73,8 +73,8 @@ fn change<B: Backend>(backend: &mut B, choice: u32, mut dice: Dice) -> String {
             format!("{:?}", backend.set_block_states(&[(link, state.expect("a code"))]))
         }
         12 if backend.bounds().txs > 0 => {
-            let link = TxLink::new(dice.next() % backend.bounds().txs);
-            let (fee, median_time) = (dice.next(), dice.roll(9));
+            let link = TxLink::new(dice.number() % backend.bounds().txs);
+            let (fee, median_time) = (dice.number(), dice.roll(9));
             let height = Height::new(dice.roll(99));
             let connected = dice.roll(2) == 0;
             let state = TxState { flags: 1, height, median_time, connected, fee, sigops: 3 };
@@ -89,7 +89,7 @@ fn change<B: Backend>(backend: &mut B, choice: u32, mut dice: Dice) -> String {
             let new = if known == [None] { vec![(link, row)] } else { Vec::new() };
             format!("{:?}", backend.set_filters(&new))
         }
-        14 => format!("{:?}", backend.checkpoint(&mark(dice.next()))),
+        14 => format!("{:?}", backend.checkpoint(&mark(dice.number()))),
         _ => String::new(),
     }
 }
@@ -170,7 +170,7 @@ pub struct Dice(pub u64);
 
 impl Dice {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -180,7 +180,7 @@ impl Dice {
 
     /// A number below `sides`, or zero when there are none.
     pub fn roll(&mut self, sides: u32) -> u32 {
-        let number = self.next() % u64::from(sides.max(1));
+        let number = self.number() % u64::from(sides.max(1));
         u32::try_from(number).expect("below a u32")
     }
 }

@@ -11,6 +11,15 @@ use crate::row::FilterRow;
 use crate::snapshot::Snapshot;
 use crate::source::BlockSource;
 
+/// Filter hashes of a range of blocks, as BIP157's `cfheaders` has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterHashes {
+    /// The filter header below the first.
+    pub previous: [u8; 32],
+    /// The hashes, upward.
+    pub hashes: Vec<[u8; 32]>,
+}
+
 impl<T: Tables> Snapshot<T> {
     /// The filter of a block; `None` when it was not made.
     pub fn filter(&self, link: HeaderLink) -> Result<Option<FilterRow>> {
@@ -42,13 +51,9 @@ impl<T: Tables> Snapshot<T> {
         self.parent(link)?.map_or(Ok(Some([0; 32])), |parent| self.filter_header(parent))
     }
 
-    /// The filter hashes of confirmed blocks from a height on, with the filter header below the first: BIP157's
-    /// `cfheaders`. `None` when a filter is missing or the chain does not reach so far.
-    pub fn filter_hashes(
-        &self,
-        from: Height,
-        count: u32,
-    ) -> Result<Option<([u8; 32], Vec<[u8; 32]>)>> {
+    /// The filter hashes of confirmed blocks from a height on, with the filter header below the
+    /// first. `None` when a filter is missing or the chain does not reach so far.
+    pub fn filter_hashes(&self, from: Height, count: u32) -> Result<Option<FilterHashes>> {
         let Some(first) = self.to_confirmed(from) else { return Ok(None) };
         let Some(previous) = self.previous_filter_header(first)? else { return Ok(None) };
         let heights = from.to_u32()..from.to_u32().saturating_add(count);
@@ -56,7 +61,10 @@ impl<T: Tables> Snapshot<T> {
             heights.map(|height| self.at(Chain::Confirmed, Height::new(height))).collect();
         let Some(links) = links else { return Ok(None) };
         let rows: Option<Vec<_>> = self.filters_of(&links)?.into_iter().collect();
-        Ok(rows.map(|rows| (previous, rows.iter().map(FilterRow::hash).collect())))
+        Ok(rows.map(|rows| {
+            let hashes = rows.iter().map(FilterRow::hash).collect();
+            FilterHashes { previous, hashes }
+        }))
     }
 
     /// The filter headers of every `interval`-th confirmed block up to a height, the first one at `interval`:

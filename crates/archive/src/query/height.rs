@@ -125,7 +125,8 @@ impl<T: Tables> Snapshot<T> {
 
     /// Up to `count` hashes of a chain from a height on.
     pub fn hashes_from(&self, chain: Chain, from: Height, count: u32) -> Result<Vec<BlockHash>> {
-        let end = from.to_u32().saturating_add(count);
+        let end = height_of(self.heights(chain).len()).to_u32();
+        let end = end.min(from.to_u32().saturating_add(count));
         self.hashes(chain, (from.to_u32()..end).map(Height::new))
     }
 

@@ -1,7 +1,7 @@
 //! Real chains, with their stale branches.
 
 use varve_archive::contract::Disk;
-use varve_archive::{HeaderProof, INTERVAL};
+use varve_archive::{FilterHashes, HeaderProof, INTERVAL};
 use varve_types::merkle::merkle_root;
 use varve_types::{BlockHash, Height, Network};
 
@@ -109,7 +109,8 @@ fn check_filters<D: Disk>(rig: &Rig<D>, expected: &serde_json::Value) {
         seen += 1;
     }
     assert!(seen > 80);
-    let (previous, hashes) = view.filter_hashes(Height::new(10), 5).unwrap().unwrap();
+    let FilterHashes { previous, hashes } =
+        view.filter_hashes(Height::new(10), 5).unwrap().unwrap();
     let header = |height| view.filter_header(view.to_confirmed(Height::new(height)).unwrap());
     assert_eq!(Some(previous), header(9).unwrap());
     let last = hashes

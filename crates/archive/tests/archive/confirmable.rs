@@ -116,7 +116,8 @@ fn refusals<D: Disk>(disk: D) {
     assert!(matches!(verdict(&rig, link), Err(SpendError::ImmatureCoinbase { .. })));
     let (link, _) = add(&mut rig, vec![spend(0)]);
     verdict(&rig, link).unwrap();
-    let (link, _) = add(&mut rig, vec![spend(0)]);
+    // Another transaction, or it would be refused for being made twice.
+    let (link, _) = add(&mut rig, vec![TxDraft { lock_time: 1, ..spend(0) }]);
     let error = verdict(&rig, link).unwrap_err();
     let SpendError::Prevout(PrevoutError::Missing { spent_by, .. }) = error else {
         panic!("{error}");
@@ -140,7 +141,9 @@ fn repeated_coinbase<D: Disk>(disk: D) {
     let one = again(Network::Regtest.genesis_hash(), vec![coinbase.clone()]);
     let two = again(hash(&one), vec![TxDraft::coinbase(Height::new(2), 50)]);
     let three = again(hash(&two), vec![coinbase.clone()]);
-    [&one, &two, &three].map(|block| rig.add(block));
+    for block in [&one, &two, &three] {
+        rig.add(block);
+    }
     rig.check();
     let txid = coinbase.txid();
     let heights = |rig: &Rig<D>| -> Vec<_> {

@@ -6,6 +6,7 @@
 mod back_ends;
 mod chains;
 mod confirmable;
+mod crash;
 mod limits;
 mod load;
 mod model;

@@ -6,23 +6,28 @@ use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_types::{Block, Height, Network, Outpoint};
 
 use crate::back_ends::on_every_back_end;
+use crate::model::Model;
 use crate::rig::Rig;
 
 /// A block on some block, which spends some outputs of its branch, or the same ones again.
-fn block_on<D: Disk>(rig: &Rig<D>, parent: usize, dice: &mut Dice, number: u32) -> Vec<u8> {
-    let parent = &rig.model.blocks[parent];
+pub(crate) fn block_on(model: &Model, parent: usize, dice: &mut Dice, number: u32) -> Vec<u8> {
+    let parent = &model.blocks[parent];
     let height = Height::new(parent.height + 1);
     let mut coinbase = TxDraft::coinbase(height, 1000);
     coinbase.lock_time = number % 7;
-    let branch = rig.model.branch(parent.hash);
+    let branch = model.branch(parent.hash);
     let mut txs = vec![coinbase];
     for _ in 0..dice.roll(3) {
         let from = &branch[dice.roll(u32::try_from(branch.len()).unwrap()) as usize];
-        let from = &rig.model.get(from).bytes;
+        let from = &model.get(from).bytes;
         let from = Block::parse(from, Network::Regtest.format()).unwrap();
         let txids = from.txids();
         let txid = txids[dice.roll(u32::try_from(txids.len()).unwrap()) as usize];
-        txs.push(TxDraft::spending(&[Outpoint::new(txid, 0)], 1 + dice.roll(2) as usize));
+        let tx = TxDraft::spending(&[Outpoint::new(txid, 0)], 1 + dice.roll(2) as usize);
+        // The same transaction twice in a block is not a block.
+        if !txs.contains(&tx) {
+            txs.push(tx);
+        }
     }
     BlockDraft { previous: parent.hash, ..BlockDraft::new(txs) }.bytes()
 }
@@ -35,7 +40,7 @@ fn walk<D: Disk>(disk: D, seed: u64) {
     for number in 0..150 {
         let last = u32::try_from(rig.model.blocks.len()).unwrap();
         let parent = (last - 1 - dice.roll(last.min(4))) as usize;
-        let bytes = block_on(&rig, parent, &mut dice, number);
+        let bytes = block_on(&rig.model, parent, &mut dice, number);
         let hash = Block::parse(&bytes, Network::Regtest.format()).unwrap().hash();
         if !rig.model.knows(&hash) {
             rig.add(&bytes);
