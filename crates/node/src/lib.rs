@@ -24,6 +24,7 @@ mod organizer;
 mod recovery;
 mod snapshot;
 pub mod source;
+mod spent_coins;
 mod stored_block;
 mod stores;
 

@@ -35,6 +35,7 @@ use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 use crate::organizer::{Options, Organizer};
 use crate::snapshot::NodeSnapshot;
+use crate::spent_coins::ArchivedCoins;
 use crate::stores::Stores;
 
 /// The stores that `repair` makes anew.
@@ -132,7 +133,7 @@ impl Organizer {
             if is_there {
                 return Ok(());
             }
-            self.utxo.rewind()?;
+            self.utxo.rewind_with(&ArchivedCoins::new(&self.stores))?;
         }
         Ok(())
     }

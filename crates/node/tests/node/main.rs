@@ -3,4 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
 
 mod answers;
+mod bad_blocks;
+mod crash;
+mod miner;
+mod reorganisations;
 mod rig;

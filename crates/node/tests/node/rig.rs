@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use varve_io::{Disk, Storage};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
@@ -129,6 +129,3 @@ impl Dice {
         }
     }
 }
-
-/// No longer than this is waited for anything.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
