@@ -27,6 +27,7 @@ pub mod source;
 mod spent_coins;
 mod stored_block;
 mod stores;
+mod verify;
 
 pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
 pub use error::Error;
@@ -34,3 +35,4 @@ pub use header_tree::{Branch, ChainTip, HeaderId, HeaderTree, InsertError, Inval
 pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
 pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};
 pub use source::{Event, Giver, Source, SourceError};
+pub use verify::Verified;

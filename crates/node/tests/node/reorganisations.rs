@@ -36,6 +36,8 @@ fn a_simulated_chain_with_branches() {
     assert_eq!(chain_tips(&node), expected_tips(&expected["chaintips"]));
     assert_eq!(set_hash(&node, SetHash::HashSerialized3), expected["hash_serialized_3"]);
     assert_eq!(set_hash(&node, SetHash::Muhash), expected["muhash"]);
+    let verified = node.verify(&mut |_, _| {}).unwrap();
+    assert_eq!(verified.coins, expected["txouts"].as_u64().unwrap());
 }
 
 #[test]
