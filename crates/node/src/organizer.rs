@@ -130,6 +130,11 @@ pub struct SyncOptions {
 /// What happens during a sync.
 #[derive(Debug)]
 pub enum Report<'a> {
+    /// Headers came.
+    Headers {
+        /// The height of the best header.
+        height: Height,
+    },
     /// A block was stored.
     Stored {
         /// Its length.

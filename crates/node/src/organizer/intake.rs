@@ -150,6 +150,11 @@ impl<'a> Intake<'a> {
             }
         }
         stores.follow_best_header()?;
+        let height = {
+            let tree = &stores.chain.read().tree;
+            tree.height(tree.best_header())
+        };
+        (self.report)(Report::Headers { height });
         if new || (orphan && !refused) { self.seek(stores) } else { Ok(()) }
     }
 

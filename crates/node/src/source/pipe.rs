@@ -90,6 +90,12 @@ impl Pipe {
     fn block(&mut self, bytes: Vec<u8>) -> Result<(), SourceError> {
         let header = *bytes.first_chunk().expect("records are not shorter than a header");
         let hash = Header::new(&header).hash();
+        if self.linker.is_unseen_root(&hash) {
+            // The receiver has the header, but perhaps not the block.
+            self.linker.push(Found { hash, header, with: Vec::new() }, &mut Vec::new());
+            self.events.push_back(Event::Block { hash, bytes, giver: Giver::ONLY });
+            return Ok(());
+        }
         self.waiting += bytes.len() as u64;
         let mut linked = Vec::new();
         self.linker.push(Found { hash, header, with: bytes }, &mut linked);
