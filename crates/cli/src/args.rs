@@ -259,7 +259,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "S", default_value_t = 7)]
     pub seed: u64,
 
-    /// Keep the chain in this folder instead of a temporary one
+    /// Keep the chain in this folder, and the database in its subfolder `data`
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }
