@@ -112,8 +112,8 @@ impl DataDir {
         let folder = self.utxo();
         if !folder.join(MANIFEST_FILE).exists() {
             bail!(
-                "there is no unspent set in {}; make one with `varve sync` or `varve utxo import FILE`, or pass \
-                 another --datadir or --network",
+                "there is no unspent set in {}; make one with `varve sync` or `varve utxo import \
+                 FILE`, or pass another --datadir or --network",
                 self.root.display()
             );
         }

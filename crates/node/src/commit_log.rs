@@ -19,8 +19,8 @@
 //! * *Marks*: blocks that were found invalid since the last commit. They are never taken back.
 //!
 //! What is behind the last whole frame was never acknowledged, and is cut when the log is opened.
-//! To tell such a torn end from damage, every checkpoint of the node notes the end of the log in the
-//! file `checkpoint`, an envelope: frames before that position must be whole.
+//! To tell such a torn end from damage, every checkpoint of the node notes the end of the log in
+//! the file `checkpoint`, an envelope: frames before that position must be whole.
 //!
 //! ```text
 //!  0           8          12

@@ -20,8 +20,8 @@
 //!  └──────────┴────────┴──────┴─────────┘
 //! ```
 //!
-//! Its version is that of the whole folder: a program refuses a folder that a newer one made, and one
-//! of another network.
+//! Its version is that of the whole folder: a program refuses a folder that a newer one made, and
+//! one of another network.
 
 use std::sync::Arc;
 

@@ -9,13 +9,13 @@
 //!
 //! * **Target**: the chain with the most work whose blocks are all stored and none known to be
 //!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)).
-//! * When the target is above the set, its blocks go to the joiner. When it is on another branch, the
-//!   set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the snapshot of
-//!   the last commit, and get the next when the new branch has won.
-//! * A block that fails is marked with the reason, for ever; the target is then another, perhaps the old
-//!   tip, and the set is turned to it.
-//! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of at most
-//!   [`Limits::lag`] bytes of blocks.
+//! * When the target is above the set, its blocks go to the joiner. When it is on another branch,
+//!   the set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the
+//!   snapshot of the last commit, and get the next when the new branch has won.
+//! * A block that fails is marked with the reason, for ever; the target is then another, perhaps
+//!   the old tip, and the set is turned to it.
+//! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of
+//!   at most [`Limits::lag`] bytes of blocks.
 
 mod feeder;
 mod intake;

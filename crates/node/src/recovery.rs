@@ -3,14 +3,16 @@
 //! The commit log says which chain is confirmed, the block store has the bytes of it. Everything
 //! else is at some checkpoint, before or after that, and is brought to it:
 //!
-//! 1. The commit log gives the tip T and the marks of invalid blocks, and how many blocks were synced.
+//! 1. The commit log gives the tip T and the marks of invalid blocks, and how many blocks were
+//!    synced.
 //! 2. The block store keeps its whole frames and cuts a torn end.
 //! 3. The header tree is made of the archive's headers and of those of the stored blocks.
 //! 4. The archive gets the rows of all blocks that came after its checkpoint, and the confirmed
 //!    heights of T.
 //! 5. The unspent set may be behind T, on a branch that has lost, or ahead of T by blocks that were
-//!    never acknowledged, whose bytes may even be lost. It is rewound, block by block, to one that is
-//!    on the branch of T; then the blocks up to T are appended. They were checked before the commit.
+//!    never acknowledged, whose bytes may even be lost. It is rewound, block by block, to one that
+//!    is on the branch of T; then the blocks up to T are appended. They were checked before the
+//!    commit.
 //!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
@@ -138,7 +140,8 @@ impl Organizer {
         Ok(())
     }
 
-    /// Appends blocks to the set up to `target`, which is on its branch. They are known to be valid.
+    /// Appends blocks to the set up to `target`, which is on its branch. They are known to be
+    /// valid.
     fn append_to(&mut self, target: HeaderId) -> Result<(), Error> {
         let last = self.stores.chain.read().tree.height(target).to_u32();
         let first = self.utxo.tip().map_or(0, |(height, _)| height.to_u32() + 1);

@@ -3,8 +3,9 @@
 //! The unspent set is apart because the joiner has it while blocks are connected; everything here
 //! goes on meanwhile: headers come, blocks are stored and archived, commits are made.
 //!
-//! **A block is stored** with its header known and its bytes proved to belong to the header: into the
-//! block store, and with the same number into the archive. Which branch it is on does not matter.
+//! **A block is stored** with its header known and its bytes proved to belong to the header: into
+//! the block store, and with the same number into the archive. Which branch it is on does not
+//! matter.
 //!
 //! **A commit** makes the chain up to some block the confirmed one:
 //!
@@ -210,7 +211,8 @@ impl Stores {
         Ok(())
     }
 
-    /// Turns one of the archive's chains to the branch of `tip`. Gives the headers that were pushed.
+    /// Turns one of the archive's chains to the branch of `tip`. Gives the headers that were
+    /// pushed.
     pub(crate) fn set_chain(
         &mut self,
         chain: ArchiveChain,

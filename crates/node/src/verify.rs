@@ -1,13 +1,13 @@
 //! Reading everything that is stored, and comparing the stores with one another.
 //!
-//! 1. *Blocks*: every block verifies against its checksum, decodes, hashes to the header it is stored
-//!    under, and has the merkle root of that header.
-//! 2. *Archive*: every stored block has its rows, which are those that its bytes give; every input is
-//!    found as the spender of its point. The confirmed heights link down to genesis, and end at the tip
-//!    of the commit log.
+//! 1. *Blocks*: every block verifies against its checksum, decodes, hashes to the header it is
+//!    stored under, and has the merkle root of that header.
+//! 2. *Archive*: every stored block has its rows, which are those that its bytes give; every input
+//!    is found as the spender of its point. The confirmed heights link down to genesis, and end at
+//!    the tip of the commit log.
 //! 3. *Unspent set*: every coin is an output of the confirmed chain that no confirmed input spends;
-//!    and there are as many as the blocks of that chain make less those that they spend. Together: the
-//!    set is exactly what the chain leaves.
+//!    and there are as many as the blocks of that chain make less those that they spend. Together:
+//!    the set is exactly what the chain leaves.
 
 use varve_archive::Chain as ArchiveChain;
 use varve_blocks::BlockNumber;

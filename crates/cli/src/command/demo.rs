@@ -3,8 +3,8 @@
 //! 1. Simulate a chain that looks like today's main chain, and write it as block files.
 //! 2. Read the files back, parse every transaction, hash it, and check every merkle root and that
 //!    each block follows the one before it.
-//! 3. Sync a node from the files: every block is checked, stored, archived and joined to the unspent
-//!    set, and everything is made durable.
+//! 3. Sync a node from the files: every block is checked, stored, archived and joined to the
+//!    unspent set, and everything is made durable.
 //! 4. Compare the tip, the tips of all branches and the set's hash with the answers the simulator's
 //!    own model gave, and sum the chain up.
 

@@ -2,17 +2,18 @@
 //!
 //! One turn of the loop:
 //!
-//! 1. Take what the joiner is done with. A good block moves the *reached* tip; a bad one is marked, and
-//!    the target becomes another.
-//! 2. Commit, when there is something worth it: the reached tip has more work than the confirmed one,
-//!    or is all there is to reach. Commits are grouped by bytes and by time, so that a long sync is not
-//!    held up by the disk's syncs; with nothing more on its way a commit is made at once.
+//! 1. Take what the joiner is done with. A good block moves the *reached* tip; a bad one is
+//!    marked, and the target becomes another.
+//! 2. Commit, when there is something worth it: the reached tip has more work than the confirmed
+//!    one, or is all there is to reach. Commits are grouped by bytes and by time, so that a long
+//!    sync is not held up by the disk's syncs; with nothing more on its way a commit is made at
+//!    once.
 //! 3. Submit blocks of the target's branch, while there is room.
 //! 4. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
 //!    source does not run ahead.
 //!
-//! It ends with a [`Pause`] when the unspent set must be turned to another branch, when a checkpoint is
-//! due, or when all is done.
+//! It ends with a [`Pause`] when the unspent set must be turned to another branch, when a
+//! checkpoint is due, or when all is done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -217,8 +218,8 @@ impl Feeder<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The set at the reached tip. The joiner may have published more than was taken out of it: then
-    /// that is taken too.
+    /// The set at the reached tip. The joiner may have published more than was taken out of it:
+    /// then that is taken too.
     fn version(&mut self) -> Result<Arc<Version>, Error> {
         loop {
             let version = self.set.snapshot();

@@ -1,7 +1,7 @@
 //! Headers and blocks as they come from the source, and what to ask it for.
 //!
-//! 1. A header that is new goes into the tree and the archive. One that breaks a rule is told to the
-//!    user and its giver is blamed.
+//! 1. A header that is new goes into the tree and the archive. One that breaks a rule is told to
+//!    the user and its giver is blamed.
 //! 2. Blocks are asked for lowest first, at most [`WINDOW`] at a time: those of the best header's
 //!    branch; of a source that has them at hand also those of branches that have lost.
 //! 3. A block that comes is checked by itself and stored at once, in whatever order. Those that the
