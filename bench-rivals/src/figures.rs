@@ -32,6 +32,11 @@ impl Figures {
         true
     }
 
+    /// Replaces a figure.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), value.to_owned());
+    }
+
     /// A figure as it was told.
     pub(crate) fn text(&self, name: &str) -> Result<&str> {
         self.0.get(name).map(String::as_str).with_context(|| format!("no figure `{name}`"))

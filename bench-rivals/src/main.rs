@@ -1,4 +1,4 @@
-//! Benchmarks against rivals that are slow to build: `varve-bench-rivals utxo [--full]`.
+//! Benchmarks against rivals that are slow to build: `varve-bench-rivals utxo [--full|--tiny]`.
 //!
 //! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
 //! members, not in CI. The parent ([`utxo`]) writes the work ([`work`]) once and starts this program
@@ -15,12 +15,18 @@ mod clock;
 mod command;
 mod digest;
 mod figures;
+mod hostile;
 mod key;
+mod lookups;
+mod profile;
 mod race;
 mod random;
 mod ratio;
+mod recovery;
 mod rival;
+mod scripts;
 mod side;
+mod size;
 mod stock;
 mod utxo;
 mod varve;
@@ -35,9 +41,10 @@ fn main() -> ExitCode {
     let done = match *words.as_slice() {
         ["child", ..] => command::run(arguments.get(1..).unwrap_or_default()),
         ["utxo"] => utxo::run(&utxo::Size::SHORT),
+        ["utxo", "--tiny"] => utxo::run(&utxo::Size::TINY),
         ["utxo", "--full"] => utxo::run(&utxo::Size::FULL),
         _ => {
-            eprintln!("usage: varve-bench-rivals utxo [--full]");
+            eprintln!("usage: varve-bench-rivals utxo [--full|--tiny]");
             return ExitCode::from(2);
         }
     };

@@ -8,6 +8,7 @@
 //! 5. The digest of the whole set is taken. Not timed.
 
 use std::io::Read;
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 use varve_consensus::BlockAt;
@@ -16,6 +17,7 @@ use varve_types::{Block, Height};
 use crate::clock::{Clock, Measured};
 use crate::digest::Found;
 use crate::figures::Figures;
+use crate::profile::Profiler;
 use crate::side::Side;
 use crate::stock::{BASE_HEIGHT, NETWORK};
 use crate::work::Work;
@@ -23,18 +25,33 @@ use crate::work::Work;
 /// Blocks made ready at a time.
 const BATCH: u32 = 8;
 
+/// What a child is told about its race.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Race<'a> {
+    /// Blocks before the clock starts.
+    pub(crate) warm_up: u32,
+    /// Where a profile goes, when one is wanted.
+    pub(crate) profile: Option<&'a Path>,
+}
+
 /// Runs the race and tells the figures. The work is left in front of its probes.
-pub(crate) fn run<S: Side, R: Read>(side: &mut S, work: &mut Work<R>, warm_up: u32) -> Result<()> {
+pub(crate) fn run<S: Side, R: Read>(
+    side: &mut S,
+    work: &mut Work<R>,
+    Race { warm_up, profile }: Race<'_>,
+) -> Result<()> {
     side.load(&mut work.snapshot()?)?;
     let blocks = work.count()?;
     ensure!(blocks >= warm_up, "the work has fewer blocks than the warm-up");
     let mut untimed = Clock::new();
     connect(side, work, 0..warm_up, &mut untimed)?;
+    let profiler = profile.map(Profiler::start).transpose()?;
     let mut clock = Clock::new();
     let found = connect(side, work, warm_up..blocks, &mut clock)?;
     clock.start();
     side.sync()?;
     clock.stop();
+    profiler.map_or(Ok(()), Profiler::stop)?;
     tell(&clock.measured(), blocks - warm_up);
     Figures::tell("found", found);
     let digest = side.digest()?;

@@ -1,0 +1,89 @@
+//! Blocks a second with script checks, on one processor and on two.
+//!
+//! A simulated chain with every input signed, checked by Core's own verifier: look up what a block
+//! spends, check all scripts, connect it. The child is bound to its processors before it starts
+//! a thread.
+//!
+//! The work is framed as in [`crate::work`], from the genesis block on.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write as _};
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use varve_consensus::{BlockAt, CoreVerifier, Params, check_scripts};
+use varve_sim::{Chain, Config, Profile};
+use varve_types::{Block, Height};
+
+use crate::clock::Clock;
+use crate::command::RESIDENT;
+use crate::figures::Figures;
+use crate::stock::NETWORK;
+use crate::varve::{Setting, Varve};
+use crate::work::Work;
+
+/// Blocks with nothing in them, and those that make coins for the others.
+const START: u32 = 104;
+/// Transactions a block.
+const TRANSACTIONS: u32 = 2_000;
+/// Coins made at the start.
+const COINS: u32 = 50_000;
+
+/// Writes a chain with so many blocks to check.
+pub(crate) fn write(path: &Path, blocks: u32) -> Result<()> {
+    let height = START + blocks - 1;
+    let config = Config {
+        signed_percent: 100,
+        transactions: Some(TRANSACTIONS),
+        coins: Some(COINS),
+        mempool: 0,
+        ..Config::new(Profile::Dense, height, 5)
+    };
+    let mut out = BufWriter::new(File::create(path)?);
+    out.write_all(&(height + 1).to_le_bytes())?;
+    for block in Chain::new(&config)? {
+        out.write_all(&u32::try_from(block.bytes.len())?.to_le_bytes())?;
+        out.write_all(&block.bytes)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Tells `blocks_per_second` on so many processors.
+pub(crate) fn run<R: Read>(folder: &Path, work: &mut Work<R>, processors: usize) -> Result<()> {
+    bind(processors)?;
+    let threads = NonZeroUsize::new(processors).unwrap_or(NonZeroUsize::MIN);
+    let mut varve = Varve::open(folder, Setting { threads, ..RESIDENT })?;
+    let params = Params::new(NETWORK);
+    let count = work.count()?;
+    let mut clock = Clock::new();
+    for number in 0..count {
+        let bytes = work.block()?;
+        let block = Block::parse(&bytes, NETWORK.format())?;
+        let block = BlockAt::new(Height::new(number), &block);
+        let timed = number >= START;
+        if timed {
+            clock.start();
+            let view = varve.set().view(&block)?;
+            let checked = check_scripts(&params, &block, &view, &CoreVerifier, threads);
+            checked.map_err(|error| anyhow!("block {number}: {error:?}"))?;
+        }
+        varve.set_mut().append(&block)?;
+        if timed {
+            clock.stop();
+        }
+    }
+    let measured = clock.measured();
+    Figures::tell("blocks_per_second", f64::from(count - START) / measured.seconds());
+    Figures::tell("others", measured.others());
+    Figures::tell("disturbed", u8::from(measured.is_disturbed()));
+    Ok(())
+}
+
+/// Binds this process to the first so many processors.
+fn bind(processors: usize) -> Result<()> {
+    let mut set = CpuSet::new();
+    (0..processors).for_each(|processor| set.set(processor));
+    Ok(sched_setaffinity(None, &set)?)
+}

@@ -1,0 +1,56 @@
+//! What the set takes: memory a coin, disk against Core's snapshot, and what merging has still to do.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use varve_io::{BLOCK, Disk, Storage};
+use varve_utxo::{Database, RunNumber, merge_runs};
+
+use crate::figures::Figures;
+use crate::stock::NETWORK;
+
+/// The number of the merged run, which no other has.
+const MERGED: RunNumber = RunNumber(u64::MAX >> 1);
+
+/// Tells `memory_per_coin`, `disk_per_coin`, `snapshot_per_coin` and `debt_bytes`, `debt_runs`.
+pub(crate) fn tell(set: &Database, scratch: &Path) -> Result<()> {
+    let version = set.snapshot();
+    let runs = version.runs();
+    let infos = runs.infos();
+    let coins: u64 = infos.iter().map(|run| run.adds).sum::<u64>()
+        - infos.iter().map(|run| run.deletes).sum::<u64>();
+    Figures::tell("memory_per_coin", runs.memory() as f64 / coins as f64);
+    // All that is not in the oldest run will be written again on its way there.
+    let debt: u64 = infos.iter().rev().skip(1).map(|run| run.pages * BLOCK as u64).sum();
+    Figures::tell("debt_bytes", debt);
+    Figures::tell("debt_runs", infos.len().saturating_sub(1));
+
+    let mut snapshot = Counter(0);
+    let exported = version.export(NETWORK, &mut snapshot, &mut |_, _| ())?;
+    Figures::tell("snapshot_per_coin", snapshot.0 as f64 / exported as f64);
+
+    std::fs::create_dir_all(scratch)?;
+    let storage: Arc<dyn Storage> = Arc::new(Disk::open(scratch)?);
+    let merged = merge_runs(&storage, *runs.key(), MERGED, (runs.as_slice(), true))?;
+    let merged = merged.context("the set is empty")?.info();
+    let bytes = merged.pages * BLOCK as u64;
+    Figures::tell("disk_per_coin", bytes as f64 / merged.adds as f64);
+    drop(storage);
+    Ok(std::fs::remove_dir_all(scratch)?)
+}
+
+/// Counts what is written to it.
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
