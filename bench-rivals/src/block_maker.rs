@@ -98,14 +98,16 @@ impl BlockMaker {
         take(&mut self.random, &mut self.old).expect("the stock is larger than what is spent")
     }
 
-    /// 30% are of the last 6 blocks, 30% of the 30 before, the others older.
+    /// 30% are of the last 6 blocks, 30% of the 30 before, the others older; while there are not
+    /// as many blocks, of the oldest there is.
     fn spend_young(&mut self) -> Option<Outpoint> {
+        let oldest = self.young.len().checked_sub(1)?;
         let age = match self.random.below(100) {
             0..30 => self.random.below(6),
             30..60 => 6 + self.random.below(30),
             _ => 36 + self.random.below(YOUNG - 36),
         };
-        take(&mut self.random, self.young.get_mut(age)?)
+        take(&mut self.random, self.young.get_mut(age.min(oldest))?)
     }
 
     fn age(&mut self, made: Vec<Outpoint>) {

@@ -60,8 +60,8 @@ impl Size {
     };
     /// To see that everything works.
     pub(crate) const TINY: Self = Self {
-        plan: Plan { coins: 300_000, warm_up: 150, timed: 360, probes: 20_000 },
-        small: 200_000,
+        plan: Plan { coins: 1_200_000, warm_up: 150, timed: 360, probes: 20_000 },
+        small: 800_000,
         script_blocks: 4,
         hostile: 20_000,
     };
