@@ -40,7 +40,7 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// Four and twelve: see the module's figures and the simulation in its tests.
+    /// Four and twelve: see the module's figures and `forecast.rs`.
     fn default() -> Self {
         Self { fan_in: 4, max_probed: 12 }
     }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
 use varve_io::{LockGuard, Storage};
-use varve_types::{BlockHash, Height, Outpoint};
+use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::changes::Changes;
 use crate::coins::Coins;
@@ -42,9 +42,10 @@ use crate::error::Error;
 use crate::hasher::OutpointHasher;
 use crate::manifest::{Checkpoint, Manifest};
 use crate::options::Options;
+use crate::prepare::{Prepared, Repeats};
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UndoError, UndoLog, UndoRecord};
+use crate::undo::{UndoError, UndoLog, UndoParts};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
@@ -93,6 +94,9 @@ pub struct Database {
     waiting: Option<Waiting>,
     /// A run has taken a pane's place, or a merge that of runs, since the last checkpoint.
     checkpoint_due: bool,
+    /// The set after the last step.
+    latest: Arc<Version>,
+    /// What readers see: the latest version, or an earlier one.
     published: Arc<ArcSwap<Version>>,
     _lock: LockGuard,
 }
@@ -123,6 +127,7 @@ impl Database {
         let undo = UndoLog::open(Arc::clone(&storage), key.id, options.undo, &manifest.undo)?;
         let version =
             Version::new((sequence, tip), crate::sync::Arc::clone(window.version()), runs.clone());
+        let latest = Arc::new(version);
         Ok(Self {
             storage,
             options,
@@ -134,7 +139,8 @@ impl Database {
             sequence,
             waiting: None,
             checkpoint_due: false,
-            published: Arc::new(ArcSwap::from_pointee(version)),
+            published: Arc::new(ArcSwap::new(Arc::clone(&latest))),
+            latest,
             _lock: lock,
         })
     }
@@ -168,48 +174,107 @@ impl Database {
         self.snapshot().get(keys)
     }
 
+    /// The set with all blocks that were appended, also those that are not published yet.
+    #[must_use]
+    pub const fn latest(&self) -> &Arc<Version> {
+        &self.latest
+    }
+
+    /// A handle that publishes in other threads.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        Publisher { published: Arc::clone(&self.published) }
+    }
+
     /// What the rules may ask about a block on the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
-        DatabaseView::new(&self.snapshot(), self.options.network, block)
+        DatabaseView::new(&self.latest, self.options.network, block)
+    }
+
+    /// The chain whose coins these are.
+    #[must_use]
+    pub const fn network(&self) -> Network {
+        self.options.network
     }
 
     /// Connects a block on the tip. The first block of all is one that stands on none.
     pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
         self.check_next(block)?;
         self.maintain()?;
-        let sequence = self.next_sequence()?;
-        let changes = Changes::of(self.options.network, block);
-        let keys = [&changes.prevouts[..], &changes.made[..]].concat();
-        let coins = self.query(&keys)?;
-        changes.verdict(|place| coins.birth(place).is_some())?;
-        let gone = gone(&changes, &keys, &coins);
-        let adds: Vec<Entry<'_>> = changes
-            .created()
-            .map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin))
-            .collect();
-        let record = UndoRecord {
-            sequence,
-            height: block.height(),
-            block: block.hash(),
-            previous: block.block().header().previous(),
-            spent: gone.iter().map(|(entry, _)| *entry).collect(),
-            created: adds.iter().map(|entry| entry.outpoint).collect(),
-        };
-        let spends: Vec<Spend> = gone.into_iter().map(|(_, spend)| spend).collect();
-        let position = self.undo.position();
-        self.undo.push(&record)?;
-        let stepped = self.step((sequence, block.height()), &adds, &spends);
-        if let Err(refused) = stepped {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
-        self.tip = Some((block.height(), block.hash()));
+        let network = self.options.network;
+        let prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
+        self.connect(block, prepared)?;
         self.publish();
         Ok(())
     }
 
+    /// Connects a block on the tip that was prepared at any version, and does not show it to
+    /// readers yet: [`Publisher::publish`] does, or it is [rewound](Database::rewind_unpublished)
+    /// and nobody has seen it. A checkpoint may hold it before.
+    pub fn append_prepared(
+        &mut self,
+        block: &BlockAt<'_>,
+        prepared: Prepared,
+    ) -> Result<Appended, Error> {
+        self.check_next(block)?;
+        let (made_for, asked) = (prepared.block, block.hash());
+        if made_for != asked {
+            return Err(Error::OtherBlock { made_for, asked });
+        }
+        self.maintain()?;
+        let prepared = self.connect(block, prepared)?;
+        let view = DatabaseView::of(prepared, block);
+        Ok(Appended { version: Arc::clone(&self.latest), view })
+    }
+
+    /// Makes the step of a block that stands on the tip. Gives back what was found for it, which is
+    /// right for the set below it.
+    fn connect(&mut self, block: &BlockAt<'_>, mut prepared: Prepared) -> Result<Prepared, Error> {
+        let sequence = self.next_sequence()?;
+        prepared.bring_up_to(&self.latest)?;
+        let Prepared { changes, coins, .. } = &prepared;
+        changes.verdict(block, |place| coins.birth(place).is_some())?;
+        let (gone, spends) = gone(changes, coins);
+        let created = changes.created(block);
+        let adds: Vec<Entry<'_>> =
+            created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)).collect();
+        let outpoints: Vec<Outpoint> = adds.iter().map(|entry| entry.outpoint).collect();
+        let record = UndoParts {
+            sequence,
+            height: block.height(),
+            block: block.hash(),
+            previous: block.block().header().previous(),
+            spent: &gone,
+            created: &outpoints,
+        };
+        let position = self.undo.position();
+        self.undo.push_parts(&record)?;
+        let tip = Some((block.height(), block.hash()));
+        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+            self.undo.return_to(position);
+            return Err(refused.into());
+        }
+        Ok(prepared)
+    }
+
     /// Disconnects the tip: the set is again as it was below it.
     pub fn rewind(&mut self) -> Result<(), Error> {
+        self.disconnect()?;
+        self.publish();
+        Ok(())
+    }
+
+    /// Disconnects the blocks that were appended and not published. Readers see no difference.
+    pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
+        let published = self.snapshot().tip();
+        while self.tip != published {
+            self.disconnect()?;
+        }
+        self.publish();
+        Ok(())
+    }
+
+    fn disconnect(&mut self) -> Result<(), Error> {
         let (height, hash) = self.tip.ok_or(Error::Empty)?;
         self.maintain()?;
         let sequence = self.next_sequence()?;
@@ -227,13 +292,12 @@ impl Database {
         let adds: Vec<Entry<'_>> = record.spent.iter().collect();
         let position = self.undo.position();
         self.undo.pop()?;
-        if let Err(refused) = self.step((sequence, height), &adds, &spends) {
+        let below = height.checked_sub(1).filter(|_| record.previous != BlockHash::ZERO);
+        let tip = below.map(|below| (below, record.previous));
+        if let Err(refused) = self.step((sequence, height), (&adds, &spends), tip) {
             self.undo.return_to(position);
             return Err(refused.into());
         }
-        let below = height.checked_sub(1).filter(|_| record.previous != BlockHash::ZERO);
-        self.tip = below.map(|below| (below, record.previous));
-        self.publish();
         Ok(())
     }
 
@@ -272,24 +336,57 @@ impl Database {
     fn step(
         &mut self,
         (sequence, height): (Sequence, Height),
-        adds: &[Entry<'_>],
-        spends: &[Spend],
+        (adds, spends): (&[Entry<'_>], &[Spend]),
+        tip: Option<(Height, BlockHash)>,
     ) -> Result<(), StepError> {
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
         let step = Step { sequence, height, adds, spends, replaces };
         self.window.apply(&step, self.options.workers)?;
-        self.sequence = sequence;
+        (self.sequence, self.tip) = (sequence, tip);
         if let Some(waiting) = self.waiting.take() {
             self.runs = self.runs.with_replaced(0..0, waiting.run);
             self.checkpoint_due = true;
         }
+        self.renew();
         Ok(())
     }
 
-    fn publish(&self) {
+    /// Makes the latest version anew. When the step is published, readers get it at once: only
+    /// where coins lie has changed since.
+    fn renew(&mut self) {
         let window = crate::sync::Arc::clone(self.window.version());
         let version = Version::new((self.sequence, self.tip), window, self.runs.clone());
-        self.published.store(Arc::new(version));
+        self.latest = Arc::new(version);
+        if self.snapshot().sequence() == self.sequence {
+            self.publish();
+        }
+    }
+
+    /// Shows the latest version to readers.
+    fn publish(&self) {
+        self.published.store(Arc::clone(&self.latest));
+    }
+}
+
+/// A block that was connected and not published.
+#[derive(Debug)]
+pub struct Appended {
+    /// The set with the block in it.
+    pub version: Arc<Version>,
+    /// What the rules may ask about the block.
+    pub view: DatabaseView,
+}
+
+/// Shows appended blocks to readers, from any thread. Publish them in their order.
+#[derive(Clone, Debug)]
+pub struct Publisher {
+    published: Arc<ArcSwap<Version>>,
+}
+
+impl Publisher {
+    /// Lets readers see the set up to this block.
+    pub fn publish(&self, version: Arc<Version>) {
+        self.published.store(version);
     }
 }
 
@@ -308,30 +405,32 @@ impl Reader {
 }
 
 /// The coins that go with a block: those that it spends, and those that it overwrites.
-fn gone<'c>(changes: &Changes<'_>, keys: &[Outpoint], coins: &'c Coins) -> Vec<(Entry<'c>, Spend)> {
-    let spent = changes.prevouts.len();
-    let mut gone = Vec::with_capacity(spent);
-    let mut overwritten = Vec::new();
-    for (place, outpoint) in keys.iter().enumerate() {
+fn gone<'c>(changes: &Changes, coins: &'c Coins) -> (Vec<Entry<'c>>, Vec<Spend>) {
+    let spends = changes.spends();
+    let mut entries = Vec::with_capacity(spends);
+    let mut gone = Vec::with_capacity(spends);
+    let mut prevouts: Option<HashSet<&Outpoint>> = None;
+    for (place, outpoint) in changes.keys.iter().enumerate() {
         let Some((coin, birth)) = coins.get(place).zip(coins.birth(place)) else { continue };
+        if place >= spends {
+            // What the block both spends and makes again goes once.
+            let prevouts = prevouts.get_or_insert_with(|| changes.prevouts().iter().collect());
+            if prevouts.contains(outpoint) {
+                continue;
+            }
+        }
         let (outpoint, location) = (*outpoint, coins.location(place));
-        let coin = (Entry::add(outpoint, birth, coin), Spend { outpoint, birth, location });
-        if place < spent { gone.push(coin) } else { overwritten.push(coin) }
+        entries.push(Entry::add(outpoint, birth, coin));
+        gone.push(Spend { outpoint, birth, location });
     }
-    if !overwritten.is_empty() {
-        // What the block both spends and makes again goes once.
-        let spent: HashSet<&Outpoint> = changes.prevouts.iter().collect();
-        overwritten.retain(|(entry, _)| !spent.contains(&entry.outpoint));
-    }
-    gone.extend(overwritten);
-    gone
+    (entries, gone)
 }
 
 /// How the window of a set is made.
 fn window_of(manifest: &Manifest, options: &Options) -> (WindowConfig, OutpointHasher) {
     let pane_steps = manifest.parameters.flush_interval as usize;
     let config = WindowConfig { shards: options.shards, pane_steps };
-    (config, OutpointHasher::new(&manifest.secret.to_bytes()))
+    (config, manifest.secret.hasher())
 }
 
 /// The manifest of a directory. Where there is none, there must be nothing.

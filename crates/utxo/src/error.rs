@@ -52,6 +52,15 @@ pub enum Error {
         /// The block asked about.
         asked: BlockHash,
     },
+    /// A block was prepared as one whose outputs cannot repeat others, and then asked about that.
+    #[error(
+        "whether block {block} repeats older outputs was not looked up; prepare it with \
+         `Repeats::Possible`"
+    )]
+    RepeatsUnknown {
+        /// The block.
+        block: BlockHash,
+    },
     /// Files of a set without the manifest that names them.
     #[error(
         "{} has files of an unspent set but no manifest; restore the manifest, or empty the \

@@ -36,8 +36,10 @@ mod filter;
 #[cfg(test)]
 mod fixture;
 mod footer;
+mod forecast;
 mod fuse;
 mod hasher;
+mod joiner;
 mod manifest;
 mod merge;
 mod options;
@@ -46,11 +48,13 @@ mod page;
 mod page_builder;
 mod page_stream;
 mod pane;
+mod prepare;
 mod query;
 mod run;
 mod run_error;
 mod run_writer;
 mod runs;
+mod search;
 mod secret;
 mod sequence;
 mod shard;
@@ -65,19 +69,24 @@ mod window;
 pub use coins::Coins;
 pub use compact::{Choice, Policy, choose, merge_runs};
 pub use cursor::{Cursor, Source};
-pub use database::{Database, Reader};
+pub use database::{Appended, Database, Publisher, Reader};
 pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
 pub use error::Error;
 pub use footer::{RunNumber, Span};
+pub use forecast::Forecast;
 pub use hasher::OutpointHasher;
+pub use joiner::{
+    AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError,
+};
 pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
 pub use merge::Merge;
 pub use options::Options;
 pub use packed::{CoinHead, PackedCoin, pack};
 pub use page::{Body, Leaf, LeafEntry, Spill};
 pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
-pub use query::{Answers, PageBuffers, Query};
+pub use prepare::{Prepared, Repeats};
+pub use query::{PageBuffers, Query};
 pub use run::{Access, Record, Run, RunInfo};
 pub use run_error::RunError;
 pub use run_writer::{RunWriter, StoreKey};
@@ -86,7 +95,9 @@ pub use secret::Secret;
 pub use sequence::Sequence;
 pub use snapshot_file::SnapshotError;
 pub use statistics::{SetHash, Statistics};
-pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition, UndoRecord};
+pub use undo::{
+    UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoParts, UndoPosition, UndoRecord,
+};
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;
 pub use window::{

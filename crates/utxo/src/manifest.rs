@@ -23,6 +23,7 @@
 use varve_io::{Envelope, FileOffset, FormatError, Kind, Storage, StoreId, load, replace};
 use varve_types::{BlockHash, Height, Network, Reader};
 
+use crate::compact::Policy;
 use crate::footer::{Fields, RunNumber, Span};
 use crate::run::RunInfo;
 use crate::run_error::RunError;
@@ -49,6 +50,14 @@ pub struct Parameters {
     pub fan_in: u32,
     /// The most runs that a lookup probes.
     pub max_probed: u32,
+}
+
+impl Parameters {
+    /// When runs are merged.
+    #[must_use]
+    pub const fn policy(&self) -> Policy {
+        Policy { fan_in: self.fan_in as usize, max_probed: self.max_probed as usize }
+    }
 }
 
 impl Default for Parameters {

@@ -18,12 +18,12 @@ use crate::cursor::Cursor;
 use crate::directory::{Directory, LeafNumber};
 use crate::filter::Filter;
 use crate::footer::{Footer, RunNumber, Span, section_pages};
+use crate::hasher::OutpointHasher;
 use crate::packed::PackedCoin;
 use crate::page::{Leaf, Spill};
 use crate::page_stream::PageStream;
 use crate::run_error::RunError;
 use crate::run_writer::{KIND, StoreKey};
-use crate::secret::Secret;
 use crate::sequence::Sequence;
 
 /// An entry with its coin still packed.
@@ -68,7 +68,7 @@ pub struct RunInfo {
 pub struct Run {
     file: Arc<PageFile>,
     path: PathBuf,
-    secret: Secret,
+    hasher: OutpointHasher,
     footer: Footer,
     directory: Directory,
     filter: Filter,
@@ -78,12 +78,12 @@ pub struct Run {
 impl Run {
     pub(crate) fn assemble(
         (file, path): (PageFile, PathBuf),
-        secret: Secret,
+        hasher: OutpointHasher,
         footer: Footer,
         (directory, filter): (Directory, Filter),
     ) -> Self {
         let (file, direct) = (Arc::new(file), AtomicBool::new(false));
-        Self { file, path, secret, footer, directory, filter, direct }
+        Self { file, path, hasher, footer, directory, filter, direct }
     }
 
     /// Opens the run that the manifest describes. Reads the directory and the filter.
@@ -109,7 +109,8 @@ impl Run {
         let filter = Filter::decode(bytes, footer.chunks, footer.width);
         let filter = filter.map_err(|error| error.in_file(&path, at(footer.filter_page())))?;
         let direct = AtomicBool::new(false);
-        let run = Self { file, path, secret: key.secret, footer, directory, filter, direct };
+        let hasher = key.secret.hasher();
+        let run = Self { file, path, hasher, footer, directory, filter, direct };
         if run.footer.store != key.id || run.info() != *info {
             return Err(run.damage(PageNumber(own), 0, "this is not the run of the manifest"));
         }
@@ -191,7 +192,7 @@ impl Run {
     #[must_use]
     pub fn query(&self, outpoint: &Outpoint) -> Option<PageNumber> {
         let mut may = [false];
-        let hash = self.secret.hash(outpoint);
+        let hash = self.hasher.hash(outpoint).bits();
         self.filter.ask(&mut 0, (std::slice::from_ref(outpoint), &[hash]), &mut may);
         if may == [false] {
             return None;

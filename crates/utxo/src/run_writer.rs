@@ -28,6 +28,7 @@ use crate::entry::Entry;
 use crate::filter::FilterBuilder;
 use crate::footer::{Footer, RunNumber, Span};
 use crate::fuse::Width;
+use crate::hasher::OutpointHasher;
 use crate::packed::{PackedCoin, pack};
 use crate::page::{DELETE, SPILLED, fold};
 use crate::page_builder::{BODY_MAX, CROWD_MAX, LeafBuilder};
@@ -67,7 +68,7 @@ impl StoreKey {
 #[derive(Debug)]
 pub struct RunWriter {
     claim: Claim,
-    key: StoreKey,
+    hasher: OutpointHasher,
     path: PathBuf,
     file: PageFileWriter,
     footer: Footer,
@@ -136,7 +137,7 @@ impl RunWriter {
         let path = storage.path().join(&name);
         Ok(Self {
             claim: Claim { storage: Arc::clone(storage), name, finished: false },
-            key,
+            hasher: key.secret.hasher(),
             path,
             file,
             footer,
@@ -192,7 +193,7 @@ impl RunWriter {
                 self.put_coin((record, alone), coin)?
             }
         };
-        let hash = self.key.secret.hash(&outpoint);
+        let hash = self.hasher.hash(&outpoint).bits();
         if !self.leaf.push((outpoint, hash), flags, &self.body) {
             let stays = self.leaf.tail(&outpoint);
             let next = self.leaf.split_tail(stays);
@@ -294,6 +295,6 @@ impl RunWriter {
         let file = self.file.finish()?;
         self.claim.storage.sync_dir()?;
         self.claim.finished = true;
-        Ok(Run::assemble((file, self.path), self.key.secret, footer, (directory, filter)))
+        Ok(Run::assemble((file, self.path), self.hasher, footer, (directory, filter)))
     }
 }

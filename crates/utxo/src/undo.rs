@@ -20,6 +20,7 @@ mod log;
 
 use varve_types::{BlockHash, Height, Outpoint, Reader, Txid, varint};
 
+use crate::entry::Entry;
 use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry};
 use crate::sequence::Sequence;
 
@@ -45,7 +46,24 @@ pub struct UndoRecord {
     pub created: Vec<Outpoint>,
 }
 
-impl UndoRecord {
+/// The same, lent: what is written when a block is connected.
+#[derive(Clone, Copy, Debug)]
+pub struct UndoParts<'a> {
+    /// The step that connects it.
+    pub sequence: Sequence,
+    /// Its height.
+    pub height: Height,
+    /// Its hash.
+    pub block: BlockHash,
+    /// The hash of the block below it.
+    pub previous: BlockHash,
+    /// The coins it takes from the set.
+    pub spent: &'a [Entry<'a>],
+    /// The outpoints of the coins it puts into the set.
+    pub created: &'a [Outpoint],
+}
+
+impl UndoParts<'_> {
     /// Appends the bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.sequence.to_u32().to_le_bytes());
@@ -53,7 +71,7 @@ impl UndoRecord {
         out.extend_from_slice(self.block.as_bytes());
         out.extend_from_slice(self.previous.as_bytes());
         varint::write(self.spent.len() as u64, out);
-        self.spent.iter().for_each(|entry| write_entry(&entry, out));
+        self.spent.iter().for_each(|entry| write_entry(entry, out));
         let groups = || self.created.chunk_by(|a, b| a.txid == b.txid && a.vout < b.vout);
         varint::write(groups().count() as u64, out);
         for group in groups() {
@@ -67,6 +85,17 @@ impl UndoRecord {
                 next = u64::from(outpoint.vout) + 1;
             }
         }
+    }
+
+}
+
+impl UndoRecord {
+    /// Appends the bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let Self { sequence, height, block, previous, .. } = *self;
+        let spent: Vec<Entry<'_>> = self.spent.iter().collect();
+        let (spent, created) = (&spent, &self.created);
+        UndoParts { sequence, height, block, previous, spent, created }.encode(out);
     }
 
     /// Decodes bytes, all of them. Spent coins must be adds.

@@ -103,7 +103,7 @@ impl Database {
             let merged = merge_runs(&self.storage, self.manifest.key(), number, (chosen, whole))?;
             self.runs = self.runs.with_replaced(range, merged.map(Arc::new));
             self.checkpoint_due = true;
-            self.publish();
+            self.renew();
         }
     }
 

@@ -28,7 +28,8 @@ use std::sync::Arc;
 use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, Storage, StoreId};
 use varve_types::{DecodeError, Height, Reader, varint};
 
-use super::UndoRecord;
+use super::{UndoParts, UndoRecord};
+use crate::entry::Entry;
 use crate::entry_list::{EntryError, plausible, read_u32};
 use crate::sequence::Sequence;
 
@@ -167,8 +168,17 @@ impl UndoLog {
 
     /// Adds the record of a block that was connected on the tip.
     pub fn push(&mut self, record: &UndoRecord) -> Result<(), UndoError> {
+        let UndoRecord { sequence, height, block, previous, .. } = *record;
+        let spent: Vec<Entry<'_>> = record.spent.iter().collect();
+        let (spent, created) = (&spent, &record.created);
+        self.push_parts(&UndoParts { sequence, height, block, previous, spent, created })
+    }
+
+    /// Adds the record of a block that is being connected on the tip.
+    pub fn push_parts(&mut self, record: &UndoParts<'_>) -> Result<(), UndoError> {
         let parent = self.tip.map_or(0, |tip| tip.get() + 1);
-        let mut payload = parent.to_le_bytes().to_vec();
+        let mut payload = Vec::with_capacity(64 * (record.spent.len() + 4));
+        payload.extend_from_slice(&parent.to_le_bytes());
         record.encode(&mut payload);
         let at = match self.adopt(record.sequence, &payload)? {
             Some(at) => at,

@@ -6,6 +6,7 @@ mod contract;
 mod crash;
 mod damage;
 mod faults;
+mod joiner;
 mod load;
 mod random;
 mod real;

@@ -124,14 +124,14 @@ impl Twin {
         Ok(())
     }
 
-    fn disconnect_oracle(&mut self) -> Vec<u8> {
+    pub(crate) fn disconnect_oracle(&mut self) -> Vec<u8> {
         let (bytes, undo) = self.chain.pop().unwrap();
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
         self.oracle.disconnect(&BlockAt::new(Height::new(self.height()), &block), undo);
         bytes
     }
 
-    fn note(&mut self) {
+    pub(crate) fn note(&mut self) {
         let sequence = self.database().snapshot().sequence();
         let state = oracle_state(&self.oracle);
         self.history.insert(sequence, state);
