@@ -23,7 +23,7 @@ use crate::stock::{BASE_HEIGHT, NETWORK};
 use crate::work::Work;
 
 /// Blocks made ready at a time.
-const BATCH: u32 = 8;
+const BATCH: u32 = 16;
 
 /// What a child is told about its race.
 #[derive(Clone, Copy, Debug)]

@@ -5,14 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use varve_consensus::BlockAt;
-use varve_types::{Block, Height};
 
 use crate::clock::Clock;
 use crate::figures::Figures;
 use crate::race::{connect, height_of};
 use crate::side::Side as _;
-use crate::stock::NETWORK;
 use crate::varve::{Setting, Varve};
 use crate::work::Work;
 
@@ -62,7 +59,7 @@ pub(crate) fn be_killed<R: Read>(
 }
 
 /// Tells `crash_reopen`, the seconds to open the set and to connect again what the kill took, and
-/// `replayed`, how many blocks that were. Parsing them counts; reading them does not.
+/// `replayed`, how many blocks that were. Reading and parsing them is not counted.
 pub(crate) fn recover<R: Read>(
     folder: &Path,
     setting: Setting,
@@ -76,19 +73,14 @@ pub(crate) fn recover<R: Read>(
     let mut took = start.elapsed();
     Figures::tell("crash_open", took.as_secs_f64());
     let (tip, _) = varve.set().tip().context("the set has no tip")?;
-    let mut replayed = 0;
-    for number in 0..blocks {
-        let bytes = work.block()?;
-        let height: Height = height_of(number);
-        if height <= tip {
-            continue;
-        }
-        let start = Instant::now();
-        let block = Block::parse(&bytes, NETWORK.format())?;
-        varve.set_mut().append(&BlockAt::new(height, &block))?;
-        took += start.elapsed();
-        replayed += 1;
+    let first = (0..blocks).find(|number| height_of(*number) > tip).unwrap_or(blocks);
+    for _ in 0..first {
+        work.block()?;
     }
+    let mut clock = Clock::new();
+    connect(&mut varve, work, first..blocks, &mut clock)?;
+    took += Duration::from_secs_f64(clock.measured().wall);
+    let replayed = blocks - first;
     Figures::tell("crash_reopen", took.as_secs_f64());
     Figures::tell("replayed", replayed);
     varve.sync()?;

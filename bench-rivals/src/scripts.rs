@@ -1,8 +1,8 @@
 //! Blocks a second with script checks, on one processor and on two.
 //!
-//! A simulated chain with every input signed, checked by Core's own verifier: look up what a block
-//! spends, check all scripts, connect it. The child is bound to its processors before it starts
-//! a thread.
+//! A simulated chain with every input signed goes through the joiner, whose check is Core's own
+//! verifier over all scripts of a block. The child is bound to its processors before it starts a
+//! thread, and has a worker for each.
 //!
 //! The work is framed as in [`crate::work`], from the genesis block on.
 
@@ -20,6 +20,7 @@ use varve_types::{Block, Height};
 use crate::clock::Clock;
 use crate::command::RESIDENT;
 use crate::figures::Figures;
+use crate::side::Side as _;
 use crate::stock::NETWORK;
 use crate::varve::{Setting, Varve};
 use crate::work::Work;
@@ -57,23 +58,26 @@ pub(crate) fn run<R: Read>(folder: &Path, work: &mut Work<R>, processors: usize)
     let mut varve = Varve::open(folder, Setting { threads, ..RESIDENT })?;
     let params = Params::new(NETWORK);
     let count = work.count()?;
+    let bytes: Vec<Vec<u8>> = (0..count).map(|_| work.block()).collect::<Result<_>>()?;
+    let parsed: Vec<Block<'_>> = bytes
+        .iter()
+        .map(|bytes| Block::parse(bytes, NETWORK.format()))
+        .collect::<Result<_, _>>()?;
+    let blocks: Vec<BlockAt<'_>> = (0..)
+        .zip(&parsed)
+        .map(|(number, block)| BlockAt::new(Height::new(number), block))
+        .collect();
+    let (start, checked) = blocks.split_at(START as usize);
+    varve.join(start, |_, _| Ok(()))?;
     let mut clock = Clock::new();
-    for number in 0..count {
-        let bytes = work.block()?;
-        let block = Block::parse(&bytes, NETWORK.format())?;
-        let block = BlockAt::new(Height::new(number), &block);
-        let timed = number >= START;
-        if timed {
-            clock.start();
-            let view = varve.set().view(&block)?;
-            let checked = check_scripts(&params, &block, &view, &CoreVerifier, threads);
-            checked.map_err(|error| anyhow!("block {number}: {error:?}"))?;
-        }
-        varve.set_mut().append(&block)?;
-        if timed {
-            clock.stop();
-        }
-    }
+    clock.start();
+    varve.join(checked, |block, view| {
+        // Blocks are checked beside one another, so one thread for each is enough.
+        let checked = check_scripts(&params, block, view, &CoreVerifier, NonZeroUsize::MIN);
+        checked.map_err(|error| anyhow!("block {}: {error:?}", block.height()))
+    })?;
+    varve.sync()?;
+    clock.stop();
     let measured = clock.measured();
     Figures::tell("blocks_per_second", f64::from(count - START) / measured.seconds());
     Figures::tell("others", measured.others());

@@ -1,14 +1,21 @@
 //! Our side of the race.
+//!
+//! Blocks go through the joiner, as those of a node do, and the check that a node would make reads
+//! the amount and the script of every spend.
 
+use std::convert::Infallible;
 use std::io::Read;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
-use varve_consensus::BlockAt;
+use anyhow::{Result, anyhow, ensure};
+use varve_consensus::{BlockAt, UnspentOutputsView as _};
 use varve_io::{Disk, StoreId};
-use varve_utxo::{Access, Database, Options, Secret, StoreKey};
+use varve_utxo::{
+    Access, Database, DatabaseView, Joiner, JoinerOptions, Options, Repeats, Secret, StoreKey,
+};
 
 use crate::digest::{Found, SetDigest};
 use crate::side::Side;
@@ -56,12 +63,52 @@ impl Varve {
         &mut self.set
     }
 
+    /// Connects blocks with the joiner, and gives what `check` gave for each.
+    pub(crate) fn join<R: Send>(
+        &mut self,
+        blocks: &[BlockAt<'_>],
+        check: impl Fn(&BlockAt<'_>, &DatabaseView) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let options = JoinerOptions::new(self.setting.threads);
+        let mut results = Vec::with_capacity(blocks.len());
+        Joiner::scope(&mut self.set, &options, check, |joiner| {
+            let mut take = |retired: Option<varve_utxo::Retired<_, R, _>>| -> Result<bool> {
+                let Some(retired) = retired else { return Ok(false) };
+                results.push(retired.result.map_err(|error| anyhow!("{error:#}"))?);
+                Ok(true)
+            };
+            for block in blocks {
+                while joiner.is_full() {
+                    take(joiner.retire())?;
+                }
+                // Mainnet cannot repeat a transaction at these heights.
+                let submitted = joiner.submit(block, Repeats::Impossible);
+                submitted.map_err(|error| anyhow!("{error}"))?;
+            }
+            while take(joiner.retire())? {}
+            Ok::<_, anyhow::Error>(())
+        })??;
+        ensure!(results.len() == blocks.len(), "the joiner lost a block");
+        Ok(results)
+    }
+
     fn choose_access(&self) {
         if self.setting.cold {
             let version = self.set.snapshot();
             version.runs().as_slice().iter().for_each(|run| run.set_access(Access::Direct));
         }
     }
+}
+
+/// Goes over the spends of a block.
+fn spent_by(block: &BlockAt<'_>, view: &DatabaseView) -> Result<Found> {
+    let mut found = Found::default();
+    let walked = view.for_each_spend(block, |spend| {
+        found.add(spend.coin.value.to_sat(), spend.coin.script);
+        ControlFlow::<Infallible>::Continue(())
+    });
+    walked.map_err(|error| anyhow!("{error:?}"))?;
+    Ok(found)
 }
 
 fn open(folder: &Path, setting: Setting) -> Result<Database> {
@@ -86,11 +133,10 @@ impl Side for Varve {
     }
 
     fn connect(&mut self, blocks: &[BlockAt<'_>]) -> Result<Found> {
-        for block in blocks {
-            self.set.append(block)?;
-            self.choose_access();
-        }
-        Ok(Found::default())
+        let mut found = Found::default();
+        self.join(blocks, spent_by)?.iter().for_each(|part| found.join(part));
+        self.choose_access();
+        Ok(found)
     }
 
     fn sync(&mut self) -> Result<()> {
