@@ -34,6 +34,8 @@ pub(crate) struct Changes {
     pub(crate) sources: Vec<CoinSource>,
     /// What becomes of each output of the block.
     fates: Vec<Fate>,
+    /// The bytes of their scripts.
+    pub(crate) script_bytes: usize,
     stopped: Option<PrevoutError>,
 }
 
@@ -79,10 +81,13 @@ impl Changes {
             if !tx.is_coinbase() && walk.changes.stopped.is_none() {
                 walk.spend(block, place, tx.inputs().map(|input| input.outpoint));
             }
+            let mut script_bytes = 0;
             let made = tx.outputs().map(|output| {
+                script_bytes += output.script.len();
                 enters && !unspendable(network, block.height(), output.script)
             });
             walk.make(txid, made);
+            walk.changes.script_bytes += script_bytes;
         }
         let mut changes = walk.changes;
         if repeats == Repeats::Possible {
@@ -99,6 +104,7 @@ impl Changes {
             spenders: Vec::with_capacity(inputs),
             sources: Vec::with_capacity(inputs),
             fates: Vec::with_capacity(outputs),
+            script_bytes: 0,
             stopped: None,
         }
     }
@@ -106,6 +112,11 @@ impl Changes {
     /// How many of the keys are prevouts.
     pub(crate) const fn spends(&self) -> usize {
         self.spenders.len()
+    }
+
+    /// How many outputs the block has.
+    pub(crate) const fn outputs(&self) -> usize {
+        self.fates.len()
     }
 
     /// The prevouts, in block order.

@@ -21,8 +21,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use varve_io::Storage;
+use varve_io::{PAGE_LEN, Storage};
 
+use crate::compacter::Stop;
 use crate::cursor::Source as _;
 use crate::footer::{RunNumber, Span};
 use crate::merge::Merge;
@@ -89,13 +90,42 @@ fn are_alike(runs: &[RunInfo], fan_in: usize) -> bool {
     most * most <= fan_in as u128 * least * least
 }
 
+/// The bytes that the merges now due would write, if nothing cancelled: what is still to be paid
+/// for the runs as they are.
+#[must_use]
+pub fn merge_debt(runs: &[RunInfo], policy: &Policy) -> u64 {
+    let (mut runs, mut pages) = (runs.to_vec(), 0);
+    while let Choice::Merge(range) = choose(&runs, policy) {
+        let whole = range.end == runs.len();
+        let chosen = runs.get(range.clone()).unwrap_or_default();
+        let Some(first) = chosen.first().copied() else { break };
+        let sum = |of: fn(&RunInfo) -> u64| chosen.iter().map(of).sum::<u64>();
+        let deletes = if whole { 0 } else { sum(|run| run.deletes) };
+        let merged =
+            RunInfo { pages: sum(|run| run.pages), adds: sum(|run| run.adds), deletes, ..first };
+        pages += merged.pages;
+        runs.splice(range, [merged]);
+    }
+    pages.saturating_mul(PAGE_LEN as u64)
+}
+
 /// Merges neighbouring runs into the new run `number`; `whole` when the oldest of all is among
 /// them. `None` when everything cancelled, and then there is no file.
 pub fn merge_runs(
     storage: &Arc<dyn Storage>,
     key: StoreKey,
     number: RunNumber,
-    (runs, whole): (&[Arc<Run>], bool),
+    chosen: (&[Arc<Run>], bool),
+) -> Result<Option<Run>, RunError> {
+    merge_unless(&Stop::never(), storage, key, (number, chosen))
+}
+
+/// Merges as [`merge_runs`] does, unless told to stop.
+pub(crate) fn merge_unless(
+    stop: &Stop,
+    storage: &Arc<dyn Storage>,
+    key: StoreKey,
+    (number, (runs, whole)): (RunNumber, (&[Arc<Run>], bool)),
 ) -> Result<Option<Run>, RunError> {
     let infos: Vec<RunInfo> = runs.iter().map(|run| run.info()).collect();
     let spans = || infos.iter().map(|info| info.span);
@@ -106,6 +136,9 @@ pub fn merge_runs(
     let mut merge = Merge::new(cursors, whole)?;
     let mut writer = RunWriter::create(storage, key, (number, Span { first, last }), expected)?;
     while let Some(record) = merge.head() {
+        if stop.is_set() {
+            return Err(RunError::Stopped);
+        }
         writer.push_record(&record)?;
         merge.advance()?;
     }

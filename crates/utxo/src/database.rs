@@ -10,7 +10,8 @@
 //! **A step** is one block connected or disconnected. Everything that can fail comes first:
 //!
 //! 1. *Maintenance* that is due (`maintain`): a deep pane is written as a run, runs are merged, a
-//!    checkpoint is made. It changes where coins lie, not which there are.
+//!    checkpoint is made, in threads beside the writer. It changes where coins lie, not which there
+//!    are.
 //! 2. The changes are resolved against the latest version: every prevout is there, or the block is
 //!    refused. A coin that the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
@@ -24,8 +25,10 @@
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
 //! a crash the owner asks for the tip and appends the blocks above it again.
 
+mod checkpoint;
 mod import;
 mod maintain;
+mod work;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,7 +43,7 @@ use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
-use crate::manifest::{Checkpoint, Manifest};
+use crate::manifest::{Checkpoint, Kept, Manifest};
 use crate::options::Options;
 use crate::prepare::{Prepared, Repeats};
 use crate::runs::Runs;
@@ -49,7 +52,11 @@ use crate::undo::{UndoError, UndoLog, UndoParts};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
+use checkpoint::Merged;
 use maintain::Waiting;
+use work::Work;
+
+pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.
 ///
@@ -92,8 +99,11 @@ pub struct Database {
     sequence: Sequence,
     /// A pane whose run is written and takes its place with the next step.
     waiting: Option<Waiting>,
-    /// A run has taken a pane's place, or a merge that of runs, since the last checkpoint.
+    /// A run has taken a pane's place since the last checkpoint.
     checkpoint_due: bool,
+    /// What was merged since the last whole checkpoint was decided, in that order.
+    merged: Vec<Merged>,
+    work: Work,
     /// The set after the last step.
     latest: Arc<Version>,
     /// What readers see: the latest version, or an earlier one.
@@ -106,9 +116,10 @@ impl Database {
     /// directory is the opener's alone until the database is dropped.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         let lock = storage.lock()?;
+        let work = Work::new(options.compaction).map_err(Error::Thread)?;
         storage.sync_dir()?;
         let manifest = load_or_create(&*storage, &options)?;
-        manifest.sweep(&*storage, None)?;
+        manifest.sweep(&*storage, &Kept::NOTHING)?;
         let key = manifest.key();
         let runs = Runs::open(&*storage, key, &manifest.runs)?;
         let Checkpoint { sequence, tip } = manifest.checkpoint;
@@ -139,6 +150,8 @@ impl Database {
             sequence,
             waiting: None,
             checkpoint_due: false,
+            merged: Vec::new(),
+            work,
             published: Arc::new(ArcSwap::new(Arc::clone(&latest))),
             latest,
             _lock: lock,
@@ -200,9 +213,9 @@ impl Database {
     /// Connects a block on the tip. The first block of all is one that stands on none.
     pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
         self.check_next(block)?;
-        self.maintain()?;
         let network = self.options.network;
         let prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
+        self.maintain(prepared.window_bytes())?;
         self.connect(block, prepared)?;
         self.publish();
         Ok(())
@@ -221,7 +234,7 @@ impl Database {
         if made_for != asked {
             return Err(Error::OtherBlock { made_for, asked });
         }
-        self.maintain()?;
+        self.maintain(prepared.window_bytes())?;
         let prepared = self.connect(block, prepared)?;
         let view = DatabaseView::of(prepared, block);
         Ok(Appended { version: Arc::clone(&self.latest), view })
@@ -276,7 +289,7 @@ impl Database {
 
     fn disconnect(&mut self) -> Result<(), Error> {
         let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain()?;
+        self.maintain(0)?;
         let sequence = self.next_sequence()?;
         let record = match self.undo.tip() {
             Ok(Some(record)) => record,
@@ -312,8 +325,7 @@ impl Database {
 
     /// Makes the set durable as it is now.
     pub fn flush(&mut self) -> Result<Checkpoint, Error> {
-        self.maintain()?;
-        self.make_checkpoint()?;
+        self.maintain_and_save()?;
         Ok(self.checkpoint())
     }
 

@@ -78,6 +78,9 @@ pub enum Error {
         /// What does not fit.
         what: &'static str,
     },
+    /// A thread for flushes, merges or checkpoints could not be started.
+    #[error("cannot start a thread: {0}; raise the limit on threads, or compact inline")]
+    Thread(#[source] std::io::Error),
     /// The window refused the step.
     #[error(transparent)]
     Step(#[from] StepError),

@@ -23,9 +23,11 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod changes;
 mod coins;
 mod compact;
+mod compacter;
 mod cursor;
 mod database;
 mod directory;
@@ -67,9 +69,10 @@ mod view;
 mod window;
 
 pub use coins::Coins;
-pub use compact::{Choice, Policy, choose, merge_runs};
+pub use compact::{Choice, Policy, choose, merge_debt, merge_runs};
+pub use compacter::Compaction;
 pub use cursor::{Cursor, Source};
-pub use database::{Appended, Database, Publisher, Reader};
+pub use database::{Appended, Database, Publisher, Reader, Waits, Written};
 pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
 pub use error::Error;
@@ -79,7 +82,7 @@ pub use hasher::OutpointHasher;
 pub use joiner::{
     AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError,
 };
-pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
+pub use manifest::{Checkpoint, Kept, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
 pub use merge::Merge;
 pub use options::Options;
 pub use packed::{CoinHead, PackedCoin, pack};

@@ -42,7 +42,7 @@ use crate::run_error::RunError;
 use crate::search::Search;
 use crate::sequence::Sequence;
 use crate::version::{READ_DEPTH, Version};
-use crate::window::Lookup;
+use crate::window::{Lookup, Window};
 
 /// Whether outputs of a block can have the outpoints of older coins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +144,12 @@ impl Prepared {
             queried.search.fetch(&mut reader, &mut buffers)?;
         }
         Ok(queried.finish(&mut buffers)?)
+    }
+
+    /// Bytes of the window that the block takes at most.
+    pub(crate) fn window_bytes(&self) -> usize {
+        let changes = &self.changes;
+        Window::memory_of(changes.spends() + changes.outputs(), changes.script_bytes)
     }
 
     /// Makes what was found right for `version`: the rule is in the module's doc.

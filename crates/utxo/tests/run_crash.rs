@@ -13,8 +13,8 @@ use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
 use varve_utxo::{
-    Entry, Manifest, Parameters, Run, RunError, RunWriter, Runs, Secret, Sequence, Source as _,
-    Span, StoreKey, merge_runs,
+    Entry, Kept, Manifest, Parameters, Run, RunError, RunWriter, Runs, Secret, Sequence,
+    Source as _, Span, StoreKey, merge_runs,
 };
 
 const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -38,7 +38,7 @@ impl Store {
                 manifest
             }
         };
-        manifest.sweep(&*storage, None)?;
+        manifest.sweep(&*storage, &Kept::NOTHING)?;
         let runs = Runs::open(&*storage, manifest.key(), &manifest.runs)?;
         Ok(Self { storage, manifest, runs })
     }
@@ -80,7 +80,7 @@ impl Store {
         self.manifest.runs = runs.infos();
         self.manifest.store(&*self.storage)?;
         self.runs = runs;
-        self.manifest.sweep(&*self.storage, None)?;
+        self.manifest.sweep(&*self.storage, &Kept::NOTHING)?;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use varve_io::faulty::FaultyStorage;
 use varve_types::{Block, Coin, Network};
 
 use super::*;
+use crate::compacter::Compaction;
 use crate::fixture::KEY;
 use crate::manifest::Parameters;
 
@@ -31,8 +32,12 @@ impl Life {
     fn new() -> Self {
         let parameters = Parameters { window: 1, flush_interval: 1, fan_in: 3, max_probed: 4 };
         // No memory: every pane is flushed at once.
-        let options =
-            Options { parameters, window_memory: 0, ..Options::new(Network::Regtest, KEY) };
+        let options = Options {
+            parameters,
+            memory: 0,
+            compaction: Compaction::Inline,
+            ..Options::new(Network::Regtest, KEY)
+        };
         let database = Database::open(Arc::new(FaultyStorage::new(1)), options).unwrap();
         let oracle = MemorySet::new(Network::Regtest);
         Self { database, oracle, chain: Vec::new(), late: None }
@@ -69,7 +74,7 @@ impl Life {
     fn delay(&mut self, seed: &mut u64) {
         self.late = match self.late.take() {
             None if below(seed, 3) == 0 => {
-                self.database.maintain().unwrap();
+                self.database.maintain(0).unwrap();
                 self.database.waiting.take().map(|waiting| (waiting, below(seed, 7)))
             }
             None => None,

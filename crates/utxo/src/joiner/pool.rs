@@ -5,6 +5,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
 
 use varve_consensus::BlockAt;
 use varve_types::{Height, Network};
@@ -59,11 +60,13 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
     /// Runs `body` beside the workers.
     pub(super) fn run<O>(&self, workers: NonZeroUsize, body: impl FnOnce() -> O) -> O {
         std::thread::scope(|scope| {
-            for _ in 0..workers.get() {
-                scope.spawn(|| {
+            for number in 0..workers.get() {
+                let thread = Builder::new().name(format!("utxo-joiner-{number}"));
+                let spawned = thread.spawn_scoped(scope, || {
                     let _ends = EndOnPanic(self);
                     Worker::new(self).run();
                 });
+                spawned.expect("the system has a thread for every worker that was asked for");
             }
             let _ends = End(self);
             body()

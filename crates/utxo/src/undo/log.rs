@@ -25,7 +25,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, Storage, StoreId};
+use varve_io::{GlobalOffset, Kind, PendingSync, Segments, SegmentsConfig, Storage, StoreId};
 use varve_types::{DecodeError, Height, Reader, varint};
 
 use super::{UndoParts, UndoRecord};
@@ -136,6 +136,8 @@ pub struct UndoLog {
     recent_bytes: usize,
     /// Records behind the checkpoint that nobody has pushed again yet.
     survivors: VecDeque<(Sequence, GlobalOffset)>,
+    /// Bytes appended since it was opened.
+    written: u64,
 }
 
 impl UndoLog {
@@ -163,7 +165,7 @@ impl UndoLog {
         }
         let UndoCheckpoint { tip, marks, .. } = checkpoint.clone();
         let recent = VecDeque::new();
-        Ok(Self { log, config, tip, marks, recent, recent_bytes: 0, survivors })
+        Ok(Self { log, config, tip, marks, recent, recent_bytes: 0, survivors, written: 0 })
     }
 
     /// Adds the record of a block that was connected on the tip.
@@ -183,7 +185,9 @@ impl UndoLog {
         let at = match self.adopt(record.sequence, &payload)? {
             Some(at) => at,
             None => {
+                let end = self.log.end();
                 let places = self.log.append(&[&payload])?;
+                self.written += self.log.end().since(end).unwrap_or(0);
                 places.first().copied().expect("one payload has one place")
             }
         };
@@ -237,15 +241,18 @@ impl UndoLog {
 
     /// Makes all records durable. The checkpoint counts once the owner has made it durable as well.
     pub fn sync(&mut self) -> Result<UndoCheckpoint, UndoError> {
-        let durable = match self.survivors.front() {
-            // Survivors are not part of the chain: whoever opens next meets them again.
-            Some((_, at)) => {
-                self.log.sync()?;
-                *at
-            }
-            None => self.log.sync()?,
-        };
-        Ok(UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() })
+        let (checkpoint, pending) = self.begin_sync()?;
+        pending.finish()?;
+        Ok(checkpoint)
+    }
+
+    /// The checkpoint of this moment, and what it takes to make its records durable, in another
+    /// thread if the owner likes: only then the checkpoint counts.
+    pub fn begin_sync(&mut self) -> Result<(UndoCheckpoint, PendingSync), UndoError> {
+        let (end, pending) = self.log.begin_sync()?;
+        // Survivors are not part of the chain: whoever opens next meets them again.
+        let durable = self.survivors.front().map_or(end, |(_, at)| *at);
+        Ok((UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() }, pending))
     }
 
     /// Gives away segments that hold no record of the last blocks below `tip`. To be called when
@@ -265,6 +272,12 @@ impl UndoLog {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.log.end().since(self.log.start()).unwrap_or(0)
+    }
+
+    /// The bytes that were written since the log was opened.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.written
     }
 
     /// The position of the next survivor, when it is this very record; otherwise no survivor is

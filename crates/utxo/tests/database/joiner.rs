@@ -16,7 +16,7 @@ use varve_utxo::{
     Prepared, Repeats, SubmitError,
 };
 
-use crate::twin::{Chance, State, Twin, oracle_state, small, state};
+use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
 
 const TWO: JoinerOptions = JoinerOptions::new(NonZeroUsize::new(2).unwrap());
 
@@ -219,7 +219,7 @@ fn lives_through_the_joiner() {
 #[test]
 fn lives_with_direct_reads() {
     for seed in 0..lives(25) {
-        live(seed, Options { window_memory: 0, ..small() }, Access::Direct);
+        live(seed, Options { memory: 0, ..small() }, Access::Direct);
     }
 }
 
@@ -227,7 +227,8 @@ fn lives_with_direct_reads() {
 #[test]
 fn lives_without_memory_for_a_window() {
     for seed in 0..lives(25) {
-        live(1000 + seed, Options { window_memory: 0, ..small() }, Access::Mapped);
+        let options = if seed % 2 == 0 { small() } else { threaded() };
+        live(1000 + seed, Options { memory: 0, ..options }, Access::Mapped);
     }
 }
 
@@ -245,7 +246,7 @@ fn a_block_prepared_early_is_right_when_its_turn_comes() {
     for seed in 0..lives(60) {
         let memory = if seed % 2 == 0 { 0 } else { 1 << 20 };
         let mut chance = Chance(seed);
-        let mut twin = Twin::new(seed, Options { window_memory: memory, ..small() });
+        let mut twin = Twin::new(seed, Options { memory, ..small() });
         (0..10).for_each(|_| twin.append_draft(&mut chance).unwrap());
         for _ in 0..20 {
             // Drawn from the coins of now, prepared now, connected some steps later.
@@ -287,7 +288,7 @@ fn a_block_prepared_early_is_right_when_its_turn_comes() {
 /// appended on trust and rewound are never seen.
 #[test]
 fn readers_see_only_what_was_published() {
-    let (mut chance, mut twin) = (Chance(11), Twin::new(11, small()));
+    let (mut chance, mut twin) = (Chance(11), Twin::new(11, threaded()));
     let reader = twin.database().reader();
     let done = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..2)
@@ -340,7 +341,7 @@ fn readers_see_only_what_was_published() {
 fn a_failed_read_fails_its_block() {
     let mut failures = 0;
     for nth in 0..40 {
-        let mut twin = Twin::new(nth as u64, Options { window_memory: 0, ..small() });
+        let mut twin = Twin::new(nth as u64, Options { memory: 0, ..small() });
         let mut chance = Chance(nth as u64);
         (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
         let snapshot = twin.database().snapshot();

@@ -6,7 +6,7 @@ use varve_consensus::contract::draft::TxDraft;
 use varve_types::{Outpoint, Txid};
 use varve_utxo::{Error, Options, Version};
 
-use crate::twin::{Chance, State, Twin, oracle_state, small, state};
+use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
 
 fn live(seed: u64, options: Options, steps: usize) {
     let mut chance = Chance(seed);
@@ -86,6 +86,21 @@ fn lives_with_the_default_parameters() {
 #[test]
 fn lives_without_memory_for_a_window() {
     for seed in 0..lives(50) {
-        live(seed, Options { window_memory: 0, ..small() }, 80);
+        live(seed, Options { memory: 0, ..small() }, 80);
+    }
+}
+
+#[test]
+fn lives_with_threads() {
+    for seed in 0..lives(80) {
+        live(seed, threaded(), 80);
+    }
+}
+
+/// Every pane is flushed as soon as it can be, so runs are late, and the writer waits.
+#[test]
+fn lives_with_threads_without_memory_for_a_window() {
+    for seed in 0..lives(40) {
+        live(seed, Options { memory: 0, ..threaded() }, 80);
     }
 }

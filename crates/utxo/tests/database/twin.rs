@@ -9,7 +9,8 @@ use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::{
-    Database, Error, Options, Parameters, Secret, Sequence, StoreKey, UndoConfig, Version,
+    Compaction, Database, Error, Options, Parameters, Secret, Sequence, StoreKey, UndoConfig,
+    Version,
 };
 
 pub(crate) const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -21,7 +22,13 @@ pub(crate) type State = BTreeMap<Outpoint, OwnedCoin>;
 pub(crate) fn small() -> Options {
     let parameters = Parameters { window: 4, flush_interval: 2, fan_in: 2, max_probed: 3 };
     let undo = UndoConfig { blocks: 64, segment_size: 1 << 20, cache: 4096 };
-    Options { parameters, undo, shards: 2, ..Options::new(Network::Regtest, KEY) }
+    let compaction = Compaction::Inline;
+    Options { parameters, undo, shards: 2, compaction, ..Options::new(Network::Regtest, KEY) }
+}
+
+/// The same with threads.
+pub(crate) fn threaded() -> Options {
+    Options { compaction: Compaction::Threads, ..small() }
 }
 
 /// Numbers by chance, the same for the same seed (SplitMix64).
@@ -65,6 +72,8 @@ pub(crate) struct Twin {
     pub(crate) chain: Vec<(Vec<u8>, Undo)>,
     /// The coins after each step since the last opening, and the one it was opened at.
     pub(crate) history: BTreeMap<Sequence, State>,
+    /// The coins at each block that was the tip.
+    by_tip: BTreeMap<BlockHash, State>,
     salt: u32,
 }
 
@@ -79,6 +88,7 @@ impl Twin {
             oracle: MemorySet::new(Network::Regtest),
             chain: Vec::new(),
             history: BTreeMap::from([(Sequence::ZERO, State::new())]),
+            by_tip: BTreeMap::new(),
             salt: 0,
         };
         twin.append(&Network::Regtest.genesis_block()).unwrap();
@@ -132,9 +142,12 @@ impl Twin {
     }
 
     pub(crate) fn note(&mut self) {
-        let sequence = self.database().snapshot().sequence();
+        let version = self.database().snapshot();
         let state = oracle_state(&self.oracle);
-        self.history.insert(sequence, state);
+        if let Some((_, tip)) = version.tip() {
+            self.by_tip.insert(tip, state.clone());
+        }
+        self.history.insert(version.sequence(), state);
     }
 
     /// Compares everything.
@@ -233,6 +246,9 @@ impl Twin {
         let database = self.database.as_mut().unwrap();
         while database.tip().is_some_and(|tip| !is_active(tip)) {
             database.rewind().unwrap();
+            // A thread may make a checkpoint of this very step.
+            let coins = database.tip().map(|(_, tip)| self.by_tip[&tip].clone());
+            self.history.insert(database.snapshot().sequence(), coins.unwrap_or_default());
         }
         let have = database.tip().map_or(0, |(height, _)| height.to_u32() as usize + 1);
         for bytes in &chain[..have] {
