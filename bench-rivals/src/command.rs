@@ -20,10 +20,10 @@ use crate::{cgroup, hostile, lookups, recovery, scripts, size};
 const MIB: usize = 1 << 20;
 /// Ours, with 4 GiB.
 pub(crate) const RESIDENT: Setting =
-    Setting { threads: NonZeroUsize::new(2).expect("two"), window: 1024 * MIB, cold: false };
+    Setting { threads: NonZeroUsize::new(2).expect("two"), memory: 1536 * MIB, cold: false };
 /// Ours, with 512 MiB.
 pub(crate) const COLD: Setting =
-    Setting { threads: NonZeroUsize::new(2).expect("two"), window: 160 * MIB, cold: true };
+    Setting { threads: NonZeroUsize::new(2).expect("two"), memory: 256 * MIB, cold: true };
 const ROCKSDB: Memory = Memory { block_cache: 2048 * MIB, memtable: 128 * MIB };
 const ROCKSDB_COLD: Memory = Memory { block_cache: 64 * MIB, memtable: 32 * MIB };
 const COIN_CACHE_COLD: usize = 204 * MIB;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use varve_io::{BLOCK, Disk, Storage};
-use varve_utxo::{Database, RunNumber, merge_runs};
+use varve_utxo::{Database, RunNumber, Written, merge_runs};
 
 use crate::figures::Figures;
 use crate::stock::NETWORK;
@@ -14,7 +14,8 @@ use crate::stock::NETWORK;
 /// The number of the merged run, which no other has.
 const MERGED: RunNumber = RunNumber(u64::MAX >> 1);
 
-/// Tells `memory_per_coin`, `disk_per_coin`, `snapshot_per_coin` and `debt_bytes`, `debt_runs`.
+/// Tells `memory_per_coin`, `disk_per_coin` (when all runs are merged) and `snapshot_per_coin`, the
+/// `runs` and the `debt_bytes` of merges that are due, and `written_…` by part since it was opened.
 pub(crate) fn tell(set: &Database, scratch: &Path) -> Result<()> {
     let version = set.snapshot();
     let runs = version.runs();
@@ -22,10 +23,15 @@ pub(crate) fn tell(set: &Database, scratch: &Path) -> Result<()> {
     let coins: u64 = infos.iter().map(|run| run.adds).sum::<u64>()
         - infos.iter().map(|run| run.deletes).sum::<u64>();
     Figures::tell("memory_per_coin", runs.memory() as f64 / coins as f64);
-    // All that is not in the oldest run will be written again on its way there.
-    let debt: u64 = infos.iter().rev().skip(1).map(|run| run.pages * BLOCK as u64).sum();
-    Figures::tell("debt_bytes", debt);
-    Figures::tell("debt_runs", infos.len().saturating_sub(1));
+    Figures::tell("debt_bytes", set.merge_debt());
+    Figures::tell("runs", infos.len());
+    let Written { flushed, merged, windows, undo } = set.written();
+    Figures::tell("written_flushed", flushed);
+    Figures::tell("written_merged", merged);
+    Figures::tell("written_windows", windows);
+    Figures::tell("written_undo", undo);
+    let waits = set.waits();
+    Figures::tell("waits", format!("{}+{}", waits.for_memory, waits.for_runs));
 
     let mut snapshot = Counter(0);
     let exported = version.export(NETWORK, &mut snapshot, &mut |_, _| ())?;

@@ -70,7 +70,7 @@ impl Size {
 /// Everything that was measured.
 #[derive(Debug)]
 struct Results {
-    /// Bytes of the blocks by the clock.
+    /// Bytes of all blocks.
     block_bytes: f64,
     varve: Outcome,
     map: Outcome,
@@ -109,8 +109,8 @@ impl Stage {
     fn measure(&self, size: &Size) -> Result<Results> {
         let Plan { coins, warm_up, timed, .. } = self.plan;
         println!("{coins} coins, then {timed} dense blocks by the clock ({warm_up} before it)");
-        let (_, bytes) = self.plan.write(&self.work(), SEED)?;
-        let block_bytes = bytes as f64 * f64::from(timed) / f64::from(self.plan.blocks());
+        let (_, block_bytes) = self.plan.write(&self.work(), SEED)?;
+        let block_bytes = block_bytes as f64;
         let mut table = Table::new();
         let varve = self.race(&mut table, "varve-more", RESIDENT)?;
         let map = self.race(&mut table, "map", RESIDENT)?;

@@ -25,8 +25,8 @@ use crate::stock::{BASE_HEIGHT, NETWORK};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) threads: NonZeroUsize,
-    /// Bytes for the window.
-    pub(crate) window: usize,
+    /// Bytes for the whole set, without what the page cache holds of it.
+    pub(crate) memory: usize,
     /// Whether the set is too large for memory, so that its pages are read past the page cache.
     pub(crate) cold: bool,
 }
@@ -115,7 +115,7 @@ fn open(folder: &Path, setting: Setting) -> Result<Database> {
     let key = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
     let mut options = Options::new(NETWORK, key);
     options.workers = setting.threads;
-    options.window_memory = setting.window;
+    options.memory = setting.memory;
     Ok(Database::open(Arc::new(Disk::open(folder)?), options)?)
 }
 

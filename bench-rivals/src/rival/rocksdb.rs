@@ -26,6 +26,9 @@ const LOOKUP_BATCH: usize = 1_024;
 /// Bytes of a file that is ingested.
 const TABLE_LEN: u64 = 256 << 20;
 
+/// The column family that everything is in.
+const DEFAULT: &str = "default";
+
 /// How the memory is divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
@@ -45,7 +48,9 @@ pub(crate) struct RocksDb {
 impl RocksDb {
     pub(crate) fn open(path: &Path, memory: Memory) -> Result<Self> {
         let options = options(memory);
-        let db = DB::open(&options, path.join("rocksdb"))?;
+        // The batched lookup wants the handle of a family, also of the one that is always there.
+        let family = [(DEFAULT, options.clone())];
+        let db = DB::open_cf_with_opts(&options, path.join("rocksdb"), family)?;
         let mut writes = WriteOptions::default();
         writes.disable_wal(true);
         Ok(Self { db, options, path: path.to_owned(), writes })
@@ -57,7 +62,7 @@ impl RocksDb {
         keys: &[Key],
         mut each: impl FnMut(&Key, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let family = self.db.cf_handle("default").context("the default column family")?;
+        let family = self.db.cf_handle(DEFAULT).context("the default family is not open")?;
         for part in keys.chunks(LOOKUP_BATCH) {
             let values = self.db.batched_multi_get_cf(&family, part, true);
             for (key, value) in part.iter().zip(values) {

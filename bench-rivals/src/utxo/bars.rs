@@ -1,11 +1,17 @@
 //! The bars, from what was measured.
 
 use anyhow::Result;
+use varve_utxo::{Forecast, Parameters};
 
 use super::Results;
 use super::table::seconds;
 use crate::child::Outcome;
 use crate::ratio::Ratio;
+
+/// Blocks that the forecast of writing goes over.
+const FORECAST_BLOCKS: u32 = 100_000;
+/// How many blocks old mainnet's coins are, about.
+const COIN_AGE: u32 = 300_000;
 
 /// A bar, and whose profile shows what limits it.
 #[derive(Debug)]
@@ -74,11 +80,25 @@ fn size(results: &Results, bars: &mut Vec<Bar>) -> Result<()> {
     println!("a coin: {memory:.2} bytes of memory, {disk:.1} of disk, {snapshot:.1} in a snapshot");
     push(bars, Ratio::at_most("utxo.memory_per_coin", memory, 1.5), "");
     push(bars, Ratio::at_most("utxo.disk", disk / snapshot, 1.2), "");
-    let measured = number(varve, "written")? / block_bytes;
-    let (debt, runs) = (number(varve, "debt_bytes")? / 1e6, number(varve, "debt_runs")?);
-    println!("written: {measured:.2} bytes a byte of block data in this run");
-    println!("merge debt: {debt:.0} MB in {runs} runs above the oldest");
-    push(bars, Ratio::at_most("utxo.write_amp", measured, 1.0), "");
+    let parts = ["flushed", "merged", "windows", "undo"];
+    let mut measured = 0.0;
+    let mut told = Vec::new();
+    for part in parts {
+        let bytes = number(varve, &format!("written_{part}"))? / block_bytes;
+        measured += bytes;
+        told.push(format!("{part} {bytes:.2}"));
+    }
+    println!("written for a byte of block data: {measured:.2} measured ({})", told.join(", "));
+    let forecast = Forecast::of(&Parameters::default(), FORECAST_BLOCKS, COIN_AGE);
+    let Forecast { flushed, merged, windows, undo, most_runs, .. } = forecast;
+    let total = forecast.total();
+    println!(
+        "  {total:.2} over {FORECAST_BLOCKS} blocks from 170 million coins (flushed {flushed:.2}, \
+         merged {merged:.2}, windows {windows:.2}, undo {undo:.2}), {most_runs} runs at most"
+    );
+    let (debt, runs) = (number(varve, "debt_bytes")? / 1e6, number(varve, "runs")?);
+    println!("merge debt at the end: {debt:.0} MB; {runs} runs");
+    push(bars, Ratio::at_most("utxo.write_amp", total.max(measured), 1.0), "");
     Ok(())
 }
 
