@@ -137,7 +137,8 @@ impl Machine {
     /// `cpu user nice system idle iowait irq softirq steal …`
     fn parse(stat: &str) -> Self {
         let line = stat.lines().next().unwrap_or_default();
-        let fields: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let fields: Vec<f64> =
+            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let idle: f64 = fields.iter().skip(3).take(2).sum();
         let all: f64 = fields.iter().take(8).sum();
         Self { busy: all - idle }

@@ -59,7 +59,7 @@ pub(crate) fn run(words: &[OsString]) -> Result<()> {
         }
         "varve-killed" => recovery::be_killed(folder, RESIDENT, &mut work, number),
         "varve-recover" => recovery::recover(folder, RESIDENT, &mut work, number),
-        "scripts" => scripts::run(folder, &mut work, number as usize),
+        "scripts" => scripts::run(folder, &mut work, number as usize, race.profile),
         "hostile" => hostile::run(folder, number),
         other => bail!("there is no side `{other}`"),
     }

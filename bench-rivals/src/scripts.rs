@@ -20,6 +20,7 @@ use varve_types::{Block, Height};
 use crate::clock::Clock;
 use crate::command::RESIDENT;
 use crate::figures::Figures;
+use crate::profile::Profiler;
 use crate::side::Side as _;
 use crate::stock::NETWORK;
 use crate::varve::{Setting, Varve};
@@ -51,8 +52,13 @@ pub(crate) fn write(path: &Path, blocks: u32) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Tells `blocks_per_second` on so many processors.
-pub(crate) fn run<R: Read>(folder: &Path, work: &mut Work<R>, processors: usize) -> Result<()> {
+/// Tells `blocks_per_second` on so many processors; a profile goes to `profile`.
+pub(crate) fn run<R: Read>(
+    folder: &Path,
+    work: &mut Work<R>,
+    processors: usize,
+    profile: Option<&Path>,
+) -> Result<()> {
     bind(processors)?;
     let threads = NonZeroUsize::new(processors).unwrap_or(NonZeroUsize::MIN);
     let mut varve = Varve::open(folder, Setting { threads, ..RESIDENT })?;
@@ -69,6 +75,7 @@ pub(crate) fn run<R: Read>(folder: &Path, work: &mut Work<R>, processors: usize)
         .collect();
     let (start, checked) = blocks.split_at(START as usize);
     varve.join(start, |_, _| Ok(()))?;
+    let profiler = profile.map(Profiler::start).transpose()?;
     let mut clock = Clock::new();
     clock.start();
     varve.join(checked, |block, view| {
@@ -78,6 +85,7 @@ pub(crate) fn run<R: Read>(folder: &Path, work: &mut Work<R>, processors: usize)
     })?;
     varve.sync()?;
     clock.stop();
+    profiler.map_or(Ok(()), Profiler::stop)?;
     let measured = clock.measured();
     Figures::tell("blocks_per_second", f64::from(count - START) / measured.seconds());
     Figures::tell("others", measured.others());

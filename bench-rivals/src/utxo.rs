@@ -27,8 +27,6 @@ use table::Table;
 const SEED: u64 = 42;
 const RESIDENT: u64 = 4 << 30;
 const COLD: u64 = 512 << 20;
-/// A race that took longer than this is not run again, so that the whole stays bearable.
-const AGAIN_MAX: f64 = 100.0;
 
 /// How large everything is.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +39,8 @@ pub(crate) struct Size {
     script_blocks: u32,
     /// Keys that share their first bytes.
     hostile: u32,
+    /// Seconds of a race up to which it is run again when it was disturbed.
+    again_max: f64,
 }
 
 impl Size {
@@ -50,6 +50,7 @@ impl Size {
         small: 1_000_000,
         script_blocks: 16,
         hostile: 300_000,
+        again_max: 20.0,
     };
     /// Less than forty minutes.
     pub(crate) const FULL: Self = Self {
@@ -57,13 +58,15 @@ impl Size {
         small: 1_000_000,
         script_blocks: 48,
         hostile: 1_000_000,
+        again_max: 100.0,
     };
     /// To see that everything works.
     pub(crate) const TINY: Self = Self {
-        plan: Plan { coins: 1_200_000, warm_up: 150, timed: 360, probes: 20_000 },
+        plan: Plan { coins: 1_200_000, warm_up: 144, timed: 360, probes: 20_000 },
         small: 800_000,
         script_blocks: 4,
         hostile: 20_000,
+        again_max: 0.0,
     };
 }
 
@@ -89,11 +92,12 @@ struct Results {
 pub(crate) fn run(size: &Size) -> Result<()> {
     let exe = std::env::current_exe()?;
     let target = exe.parent().and_then(Path::parent).context("the program has no folder")?;
-    let folder = tempfile::Builder::new().prefix("bench-utxo-").tempdir_in(target)?;
-    let stage = Stage { folder: folder.path().to_owned(), plan: size.plan };
+    let scratch = tempfile::Builder::new().prefix("bench-utxo-").tempdir_in(target)?;
+    let folder = scratch.path().to_owned();
+    let stage = Stage { folder, plan: size.plan, again_max: size.again_max };
     let results = stage.measure(size)?;
     let bars = bars::of(&results)?;
-    stage.print_profiles(&bars)?;
+    stage.print_profiles(size, &bars)?;
     bars.iter().for_each(|bar| bar.ratio.print());
     Ok(())
 }
@@ -103,6 +107,7 @@ pub(crate) fn run(size: &Size) -> Result<()> {
 struct Stage {
     folder: PathBuf,
     plan: Plan,
+    again_max: f64,
 }
 
 impl Stage {
@@ -152,7 +157,7 @@ impl Stage {
     fn race(&self, table: &mut Table, side: &str, memory: u64) -> Result<Outcome> {
         let mut outcome = self.task(side, Some(memory), self.plan.warm_up)?;
         table.add(side, &outcome)?;
-        if table::is_disturbed(&outcome)? && table::seconds(&outcome)? < AGAIN_MAX {
+        if table::is_disturbed(&outcome)? && table::seconds(&outcome)? < self.again_max {
             let again = self.task(side, Some(memory), self.plan.warm_up)?;
             table.add(side, &again)?;
             if table::others(&again)? < table::others(&outcome)? {
@@ -229,26 +234,32 @@ impl Stage {
     }
 
     /// For each kind of work that missed a bar, where its time goes.
-    fn print_profiles(&self, bars: &[bars::Bar]) -> Result<()> {
-        let missed = |side| bars.iter().any(|bar| bar.limited_by == side && !bar.ratio.is_met());
-        for side in ["varve", "varve-cold"] {
-            if !missed(side) {
-                continue;
+    fn print_profiles(&self, size: &Size, bars: &[bars::Bar]) -> Result<()> {
+        let missed = |side: &str| bars.iter().any(|bar| bar.limited_by == side && !bar.ratio.is_met());
+        let kinds = [
+            ("varve", Some(RESIDENT), self.plan.warm_up),
+            ("varve-cold", Some(COLD), self.plan.warm_up),
+            ("scripts", None, 2),
+        ];
+        for (side, memory, number) in kinds.into_iter().filter(|(side, ..)| missed(side)) {
+            if side == "scripts" {
+                scripts::write(&self.work(), size.script_blocks)?;
+            } else {
+                self.plan.write(&self.work(), SEED)?;
             }
-            self.plan.write(&self.work(), SEED)?;
-            let file = self.folder.join("perf.data");
-            let memory = if side == "varve" { RESIDENT } else { COLD };
-            let number = OsString::from(self.plan.warm_up.to_string());
-            let ran = self.task_with(side, Some(memory), vec![number, file.clone().into()]);
-            match ran.and_then(|_| {
-                println!("\nwhere the time of `{side}` goes:");
-                profile::print(&file)
-            }) {
-                Ok(()) => (),
-                Err(error) => println!("no profile of `{side}`: {error:#}"),
+            if let Err(error) = self.print_profile(side, memory, number) {
+                println!("no profile of `{side}`: {error:#}");
             }
         }
         Ok(())
+    }
+
+    fn print_profile(&self, side: &str, memory: Option<u64>, number: u32) -> Result<()> {
+        let file = self.folder.join("perf.data");
+        let more = vec![OsString::from(number.to_string()), file.clone().into()];
+        self.task_with(side, memory, more)?;
+        println!("\nwhere the time of `{side}` goes:");
+        profile::print(&file)
     }
 }
 

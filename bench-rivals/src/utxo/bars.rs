@@ -65,8 +65,7 @@ fn cold(results: &Results, bars: &mut Vec<Bar>) -> Result<()> {
     let Results { varve_cold, rocksdb_cold, .. } = results;
     let ratio = seconds(rocksdb_cold)? / seconds(varve_cold)?;
     push(bars, Ratio::at_least("utxo.rocksdb_cold", ratio, 3.0), "varve-cold");
-    let (coins, device) =
-        (number(varve_cold, "cold_reads")?, number(varve_cold, "device_reads")?);
+    let (coins, device) = (number(varve_cold, "cold_reads")?, number(varve_cold, "device_reads")?);
     let least = number(varve_cold, "device_reads_least")?;
     println!("cold: {coins:.0} coins a second; the device {device:.0} pages ({least:.0} at worst)");
     push(bars, Ratio::at_least("utxo.device", coins / device, 0.7), "varve-cold");
@@ -126,9 +125,11 @@ fn others(results: &Results, bars: &mut Vec<Bar>) -> Result<()> {
     let Results { scripts: [one, two], hostile, .. } = results;
     let (one, two) = (number(one, "blocks_per_second")?, number(two, "blocks_per_second")?);
     println!("with script checks: {one:.1} blocks a second on one processor, {two:.1} on two");
-    push(bars, Ratio::at_least("utxo.cpus", two / one, 1.8), "");
+    push(bars, Ratio::at_least("utxo.cpus", two / one, 1.8), "scripts");
     let (import, lookup) = (number(hostile, "hostile_import")?, number(hostile, "hostile_lookup")?);
-    println!("hostile keys: import {import:.2} times, lookup {lookup:.2} times that of random ones");
+    println!(
+        "hostile keys: import {import:.2} times, lookup {lookup:.2} times that of random ones"
+    );
     push(bars, Ratio::at_most("utxo.hostile", import.max(lookup), 2.0), "");
     Ok(())
 }

@@ -14,7 +14,15 @@ impl Table {
     pub(super) fn new() -> Self {
         println!(
             "{:13} {:>9} {:>8} {:>8} {:>8} {:>7} {:>9} {:>9} {:>10}",
-            "side", "ms/block", "wall s", "cpu s", "later s", "others", "read MB", "write MB", "memory"
+            "side",
+            "ms/block",
+            "wall s",
+            "cpu s",
+            "later s",
+            "others",
+            "read MB",
+            "write MB",
+            "memory"
         );
         Self { sets: Vec::new() }
     }
