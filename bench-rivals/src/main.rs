@@ -1,9 +1,9 @@
 //! Benchmarks against rivals that are slow to build: `varve-bench-rivals utxo [--full|--tiny]`.
 //!
 //! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
-//! members, not in CI. The parent ([`utxo`]) writes the work ([`work`]) once and starts this program
-//! again for every side ([`child`]), in a memory limit of its own ([`cgroup`]). A child does one
-//! thing ([`command`]), mostly a [`race`], and prints [`figures`].
+//! members, not in CI. The parent ([`utxo`]) writes the work ([`work`]) once and starts this
+//! program again for every side ([`child`]), in a memory limit of its own ([`cgroup`]). A child
+//! does one thing ([`command`]), mostly a [`race`], and prints [`figures`].
 //!
 //! The exit code is 0 when everything could be measured, whether or not the bars are met; 1 when
 //! not, which includes sides that did not do the same work; 2 for a wrong command line.

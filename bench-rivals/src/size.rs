@@ -1,4 +1,4 @@
-//! What the set takes: memory a coin, disk against Core's snapshot, and what merging has still to do.
+//! What the set takes: memory a coin, disk against Core's snapshot, and the debt of merges.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -235,7 +235,8 @@ impl Stage {
 
     /// For each kind of work that missed a bar, where its time goes.
     fn print_profiles(&self, size: &Size, bars: &[bars::Bar]) -> Result<()> {
-        let missed = |side: &str| bars.iter().any(|bar| bar.limited_by == side && !bar.ratio.is_met());
+        let missed =
+            |side: &str| bars.iter().any(|bar| bar.limited_by == side && !bar.ratio.is_met());
         let kinds = [
             ("varve", Some(RESIDENT), self.plan.warm_up),
             ("varve-cold", Some(COLD), self.plan.warm_up),
