@@ -99,3 +99,22 @@ fn bind(processors: usize) -> Result<()> {
     (0..processors).for_each(|processor| set.set(processor));
     Ok(sched_setaffinity(None, &set)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signed_chain_passes_and_a_changed_one_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("work");
+        write(&path, 1).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        run(&dir.path().join("right"), &mut Work::new(bytes.as_slice()), 1, None).unwrap();
+        // The last bytes are a transaction's lock time, which every signature covers.
+        let end = bytes.len() - 1;
+        bytes[end] ^= 1;
+        let wrong = run(&dir.path().join("wrong"), &mut Work::new(bytes.as_slice()), 1, None);
+        assert!(wrong.is_err(), "the signatures are of another transaction");
+    }
+}
