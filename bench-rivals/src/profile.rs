@@ -85,7 +85,9 @@ pub(crate) fn print(file: &Path) -> Result<()> {
 fn parse(report: &str) -> Vec<(f64, String)> {
     let line = |line: &str| {
         let (share, symbol) = line.trim().split_once('%')?;
-        Some((share.trim().parse().ok()?, symbol.trim().to_owned()))
+        // Columns that are empty without call graphs follow the name.
+        let symbol = symbol.trim().split("  ").next().unwrap_or_default();
+        Some((share.trim().parse().ok()?, symbol.to_owned()))
     };
     report.lines().filter(|line| !line.starts_with('#')).filter_map(line).collect()
 }
@@ -102,9 +104,10 @@ mod tests {
     #[test]
     fn reports_are_read_and_divided() {
         let report = "# Overhead  Symbol\n#\n    12.34%  [.] varve_utxo::window::version::find\n\
-                      \n     3.00%  [k] clear_page_erms\n nonsense\n";
+                      \n     3.00%  [k] clear_page_erms     -      -    \n nonsense\n";
         let lines = parse(report);
         let parts: Vec<_> = lines.iter().map(|(share, name)| (*share, part_of(name))).collect();
+        assert_eq!(lines[1].1, "[k] clear_page_erms");
         assert_eq!(parts, [(12.34, "lookup in window"), (3.0, "memory")]);
     }
 }
