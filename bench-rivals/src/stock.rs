@@ -2,8 +2,9 @@
 //!
 //! A transaction of the stock is one random 64-bit number, the first eight bytes of its txid;
 //! everything else about it follows from the number: the rest of the txid, one to three coins,
-//! their amounts, heights and scripts. So a stock of 20 million coins takes 110 MB, sorted, and any coin
-//! of it can be named without a look at the others. Scripts come in the mix of mainnet's set.
+//! their amounts, heights and scripts. So a stock of 20 million coins takes 110 MB, sorted, and
+//! any coin of it can be named without a look at the others. Scripts come in the mix of
+//! mainnet's set.
 //!
 //! The stock is written as Core's snapshot file: every side loads the same bytes.
 
