@@ -23,10 +23,10 @@ pub(crate) const RESIDENT: Setting =
     Setting { threads: NonZeroUsize::new(2).expect("two"), memory: 1536 * MIB, cold: false };
 /// Ours, with 512 MiB.
 pub(crate) const COLD: Setting =
-    Setting { threads: NonZeroUsize::new(2).expect("two"), memory: 256 * MIB, cold: true };
+    Setting { threads: NonZeroUsize::new(2).expect("two"), memory: 128 * MIB, cold: true };
 const ROCKSDB: Memory = Memory { block_cache: 2048 * MIB, memtable: 128 * MIB };
-const ROCKSDB_COLD: Memory = Memory { block_cache: 64 * MIB, memtable: 32 * MIB };
-const COIN_CACHE_COLD: usize = 204 * MIB;
+const ROCKSDB_COLD: Memory = Memory { block_cache: 64 * MIB, memtable: 16 * MIB };
+const COIN_CACHE_COLD: usize = 112 * MIB;
 
 /// Runs a child: `SIDE FOLDER GROUP|unlimited [MORE…]`.
 pub(crate) fn run(words: &[OsString]) -> Result<()> {

@@ -35,6 +35,10 @@ mod work;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// The allocator of the `varve` command, for all sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();

@@ -27,6 +27,8 @@ use table::Table;
 const SEED: u64 = 42;
 const RESIDENT: u64 = 4 << 30;
 const COLD: u64 = 512 << 20;
+/// The map of 20 million whole coins does not fit into 4 GiB.
+const MAP: u64 = 8 << 30;
 
 /// How large everything is.
 #[derive(Clone, Copy, Debug)]
@@ -118,9 +120,9 @@ impl Stage {
         let block_bytes = block_bytes as f64;
         let mut table = Table::new();
         let varve = self.race(&mut table, "varve-more", RESIDENT)?;
-        let map = self.race(&mut table, "map", RESIDENT)?;
+        let map = self.race(&mut table, "map", MAP)?;
         let varve_again = self.race(&mut table, "varve", RESIDENT)?;
-        let map_again = self.race(&mut table, "map", RESIDENT)?;
+        let map_again = self.race(&mut table, "map", MAP)?;
         let rocksdb = self.race(&mut table, "rocksdb", RESIDENT)?;
         let lmdb = self.race(&mut table, "lmdb", RESIDENT)?;
         let fjall = self.race(&mut table, "fjall", RESIDENT)?;

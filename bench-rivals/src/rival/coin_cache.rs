@@ -24,7 +24,7 @@ use crate::side::{Net, Side, packed, unpacked};
 /// Bytes of a cached coin: key, coin, and the table's byte of control.
 const ENTRY_LEN: usize = size_of::<(Key, Option<InlineCoin>)>() + 1;
 /// Coins a write batch.
-const WRITE_BATCH: usize = 100_000;
+const WRITE_BATCH: usize = 10_000;
 
 /// The cache and what is below it.
 pub(crate) struct CoinCache {

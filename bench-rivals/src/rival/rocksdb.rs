@@ -81,7 +81,7 @@ impl RocksDb {
 fn options(memory: Memory) -> Options {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&Cache::new_lru_cache(memory.block_cache));
-    table.set_ribbon_filter(10.0);
+    table.set_bloom_filter(10.0, false);
     table.set_format_version(5);
     table.set_index_type(BlockBasedIndexType::BinarySearch);
     table.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
@@ -100,6 +100,7 @@ fn options(memory: Memory) -> Options {
     options.set_max_bytes_for_level_base(512 << 20);
     options.increase_parallelism(2);
     options.set_max_background_jobs(2);
+    options.set_use_direct_io_for_flush_and_compaction(true);
     options.set_max_open_files(-1);
     options.set_keep_log_file_num(1);
     options
