@@ -45,8 +45,9 @@ fn main() {
     let blocks_dir = Arc::new(Disk::open(&dir.path().join("blocks")).unwrap());
     let mut store = BlockStore::open(blocks_dir, options, Synced::NEW).unwrap();
     let archive_dir = Arc::new(Disk::open(&dir.path().join("archive")).unwrap());
-    let backend =
-        MmapBackend::open(archive_dir, MmapConfig::new(StoreId([3; 16]), [4; 16])).unwrap();
+    // Heads are saved with every checkpoint, so that the sizes have them.
+    let files = MmapConfig { relink: 0, ..MmapConfig::new(StoreId([3; 16]), [4; 16]) };
+    let backend = MmapBackend::open(archive_dir, files).unwrap();
     let archive_config = ArchiveConfig { network, indexes: Indexes::default() };
     let mut archive = Archive::open(backend, archive_config).unwrap();
 

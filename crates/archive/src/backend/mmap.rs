@@ -191,7 +191,7 @@ impl MmapBackend {
         if unlinked.iter().any(|rows| *rows > self.relink) { Heads::Save } else { Heads::Defer }
     }
 
-    /// Makes a checkpoint; says whether heads are to be saved whatever there is to link.
+    /// Makes a checkpoint.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
         let place = (self.storage.as_ref(), MANIFEST, KIND);
         let tables: &mut [&mut dyn Table] = &mut [
@@ -207,11 +207,6 @@ impl MmapBackend {
             &mut self.block_state,
         ];
         Ok(self.manifest.checkpoint(place, (tables, heads), &row::encode_mark(mark))?)
-    }
-
-    /// A checkpoint that leaves nothing to be linked: before closing.
-    pub fn checkpoint_whole(&mut self, mark: &Mark) -> Result<()> {
-        self.save(mark, Heads::Save)
     }
 
     /// The bytes of a table's files: body and head.
@@ -377,12 +372,10 @@ impl MmapTables {
         keys: impl Iterator<Item = &'k [u8]>,
         out: &mut Vec<Match>,
     ) -> Result<()> {
+        let keys: Vec<_> = keys.map(|key| row::fingerprint(self.hasher.hash(key))).collect();
         let mut found = Vec::new();
-        for (index, key) in keys.enumerate() {
-            found.clear();
-            table.find_all(&row::fingerprint(self.hasher.hash(key)), &mut found)?;
-            out.extend(found.iter().map(|(_, value)| (index, row::tx_link(value))));
-        }
+        table.find_many(&keys, &mut found)?;
+        out.extend(found.iter().map(|(index, _, value)| (*index, row::tx_link(value))));
         Ok(())
     }
 }
@@ -419,12 +412,11 @@ impl Tables for MmapTables {
     }
 
     fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()> {
+        let keys: Vec<_> = txids.iter().map(|txid| txid.to_bytes()).collect();
         let mut found = Vec::new();
-        for (index, txid) in txids.iter().enumerate() {
-            found.clear();
-            self.tx.find_all(txid.as_bytes(), &mut found)?;
-            out.extend(found.iter().map(|(link, _)| (index, TxLink::new(link.number()))));
-        }
+        self.tx.find_many(&keys, &mut found)?;
+        let links = found.iter().map(|(index, link, _)| (*index, TxLink::new(link.number())));
+        out.extend(links);
         Ok(())
     }
 
