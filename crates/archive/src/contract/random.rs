@@ -1,8 +1,8 @@
 //! A random walk beside the plain maps.
 //!
-//! Both stores get the same headers, blocks, chains and states. Keys are few, so that most searches
-//! find several rows. Now and then both are saved, or opened again, which loses what came since. After every
-//! few steps each key is asked of both.
+//! Both stores get the same headers, blocks, chains and states. Keys are few, so that most
+//! searches find several rows. Now and then both are saved, or opened again, which loses what came
+//! since. After every few steps each key is asked of both.
 
 use varve_types::{Height, Outpoint};
 

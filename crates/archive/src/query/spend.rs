@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A spend row keeps a fingerprint of its point, so that it costs 16 bytes and no read when it is
-//! written. The search gives candidates; the transaction's bytes decide, and tell which input it is.
-//! When those bytes are pruned, so is the answer.
+//! written. The search gives candidates; the transaction's bytes decide, and tell which input it
+//! is. When those bytes are pruned, so is the answer.
 
 use std::collections::BTreeMap;
 
@@ -103,8 +103,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         })
     }
 
-    /// The output that an input spends, as it is on the input's branch; `None` for a coinbase and when the
-    /// output is not on that branch.
+    /// The output that an input spends, as it is on the input's branch; `None` for a coinbase and
+    /// when the output is not on that branch.
     pub fn get_prevout(&self, tx: TxLink, vin: u32) -> Result<Option<Output>> {
         let Some(place) = self.place(tx)? else { return Ok(None) };
         let Some(point) = self.point(tx, vin)? else { return Ok(None) };

@@ -1,4 +1,5 @@
-//! The archive as a view of unspent outputs: the contract of consensus, and the rules over real chains.
+//! The archive as a view of unspent outputs: the contract of consensus, and the rules over real
+//! chains.
 
 use std::fmt::Debug;
 
