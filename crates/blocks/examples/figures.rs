@@ -2,14 +2,17 @@
 //!
 //! `cargo run --release -p varve-blocks --example figures [-- DIRECTORY]`
 //!
-//! The blocks are real ones of recent years, each stored many times under other nonces; parsing
-//! is not counted. The directory (a temporary one by default) needs 4 GB.
+//! Rates are told by the clock and in processor time of the working thread, in which waiting for
+//! the disk and for other programs does not count. The blocks are real ones of recent years, each
+//! stored many times under other nonces; parsing is not counted. The directory (a temporary one
+//! by default) needs 4 GB.
 
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use varve_blocks::{BlockNumber, BlockReader, BlockStore, Options, Synced, TxPosition};
 use varve_io::{Disk, StoreId};
 use varve_types::{Block, Format, Network};
@@ -22,6 +25,34 @@ const VOLUME: usize = 1 << 30;
 const MANY: u32 = 1_000_000;
 /// How long each kind of read is measured.
 const READING: Duration = Duration::from_secs(2);
+
+/// Time by the clock, and of this thread on a processor.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    clock: Duration,
+    processor: Duration,
+}
+
+impl Spent {
+    /// Runs `work` and adds what it took.
+    fn on<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let (clock, processor) = (Instant::now(), thread_time());
+        let result = work();
+        self.clock += clock.elapsed();
+        self.processor += thread_time().saturating_sub(processor);
+        result
+    }
+
+    /// So many things in this time.
+    fn tell(self, what: &str, amount: f64, unit: &str) {
+        let (clock, processor) = (self.clock.as_secs_f64(), self.processor.as_secs_f64());
+        println!("  {what}: {:.0} {unit}, {:.0} a processor", amount / clock, amount / processor);
+    }
+}
+
+fn thread_time() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
+}
 
 fn main() -> Result<()> {
     let Some(data) = varve_testdata::data("stale") else { return Ok(()) };
@@ -50,20 +81,18 @@ fn open(dir: &Path, segment_size: u64, synced: Synced) -> Result<BlockStore> {
 fn full_blocks(dir: &Path, blocks: &[Vec<u8>], segment_size: u64) -> Result<()> {
     println!("files of {} MiB:", segment_size >> 20);
     let mut store = open(dir, segment_size, Synced::NEW)?;
-    let (mut bytes, mut spent, mut nonce) = (0, Duration::ZERO, 0_u32);
+    let (mut bytes, mut spent, mut nonce) = (0, Spent::default(), 0_u32);
     while bytes < VOLUME {
         for block in blocks {
             let mut block = block.clone();
             block.get_mut(76..80).ok_or("a header")?.copy_from_slice(&nonce.to_le_bytes());
             nonce += 1;
             let block = Block::parse(&block, Format::Segwit)?;
-            let start = Instant::now();
-            store.append(&block)?;
-            spent += start.elapsed();
+            spent.on(|| store.append(&block))?;
             bytes += block.bytes().len();
         }
     }
-    rate("append, sealed files synced, the last not", bytes, spent);
+    spent.tell("append, sealed files synced, the last not", bytes as f64 / 1e6, "MB/s");
     let start = Instant::now();
     let synced = store.checkpoint()?;
     println!("  sync and checkpoint of the rest: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
@@ -75,16 +104,14 @@ fn full_blocks(dir: &Path, blocks: &[Vec<u8>], segment_size: u64) -> Result<()> 
     reads("warm transactions", &store.reader(), 2)?;
     drop(store);
     let mut store = open(dir, segment_size, synced)?;
-    let (mut plain, mut packed, mut spent) = (0, 0, Duration::ZERO);
+    let (mut plain, mut packed, mut spent) = (0, 0, Spent::default());
     while let Some(job) = store.pack_job(BlockNumber::new(u32::MAX))? {
-        let start = Instant::now();
-        let done = job.run()?;
-        spent += start.elapsed();
+        let done = spent.on(|| job.run())?;
         (plain, packed) = (plain + done.plain_bytes, packed + done.packed_bytes);
         store.finish_pack(done)?;
     }
     if plain > 0 {
-        rate("pack, written and synced", usize::try_from(plain)?, spent);
+        spent.tell("pack, written and synced", plain as f64 / 1e6, "MB/s");
         println!("  packed to {:.1} %", packed as f64 / plain as f64 * 100.0);
         reads("packed transactions", &store.reader(), 1)?;
     }
@@ -107,55 +134,50 @@ fn many_blocks(dir: &Path) -> Result<()> {
     println!("  append with 100 checkpoints: {:.1} s", start.elapsed().as_secs_f64());
     let synced = store.checkpoint()?;
     drop(store);
-    let start = Instant::now();
-    let store = open(dir, Options::SEGMENT_SIZE, synced)?;
-    println!("  open: {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
+    let mut spent = Spent::default();
+    let store = spent.on(|| open(dir, Options::SEGMENT_SIZE, synced))?;
+    spent.tell("open", f64::from(MANY), "blocks/s");
+    println!("  open: {:.0} ms", spent.processor.as_secs_f64() * 1e3);
     let reader = store.reader();
     let hashes: Vec<_> =
         (0..MANY).step_by(7).map(|n| reader.hash(BlockNumber::new(n))).collect::<Result<_, _>>()?;
-    let start = Instant::now();
-    for hash in &hashes {
-        reader.number_of(hash)?.ok_or("every hash is known")?;
-    }
-    let per_second = hashes.len() as f64 / start.elapsed().as_secs_f64();
-    println!("  number of a hash: {per_second:.0}/s");
+    let mut spent = Spent::default();
+    spent.on(|| hashes.iter().try_for_each(|hash| reader.number_of(hash).map(drop)))?;
+    spent.tell("number of a hash", hashes.len() as f64, "/s");
     Ok(())
-}
-
-fn rate(what: &str, bytes: usize, spent: Duration) {
-    println!("  {what}: {:.0} MB/s", bytes as f64 / spent.as_secs_f64() / 1e6);
 }
 
 /// Reads transactions at random on `threads` threads.
 fn reads(what: &str, reader: &BlockReader, threads: u64) -> Result<()> {
-    let counts = std::thread::scope(|scope| {
+    let seen: Vec<_> = std::thread::scope(|scope| {
         let threads = (1..=threads).map(|seed| scope.spawn(move || read_some(reader, seed)));
         let threads: Vec<_> = threads.collect();
-        threads.into_iter().map(|thread| thread.join().map_err(|_| "a reader panicked")?).collect()
+        threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
     });
-    let counts: Result<Vec<u64>> = counts;
-    let per_second = counts?.iter().sum::<u64>() as f64 / READING.as_secs_f64();
-    println!("  {what} on {threads} threads: {per_second:.0}/s");
+    for result in seen {
+        let (count, spent) = result.map_err(|_| "a reader panicked")??;
+        spent.tell(&format!("{what}, each of {threads} threads"), count as f64, "/s");
+    }
     Ok(())
 }
 
-fn read_some(reader: &BlockReader, seed: u64) -> Result<u64> {
-    let (mut random, mut count, mut sum) = (seed, 0, 0_u64);
-    let start = Instant::now();
-    while start.elapsed() < READING {
-        for _ in 0..64 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let number = u32::try_from((random >> 33) % u64::from(reader.count()))?;
-            let number = BlockNumber::new(number);
-            let txs = u64::from(reader.row(number)?.txs);
-            let position = TxPosition::new(u32::try_from((random >> 20) % txs)?);
-            let tx = reader.tx(number, position)?;
-            sum = sum.wrapping_add(u64::from(tx.first().copied().unwrap_or_default()));
-            count += 1;
-        }
+fn read_some(reader: &BlockReader, seed: u64) -> Result<(u64, Spent)> {
+    let (mut random, mut count, mut spent) = (seed, 0, Spent::default());
+    while spent.clock < READING {
+        spent.on(|| -> Result<()> {
+            for _ in 0..1_000 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let number = u32::try_from((random >> 33) % u64::from(reader.count()))?;
+                let number = BlockNumber::new(number);
+                let txs = u64::from(reader.row(number)?.txs);
+                let position = TxPosition::new(u32::try_from((random >> 20) % txs)?);
+                std::hint::black_box(reader.tx(number, position)?.first());
+            }
+            Ok(())
+        })?;
+        count += 1_000;
     }
-    std::hint::black_box(sum);
-    Ok(count)
+    Ok((count, spent))
 }
 
 fn count_txs(reader: &BlockReader) -> Result<u64> {

@@ -1,5 +1,7 @@
 //! Real blocks of several chains, on a real disk, with files of the usual and of a small size.
 
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

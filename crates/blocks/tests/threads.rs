@@ -1,5 +1,7 @@
 //! Readers beside the writer: they see whole blocks and one moment, whatever the writer does.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

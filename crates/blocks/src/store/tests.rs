@@ -1,3 +1,5 @@
+//! The store by example: what each operation does, and what goes wrong.
+
 use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{FileOffset, Storage as _};
 

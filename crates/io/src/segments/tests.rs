@@ -55,6 +55,42 @@ fn a_frame_of_a_sealed_segment_is_not_copied() {
 }
 
 #[test]
+fn bytes_are_lent_from_every_file_and_from_the_growing_one() {
+    let (_storage, mut log, mut places) = nine();
+    let reader = log.reader();
+    for round in [9, 10] {
+        for (n, &place) in (0..).zip(&places) {
+            let frame = reader.bytes(place, 66).unwrap();
+            assert_eq!(crate::decode_frame(&frame, StoreId([5; 16]), place), Ok(&[n; 50][..]));
+            let part = reader.bytes(place.plus(20), 5).unwrap();
+            assert_eq!(part.as_ptr(), frame[20..].as_ptr(), "nothing is copied");
+        }
+        assert!(matches!(reader.bytes(places[0], 200), Err(Error::OutOfRange { .. })));
+        assert!(matches!(reader.bytes(log.end(), 1), Err(Error::OutOfRange { .. })));
+        assert_eq!(places.len(), round);
+        places.extend(log.append(&[&[u8::try_from(round).unwrap(); 50]]).unwrap());
+    }
+    let held = reader.bytes(places[9], 66).unwrap();
+    assert!(matches!(log.truncate(places[9]), Err(Error::Mapped { .. })), "{held:?} is held");
+}
+
+#[test]
+fn files_and_places_are_told() {
+    let (_storage, mut log, places) = nine();
+    let reader = log.reader();
+    let files = reader.files();
+    assert_eq!(files.len(), 5);
+    assert_eq!(files[1], places[2]..places[4]);
+    assert_eq!(files[4], places[8]..log.end());
+    let (path, offset) = reader.place(places[3]).unwrap();
+    assert!(path.ends_with("log-000000000001"));
+    assert_eq!(offset.get(), 64 + 66);
+    assert_eq!(reader.place(log.end()), None);
+    log.prune(places[4]).unwrap();
+    assert_eq!((reader.files().len(), reader.place(places[3])), (3, None));
+}
+
+#[test]
 fn a_frame_bigger_than_a_segment_gets_a_file_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let storage = Arc::new(Disk::open(dir.path()).unwrap());

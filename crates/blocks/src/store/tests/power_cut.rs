@@ -139,12 +139,24 @@ fn check_after(life: &Life, after: FaultyStorage, n: usize) {
     }
     check_all(&reader, &found);
     assert!(reader.first_held().unwrap().get() <= note.kept_from);
+    check_files(&store, &after);
     found.push(block(7_777, 3));
     append(&mut store, &block(7_777, 3)).unwrap();
     let synced = store.checkpoint().unwrap();
     let again = after.crash(after.operations(), Crash::LoseAll);
     drop((store, reader));
     check_all(&open(Arc::new(again), synced).reader(), &found);
+}
+
+/// No bytes are there twice, and no file is there that means nothing.
+fn check_files(store: &BlockStore, storage: &FaultyStorage) {
+    let packed = &store.manifest.packed;
+    if let Some(last) = packed.last() {
+        assert_eq!(store.segments.start(), last.end);
+    }
+    let names = storage.list().unwrap();
+    let files = names.iter().filter(|name| name.starts_with(packed::FILE_PREFIX));
+    assert_eq!(files.count(), packed.len());
 }
 
 #[test]
