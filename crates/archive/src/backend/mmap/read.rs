@@ -2,6 +2,8 @@
 //!
 //! Searches of many keys go to the primitive as one, so that their waits for memory overlap.
 
+use std::ops::ControlFlow;
+
 use varve_types::{BlockHash, Outpoint, Txid};
 
 use super::row::{self, BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
@@ -40,11 +42,26 @@ impl MmapTables {
         out: &mut Vec<Match>,
     ) -> Result<()> {
         let keys: Vec<_> = keys.map(|key| row::fingerprint(self.hasher.hash(key))).collect();
-        let mut found = Vec::new();
-        table.find_many(&keys, &mut found)?;
-        out.extend(found.iter().map(|(index, _, value)| (*index, row::tx_link(value))));
-        Ok(())
+        search(table, &keys, |index, _, value| out.push((index, row::tx_link(value))))
     }
+}
+
+/// Shows every row of each key, newest first.
+fn search<const K: usize, const V: usize>(
+    table: &RecordReader<K, V>,
+    keys: &[[u8; K]],
+    mut each: impl FnMut(usize, Link, &[u8; V]),
+) -> Result<()> {
+    if let [key] = keys {
+        return Ok(table.search(key, |link, value| {
+            each(0, link, value);
+            ControlFlow::Continue(())
+        })?);
+    }
+    let mut found = Vec::new();
+    table.find_many(keys, &mut found)?;
+    found.iter().for_each(|(index, link, value)| each(*index, *link, value));
+    Ok(())
 }
 
 impl Tables for MmapTables {
@@ -80,11 +97,7 @@ impl Tables for MmapTables {
 
     fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()> {
         let keys: Vec<_> = txids.iter().map(|txid| txid.to_bytes()).collect();
-        let mut found = Vec::new();
-        self.tx.find_many(&keys, &mut found)?;
-        let links = found.iter().map(|(index, link, _)| (*index, TxLink::new(link.number())));
-        out.extend(links);
-        Ok(())
+        search(&self.tx, &keys, |index, link, _| out.push((index, TxLink::new(link.number()))))
     }
 
     fn find_spenders(&self, points: &[Outpoint], out: &mut Vec<Match>) -> Result<()> {
