@@ -164,7 +164,7 @@ fn repeated_coinbase<D: Disk>(disk: D) {
     assert_eq!((unspent.outputs, unspent.value.to_sat()), (2, 100), "blocks 1 and 2");
 }
 
-/// A coinbase that was spent and is then made again is another coin: the old spender does not count.
+/// A coinbase that was spent and is made again is another coin: the old spender does not count.
 fn made_again_after_spending<D: Disk>(disk: D) {
     let mut rig = Rig::new(Network::Regtest, disk);
     rig.add(&Network::Regtest.genesis_block());

@@ -118,6 +118,26 @@ fn snapshots_do_not_move<D: Disk>(disk: D) {
     }
 }
 
+/// Readers in other threads check whole moments while the writer goes on.
+fn readers_beside_the_writer<D: Disk>(disk: D) {
+    let Some(blocks) = load::core31() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    let mut stored = MemoryBlocks::default();
+    for block in &blocks {
+        stored.push(block);
+    }
+    std::thread::scope(|scope| {
+        for (number, block) in blocks.iter().enumerate() {
+            rig.add_all(std::slice::from_ref(block));
+            if number % 150 == 149 {
+                let (view, model) =
+                    (View::new(rig.archive().snapshot(), &stored), rig.model.clone());
+                scope.spawn(move || check(&view, &model));
+            }
+        }
+    });
+}
+
 /// States of blocks and transactions, and the rule under which a verdict is used again.
 fn states<D: Disk>(disk: D) {
     let Some(blocks) = load::kernel() else { return };
@@ -215,6 +235,7 @@ on_every_back_end!(
     over_the_block_store,
     below_the_base,
     snapshots_do_not_move,
+    readers_beside_the_writer,
     states,
     headers_first,
     other_stores
