@@ -25,9 +25,11 @@ mod blocks;
 pub mod examples;
 mod io;
 pub mod mutate;
+mod node;
 mod sha256;
 mod types;
 mod utxo;
+mod utxo_files;
 
 use examples::Examples;
 
@@ -43,9 +45,16 @@ pub struct Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    [sha256::TARGETS, types::TARGETS, io::TARGETS, blocks::TARGETS, utxo::TARGETS]
-        .into_iter()
-        .flatten()
+    let crates = [
+        sha256::TARGETS,
+        types::TARGETS,
+        io::TARGETS,
+        blocks::TARGETS,
+        utxo::TARGETS,
+        utxo_files::TARGETS,
+        node::TARGETS,
+    ];
+    crates.into_iter().flatten()
 }
 
 /// The target of this name.

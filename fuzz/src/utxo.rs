@@ -10,7 +10,7 @@ use varve_io::StoreId;
 use varve_types::{Amount, BlockHash, Coin, Height, Network, Outpoint, Txid};
 use varve_utxo::{
     Body, Entry, EntryList, Leaf, Manifest, PackedCoin, Parameters, Secret, Sequence, StoreKey,
-    UndoRecord, pack,
+    UndoRecord, UndoTx, pack,
 };
 
 use crate::Target;
@@ -88,6 +88,7 @@ fn undo() -> (Vec<u8>, UndoRecord) {
         previous: BlockHash::from_bytes([2; 32]),
         spent,
         created: vec![outpoint(0), outpoint(1), outpoint(70_000)],
+        txs: vec![UndoTx { txid: Txid::from_bytes([9; 32]), spends: 1, creates: 3 }],
     };
     let mut bytes = Vec::new();
     record.encode(&mut bytes);

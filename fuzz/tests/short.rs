@@ -83,4 +83,8 @@ short! {
     run_leaf,
     undo_record,
     set_manifest,
+    run_file,
+    window_file,
+    snapshot,
+    p2p_message,
 }

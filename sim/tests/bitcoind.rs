@@ -1,23 +1,16 @@
 //! A real node agrees: it accepts a fully signed chain and gives the answers of `expected.json`.
-//!
-//! The node is the one that `BITCOIND_EXE` names, else `bitcoind` on the path. It listens on
-//! loopback only, is asked through JSON-RPC over plain HTTP with its cookie, and is killed when the
-//! test ends.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bitcoin::hex::DisplayHex as _;
 use serde_json::{Value, json};
 use varve_sim::{Chain, Config, Profile, write_chain};
+use varve_testdata::bitcoind::Bitcoind;
 
-const START_LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn config() -> Config {
     Config {
@@ -32,15 +25,15 @@ fn config() -> Config {
 
 #[test]
 fn a_node_that_reindexes_the_files_gives_the_same_answers() {
-    let Some(program) = program() else { return };
     let folder = tempfile::tempdir().unwrap();
     // The node looks for its blocks in the folder of its network.
     let network = folder.path().join("regtest");
     write_chain(&config(), &network, |_| ()).unwrap();
     let expected: Value =
         serde_json::from_slice(&fs::read(network.join("expected.json")).unwrap()).unwrap();
-    let node = Node::start(&program, folder.path(), &["-reindex", "-coinstatsindex"]);
-    node.wait_for_height(&expected["height"]);
+    let options = ["-reindex", "-coinstatsindex"];
+    let Some(node) = Bitcoind::start_in(folder.path(), &options).map(Node) else { return };
+    node.0.wait_for_height(expected["height"].as_u64().unwrap().try_into().unwrap());
     node.compare(&expected);
     node.compare_past_heights(&expected);
     node.compare_outputs(&expected);
@@ -49,10 +42,8 @@ fn a_node_that_reindexes_the_files_gives_the_same_answers() {
 
 #[test]
 fn a_node_that_gets_the_blocks_one_by_one_follows_every_reorg() {
-    let Some(program) = program() else { return };
+    let Some(node) = Bitcoind::start(&[]).map(Node) else { return };
     let config = Config { seed: 22, ..config() };
-    let folder = tempfile::tempdir().unwrap();
-    let node = Node::start(&program, folder.path(), &[]);
     for block in Chain::new(&config).unwrap().skip(1) {
         let verdict = node.call("submitblock", &json!([block.bytes.to_lower_hex_string()]));
         // A block of a branch that is not longer yet is taken without a verdict.
@@ -68,89 +59,11 @@ fn a_node_that_gets_the_blocks_one_by_one_follows_every_reorg() {
     node.compare(&serde_json::from_slice(&expected).unwrap());
 }
 
-fn program() -> Option<PathBuf> {
-    let named = std::env::var_os("BITCOIND_EXE").map(PathBuf::from);
-    let found = named.or_else(|| {
-        let path = std::env::var_os("PATH")?;
-        std::env::split_paths(&path).map(|dir| dir.join("bitcoind")).find(|file| file.is_file())
-    });
-    if found.is_none() {
-        varve_testdata::skip("no bitcoind: run `cargo xtask node`, or set BITCOIND_EXE");
-    }
-    found
-}
-
-struct Node {
-    process: Child,
-    port: u16,
-    cookie: String,
-}
+struct Node(Bitcoind);
 
 impl Node {
-    fn start(program: &Path, folder: &Path, options: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let process = Command::new(program)
-            .args([
-                "-regtest",
-                "-server",
-                "-listen=0",
-                "-dnsseed=0",
-                "-fixedseeds=0",
-                "-dbcache=64",
-            ])
-            .args(["-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1", "-acceptnonstdtxn=1"])
-            .arg(format!("-rpcport={port}"))
-            .arg(format!("-datadir={}", folder.display()))
-            .args(options)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut node = Self { process, port, cookie: String::new() };
-        let begin = Instant::now();
-        loop {
-            let cookie = fs::read_to_string(folder.join("regtest/.cookie")).unwrap_or_default();
-            node.cookie = cookie;
-            if !node.cookie.is_empty() && node.try_call("getblockcount", &json!([])).is_ok() {
-                return node;
-            }
-            assert!(begin.elapsed() < START_LIMIT, "the node did not start");
-            assert!(node.process.try_wait().unwrap().is_none(), "the node ended");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-    }
-
     fn call(&self, method: &str, params: &Value) -> Value {
-        self.try_call(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
-    }
-
-    fn try_call(&self, method: &str, params: &Value) -> Result<Value, String> {
-        let body = json!({ "id": 0, "method": method, "params": params }).to_string();
-        let mut stream =
-            TcpStream::connect(("127.0.0.1", self.port)).map_err(|error| error.to_string())?;
-        let head = format!(
-            "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Basic {}\r\n\
-             Content-Length: {}\r\n\r\n",
-            base64(self.cookie.as_bytes()),
-            body.len()
-        );
-        let mut answer = String::new();
-        stream.write_all(head.as_bytes()).map_err(|error| error.to_string())?;
-        stream.write_all(body.as_bytes()).map_err(|error| error.to_string())?;
-        stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
-        let (_, body) = answer.split_once("\r\n\r\n").ok_or("an answer without a body")?;
-        let answer: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
-        match &answer["error"] {
-            Value::Null => Ok(answer["result"].clone()),
-            error => Err(error["message"].to_string()),
-        }
-    }
-
-    fn wait_for_height(&self, height: &Value) {
-        let begin = Instant::now();
-        while self.call("getblockcount", &json!([])) != *height {
-            assert!(begin.elapsed() < START_LIMIT, "the node does not get to height {height}");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        self.0.call(method, params)
     }
 
     /// The tip, the branches and the set.
@@ -179,7 +92,7 @@ impl Node {
     fn compare_past_heights(&self, expected: &Value) {
         let begin = Instant::now();
         while self.call("getindexinfo", &json!([]))["coinstatsindex"]["synced"] != true {
-            assert!(begin.elapsed() < START_LIMIT, "the node's index does not get ready");
+            assert!(begin.elapsed() < LIMIT, "the node's index does not get ready");
             std::thread::sleep(Duration::from_millis(100));
         }
         let heights = expected["at_heights"].as_object().unwrap();
@@ -226,33 +139,10 @@ impl Node {
     }
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        // It may have ended by itself; there is nothing to do about it here.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 /// An amount in coins, as the node writes it, in satoshi.
 fn satoshi(coins: &Value) -> u64 {
     bitcoin::Amount::from_str_in(&coins.to_string(), bitcoin::Denomination::Bitcoin)
         .or_else(|_| bitcoin::Amount::from_btc(coins.as_f64().unwrap()))
         .unwrap()
         .to_sat()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let mut word = [0; 4];
-        word[1..=chunk.len()].copy_from_slice(chunk);
-        let word = u32::from_be_bytes(word);
-        for place in 0..4 {
-            let digit = DIGITS[(word >> (18 - 6 * place) & 63) as usize];
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
 }

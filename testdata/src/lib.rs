@@ -1,4 +1,4 @@
-//! Where tests find real chain data, and how a test says that it was skipped.
+//! Where tests find real chain data and a real node, and how a test says that it was skipped.
 //!
 //! The data is not part of the project. It is looked for in the folder that `VARVE_DATA` names,
 //! else in `shared/data` beside the checkout. A test that cannot run without it calls
@@ -13,8 +13,13 @@
 //! one line `PACKAGE TEST<TAB>REASON` appended to the file named by `VARVE_SKIP_LOG`, and to
 //! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
 //! that should have the data cannot pass without it.
+//!
+//! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node.
 
 #![forbid(unsafe_code)]
+
+pub mod bitcoind;
+pub mod chains;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 /// How long each fuzz target runs when `--seconds` is not given.
 const FUZZ_SECONDS: u32 = 60;
+/// How many lives of each kind `soak` runs when `--sequences` is not given.
+const SOAK_SEQUENCES: u32 = 10_000;
 
 /// One command with its arguments.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,6 +16,11 @@ pub(crate) enum Command {
     Test {
         /// Also check the dependencies for known vulnerabilities, which needs the network.
         advisories: bool,
+    },
+    /// The long form of the tests by chance.
+    Soak {
+        /// Lives of each kind.
+        sequences: u32,
     },
     /// The project's own rules.
     Tidy,
@@ -54,6 +61,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
             let advisories = args.next_if(|arg| arg == "--advisories").is_some();
             nothing_more(args, Command::Test { advisories })
         }
+        "soak" => parse_soak(args),
         "tidy" => nothing_more(args, Command::Tidy),
         "node" => nothing_more(args, Command::Node),
         "fuzz" => parse_fuzz(args).map(Command::Fuzz),
@@ -62,15 +70,31 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
     }
 }
 
+fn parse_soak(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
+    let mut sequences = SOAK_SEQUENCES;
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--sequences" => sequences = above_zero(&arg, args.next())?,
+            _ => return Err(format!("soak does not know `{arg}`")),
+        }
+    }
+    Ok(Command::Soak { sequences })
+}
+
+/// The value of an option that wants a number above 0.
+fn above_zero(option: &str, value: Option<String>) -> Result<u32, String> {
+    let value = value.unwrap_or_default();
+    match value.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!("{option} wants a number above 0, not `{value}`")),
+    }
+}
+
 fn parse_fuzz(mut args: impl Iterator<Item = String>) -> Result<FuzzRequest, String> {
     let mut request = FuzzRequest { target: None, files: Vec::new(), seconds: FUZZ_SECONDS };
     while let Some(arg) = args.next() {
         if arg == "--seconds" {
-            let value = args.next().unwrap_or_default();
-            request.seconds = match value.parse() {
-                Ok(seconds) if seconds > 0 => seconds,
-                _ => return Err(format!("--seconds wants a number above 0, not `{value}`")),
-            };
+            request.seconds = above_zero(&arg, args.next())?;
         } else if arg.starts_with('-') {
             return Err(format!("fuzz does not know `{arg}`"));
         } else if request.target.is_none() {
@@ -122,6 +146,8 @@ mod tests {
         assert_eq!(parse_line("bench --help"), Ok(Command::Help));
         assert_eq!(parse_line("test"), Ok(Command::Test { advisories: false }));
         assert_eq!(parse_line("test --advisories"), Ok(Command::Test { advisories: true }));
+        assert_eq!(parse_line("soak"), Ok(Command::Soak { sequences: SOAK_SEQUENCES }));
+        assert_eq!(parse_line("soak --sequences 7"), Ok(Command::Soak { sequences: 7 }));
         assert_eq!(parse_line("tidy"), Ok(Command::Tidy));
         assert_eq!(parse_line("node"), Ok(Command::Node));
         let bench = Command::Bench { name: "parse".into(), full: true };
@@ -132,8 +158,17 @@ mod tests {
 
     #[test]
     fn refuses_what_it_does_not_know() {
-        let wrong =
-            ["tests", "test --fast", "tidy x", "bench", "bench a b", "fuzz --seconds", "fuzz -x"];
+        let wrong = [
+            "tests",
+            "test --fast",
+            "tidy x",
+            "bench",
+            "bench a b",
+            "fuzz --seconds",
+            "fuzz -x",
+            "soak 7",
+            "soak --sequences 0",
+        ];
         for line in wrong {
             assert!(parse_line(line).is_err(), "{line}");
         }

@@ -13,9 +13,11 @@ mod args;
 mod bench;
 mod deny;
 mod fuzz;
+mod loom;
 mod metadata;
 mod node;
 mod run;
+mod soak;
 mod tally;
 mod test;
 mod tidy;
@@ -26,8 +28,9 @@ use std::process::ExitCode;
 const HELP: &str = "\
 The project's own commands.
 
-  cargo xtask test [--advisories]   everything CI runs: fmt, clippy, tidy, deny, docs, all tests;
-                                    ends with the line `N passed, N failed, N skipped`
+  cargo xtask test [--advisories]   everything CI runs: fmt, clippy, tidy, deny, docs, all tests,
+                                    loom; ends with the line `N passed, N failed, N skipped`
+  cargo xtask soak [--sequences N]  the long form of the tests by chance: 10,000 lives of each kind
   cargo xtask tidy                  the project's own rules: crate edges, paths in the docs, budgets
   cargo xtask node                  provides a real bitcoind for tests; the last line is its path
   cargo xtask fuzz [TARGET [FILE…]] [--seconds N]
@@ -39,6 +42,7 @@ Examples:
   cargo xtask test
   BITCOIND_EXE=$(cargo xtask node | tail -n1) cargo test -p varve-sim
   cargo xtask fuzz transaction --seconds 600
+  cargo xtask soak --sequences 1000
   cargo xtask bench parse
 ";
 
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
             Ok(true)
         }
         Command::Test { advisories } => test::run(advisories),
+        Command::Soak { sequences } => soak::run(sequences),
         Command::Tidy => tidy::run(),
         Command::Node => node::run(),
         Command::Fuzz(request) => fuzz::run(&request),

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use varve_sim::Profile;
+use varve_types::{Network, Outpoint};
+use varve_utxo::SetHash;
 
 /// A chain database: history, unspent outputs, live transactions and search in one store.
 #[derive(Debug, Parser)]
@@ -13,9 +15,29 @@ pub(crate) struct Args {
     #[command(subcommand)]
     pub command: Command,
 
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+}
+
+/// Options that are accepted after any command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// The chain: mainnet, testnet3, testnet4, signet, regtest, bsv or bsv-regtest
+    #[arg(long, global = true, value_name = "NETWORK", default_value = "mainnet")]
+    pub network: Network,
+
+    /// The folder of the database [default: ~/.varve/NETWORK]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub datadir: Option<PathBuf>,
+
     /// Print one JSON object on standard output and nothing else
     #[arg(long, global = true)]
     pub json: bool,
+
+    /// Memory to use, page cache aside: bytes, or with K, M, G
+    #[arg(long, global = true, value_name = "SIZE", default_value = "2G", value_parser = size)]
+    pub memory: u64,
 }
 
 /// The commands that exist today.
@@ -36,6 +58,103 @@ Examples:
   varve sim --out signed --blocks 150 --signed 100     # a real bitcoind takes it with -reindex
   varve sim --out big --blocks 120 --profile bsv")]
     Sim(Sim),
+
+    /// Ask, count, export or import the unspent outputs of a data directory
+    #[command(subcommand)]
+    Utxo(Utxo),
+}
+
+/// What can be done with the unspent outputs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Utxo {
+    /// Show one unspent output
+    #[command(after_help = "\
+Examples:
+  varve utxo get 4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b:0
+  varve utxo get TXID:VOUT --datadir data --json")]
+    Get {
+        /// The output: its transaction and number
+        #[arg(value_name = "TXID:VOUT")]
+        outpoint: Outpoint,
+    },
+
+    /// Count all unspent outputs and hash them, as Bitcoin Core's gettxoutsetinfo does
+    #[command(after_help = "\
+Examples:
+  varve utxo stats
+  varve utxo stats --hash muhash --json
+  varve utxo stats --hash none              # counts alone: the quickest")]
+    Stats {
+        /// The hash of the whole set
+        #[arg(long, value_enum, default_value_t = HashKind::HashSerialized3)]
+        hash: HashKind,
+    },
+
+    /// Write all unspent outputs to a file that Bitcoin Core's loadtxoutset takes
+    #[command(after_help = "\
+Examples:
+  varve utxo export utxo.dat
+  varve utxo export utxo.dat --network signet --datadir data")]
+    Export {
+        /// The file to write; it must not exist
+        file: PathBuf,
+    },
+
+    /// Fill an empty data directory from a file that Bitcoin Core's dumptxoutset wrote
+    #[command(after_help = "\
+Examples:
+  varve utxo import utxo-935000.dat
+  varve utxo import utxo.dat --network regtest --height 206 --datadir data
+
+The file names its base block by hash alone. The heights and set hashes of the bases that Bitcoin
+Core 31 knows are built in, and the hash is checked; for any other pass --height, and compare what
+`varve utxo stats` says with a hash that you trust.")]
+    Import {
+        /// The file to read
+        file: PathBuf,
+
+        /// The height of the base block
+        #[arg(long, value_name = "HEIGHT")]
+        height: Option<u32>,
+    },
+}
+
+/// The hashes of a set, by the names that Core gives them.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum HashKind {
+    /// Of all outputs in any order; uses all cores
+    Muhash,
+    /// Of all outputs in order; one core
+    #[value(name = "hash_serialized_3")]
+    HashSerialized3,
+    /// None
+    None,
+}
+
+impl From<HashKind> for SetHash {
+    fn from(kind: HashKind) -> Self {
+        match kind {
+            HashKind::Muhash => Self::Muhash,
+            HashKind::HashSerialized3 => Self::HashSerialized3,
+            HashKind::None => Self::None,
+        }
+    }
+}
+
+/// A number of bytes: `4096`, `512M`, `2G`, `2GiB`.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit = text.get(digits.len()..).unwrap_or_default().to_ascii_lowercase();
+    let shift = match unit.trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err("write a number of bytes, or one with K, M or G: 512M".to_owned()),
+    };
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    number.ok_or_else(|| "write a number of bytes, or one with K, M or G: 512M".to_owned())
 }
 
 /// Arguments of `varve demo`.
@@ -87,4 +206,25 @@ pub(crate) struct Sim {
     /// Mask the block files with a key, as Bitcoin Core does since version 28
     #[arg(long)]
     pub xor: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let sizes = ["0", "4096", "3k", "512M", "2G", "2GiB", "1gb", "1T"].map(size);
+        let bytes = [0, 4096, 3 << 10, 512 << 20, 2 << 30, 2 << 30, 1 << 30, 1 << 40];
+        assert_eq!(sizes, bytes.map(Ok));
+        for wrong in ["", "M", "1.5G", "-1", "99999999999G", "1X", "1 G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory as _;
+        Args::command().debug_assert();
+    }
 }

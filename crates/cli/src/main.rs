@@ -1,15 +1,17 @@
 //! The `varve` command: the one place that builds the whole.
 //!
-//! `args` says what can be typed, `command` has a module for each command, `progress` shows long
-//! work. An error is one sentence on standard error that says what to do next; exit code 1, or 2
-//! for a mistake in the command line. With `--json` standard output carries one JSON object and
-//! nothing else.
+//! `args` says what can be typed, `command` has a module for each command, `data_dir` opens stores,
+//! `progress` shows long work. An error is one sentence on standard error that says what to do
+//! next; exit code 1, or 2 for a mistake in the command line. With `--json` standard output carries
+//! one JSON object and nothing else.
 
 #![forbid(unsafe_code)]
 
 mod args;
 mod command;
+mod data_dir;
 mod progress;
+mod snapshot_base;
 
 use std::process::ExitCode;
 
@@ -20,8 +22,9 @@ use crate::args::{Args, Command};
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match &args.command {
-        Command::Demo(demo) => command::demo::run(demo, args.json),
-        Command::Sim(sim) => command::sim::run(sim, args.json),
+        Command::Demo(demo) => command::demo::run(demo, &args.global),
+        Command::Sim(sim) => command::sim::run(sim, args.global.json),
+        Command::Utxo(utxo) => command::utxo::run(utxo, &args.global),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,9 +10,10 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 /// How often a log line is written when there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(5);
 
-/// One piece of work that is measured in steps and in bytes.
+/// One piece of work that is measured in steps, and in bytes where it has any.
 pub(crate) struct Progress {
     what: &'static str,
+    unit: &'static str,
     steps: u64,
     bar: Option<ProgressBar>,
     started: Instant,
@@ -20,29 +21,35 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts showing `what`, which takes `steps` steps.
+    /// Starts showing `what`, which takes `steps` blocks.
     pub(crate) fn start(what: &'static str, steps: u64) -> Self {
+        Self::start_counting(what, "blocks", steps)
+    }
+
+    /// Starts showing `what`, which takes `steps` of `unit`.
+    pub(crate) fn start_counting(what: &'static str, unit: &'static str, steps: u64) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template(
-                "{prefix:>10} {bar:32.yellow/white.dim} {pos}/{len} blocks  {msg}  {eta} left",
-            )
+            let style = ProgressStyle::with_template(&format!(
+                "{{prefix:>10}} {{bar:32.yellow/white.dim}} {{pos}}/{{len}} {unit}  {{msg}}  \
+                 {{eta}} left",
+            ))
             .expect("the template is a constant that has been seen to parse")
             .progress_chars("▓▒░");
             ProgressBar::new(steps).with_prefix(what).with_style(style)
         });
         let started = Instant::now();
-        Self { what, steps, bar, started, logged: started }
+        Self { what, unit, steps, bar, started, logged: started }
     }
 
     /// Says how far the work has come.
     pub(crate) fn set(&mut self, step: u64, bytes: u64) {
-        let rate = rate(bytes, self.started.elapsed());
+        let rate = self.rate(step, bytes, self.started.elapsed());
         if let Some(bar) = &self.bar {
             bar.set_position(step);
             bar.set_message(rate);
         } else if self.logged.elapsed() >= LOG_EVERY {
             self.logged = Instant::now();
-            eprintln!("{}: {step}/{} blocks, {rate}", self.what, self.steps);
+            eprintln!("{}: {step}/{} {}, {rate}", self.what, self.steps, self.unit);
         }
     }
 
@@ -52,15 +59,20 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
-        let (size, rate) = (HumanBytes(bytes), rate(bytes, took));
-        eprintln!("{:>10}: {} blocks, {size} in {took:.1?} ({rate})", self.what, self.steps);
+        let rate = self.rate(self.steps, bytes, took);
+        let size = if bytes > 0 { format!(", {}", HumanBytes(bytes)) } else { String::new() };
+        let Self { what, unit, steps, .. } = self;
+        eprintln!("{what:>10}: {steps} {unit}{size} in {took:.1?} ({rate})");
         took
     }
-}
 
-/// Bytes over time, for people.
-fn rate(bytes: u64, took: Duration) -> String {
-    format!("{:.0} MB/s", megabytes_per_second(bytes, took))
+    /// Bytes over time, or steps where there are no bytes, for people.
+    fn rate(&self, steps: u64, bytes: u64, took: Duration) -> String {
+        match bytes {
+            0 => format!("{:.0} {}/s", 1e6 * megabytes_per_second(steps, took), self.unit),
+            _ => format!("{:.0} MB/s", megabytes_per_second(bytes, took)),
+        }
+    }
 }
 
 /// Bytes over time in millions a second.

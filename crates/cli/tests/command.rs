@@ -69,6 +69,19 @@ fn demo_checks_its_chain_and_says_so_in_json() {
     assert_eq!(answer["height"], 103);
     assert_eq!(answer["blocks"], 104);
     assert!(answer["transactions"].as_u64().unwrap() > 104);
+    assert!(answer["txouts"].as_u64().unwrap() > 104);
+    assert_eq!(answer["hash_serialized_3"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn demo_leaves_a_set_that_can_be_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let demo = json(&varve(&["demo", "--blocks", "103", "--keep", data, "--json"]));
+    let stats = json(&varve(&["utxo", "stats", "--datadir", data, "--network=regtest", "--json"]));
+    for field in ["height", "bestblock", "txouts", "hash_serialized_3"] {
+        assert_eq!(stats[field], demo[field], "{field}");
+    }
 }
 
 #[test]

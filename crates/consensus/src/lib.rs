@@ -74,7 +74,7 @@ pub use params::{NEVER, Params, PowParams, UpgradeHeights};
 pub use retarget::next_bits;
 pub use script::{ScriptError, ScriptFlags, check_scripts};
 pub use signet::check_signet_solution;
-pub use spend::{SpendError, Spending, check_spends};
+pub use spend::{SpendError, Spending, can_repeat, check_spends};
 pub use transaction::{TransactionError, check_transaction};
 #[cfg(feature = "scripts")]
 pub use verifier::CoreVerifier;

@@ -180,13 +180,20 @@ where
 
 /// Whether a block must be asked for repeated transactions.
 fn asks_bip30<A: Ancestors + ?Sized>(params: &Params, block: &BlockAt<'_>, ancestors: &A) -> bool {
-    if block.height() >= params.bip30_again {
-        return true;
-    }
     let excepted = params.bip30_exceptions.contains(&(block.height(), block.hash()));
+    let again = block.height() >= params.bip30_again;
+    again || (can_repeat(params, block.height(), ancestors) && !excepted)
+}
+
+/// Whether a transaction of a valid block at this height, on this branch, can have the txid of an
+/// older one. From BIP34 on coinbases differ by their height, so on the known chain nothing can
+/// repeat until the heights are reached that coinbases before BIP34 had made up. A set that knows
+/// this need not look for coins that a block overwrites.
+pub fn can_repeat<A: Ancestors + ?Sized>(params: &Params, height: Height, ancestors: &A) -> bool {
     let bip34 = params.heights.bip34;
-    let unique = block.height() > bip34
-        && params.bip34_hash.is_some()
-        && ancestors.ancestor(bip34).map(|ancestor| ancestor.hash) == params.bip34_hash;
-    !excepted && !unique
+    let is_known = || {
+        params.bip34_hash.is_some()
+            && ancestors.ancestor(bip34).map(|ancestor| ancestor.hash) == params.bip34_hash
+    };
+    !(height > bip34 && height < params.bip30_again && is_known())
 }

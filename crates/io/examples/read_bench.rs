@@ -6,7 +6,8 @@
 //!
 //! Writes a file of the given size (1024 MiB) into the directory with large direct writes, reads
 //! random pages of it at several depths for the given time (2 s) each, checks every page's first
-//! bytes, and removes the file. Through-the-cache figures are for pages that are in the cache.
+//! bytes, and removes the file. The CPU time of a read tells of a busy machine what the rate does
+//! not. Through-the-cache figures are for pages that are in the cache.
 
 #![expect(clippy::indexing_slicing, reason = "a measurement that panics has failed")]
 
@@ -38,8 +39,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (method, depth) in
             [(Method::Pread, 1), (Method::Ring, 1), (Method::Ring, 32), (Method::Ring, 256)]
         {
+            let cpu = cpu_time();
             let rate = measure(&file, pages, method, depth, Duration::from_secs_f64(seconds))?;
-            println!("{caching:?} {method:?} depth {depth}: {rate:.0} reads/s");
+            let nanos = (cpu_time() - cpu).as_secs_f64() * 1e9 / (rate * seconds);
+            let name = format!("{caching:?} {method:?} depth {depth}");
+            println!("{name}: {rate:.0} reads/s, {nanos:.0} ns of CPU each");
         }
         if caching == Caching::Buffered {
             let map = file.map(FileOffset::ZERO, pages * BLOCK as u64)?;
@@ -48,6 +52,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     disk.remove(NAME)?;
     Ok(())
+}
+
+/// The time this thread has had on a CPU.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|field| field.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
 }
 
 fn write(disk: &Disk, pages: u64) -> varve_io::Result<()> {

@@ -72,5 +72,5 @@ pub use page::{FileId, PAGE_LEN, PAGE_PAYLOAD_LEN, PageNumber, seal_page, verify
 pub use page_file::{PageFile, PageFileWriter, verify_header_page};
 pub use reader::{BatchReader, Completion, Method, ReadRequest};
 pub use segment::{Layout, SEGMENT_HEADER_LEN, SegmentHeader};
-pub use segments::{Frame, Frames, Segments, SegmentsConfig, SegmentsReader};
+pub use segments::{Frame, Frames, PendingSync, Segments, SegmentsConfig, SegmentsReader};
 pub use storage::{Access, Caching, File, Storage};

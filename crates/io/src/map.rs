@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use memmap2::{Mmap, MmapOptions};
 
+use crate::buffer::BLOCK;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::held::{HeldRanges, Hold};
@@ -117,6 +118,25 @@ impl Map {
     pub(crate) fn of_memory(bytes: Vec<u8>, hold: Option<Hold>) -> Self {
         let part = 0..bytes.len();
         Self { backing: Arc::new(Backing::Memory { bytes, _hold: hold }), part }
+    }
+
+    /// Whether all of `range` is in memory now, so that looking at it waits for no disk. False when
+    /// it reaches outside, or when the system does not say.
+    #[must_use]
+    pub fn is_cached(&self, range: Range<usize>) -> bool {
+        let Some(bytes) = self.get(range).filter(|bytes| !bytes.is_empty()) else { return false };
+        if matches!(*self.backing, Backing::Memory { .. }) {
+            return true;
+        }
+        // Maps begin on a page of the system, so the page of the first byte lies in the map.
+        let start = bytes.as_ptr().map_addr(|address| address & !(BLOCK - 1));
+        let len = bytes.len() + (bytes.as_ptr().addr() - start.addr());
+        let mut pages = vec![0_u8; len.div_ceil(BLOCK)];
+        // SAFETY: `start` is page-aligned and `len` bytes from there on are mapped for as long as
+        // `self` is borrowed; `pages` has one byte for each page that they touch. Nothing else is
+        // written.
+        let answer = unsafe { libc::mincore(start.cast_mut().cast(), len, pages.as_mut_ptr()) };
+        answer == 0 && pages.iter().all(|page| page & 1 == 1)
     }
 
     /// A part of this map, sharing its memory; `None` when `range` reaches outside.

@@ -220,6 +220,13 @@ impl PageFile {
         Ok(payload)
     }
 
+    /// Whether the page is in memory now, so that [`PageFile::resident`] waits for no disk. Costs a
+    /// system call.
+    pub fn is_cached(&self, number: PageNumber) -> Result<bool> {
+        let start = usize::try_from(number.offset().get()).unwrap_or(usize::MAX);
+        Ok(self.map()?.is_cached(start..start.saturating_add(PAGE_LEN)))
+    }
+
     /// A read of one page into `buffer`, which must be [`PAGE_LEN`] long.
     pub fn request(
         &self,

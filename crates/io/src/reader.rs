@@ -142,7 +142,9 @@ impl BatchReader {
             && self.done.is_empty()
         {
             ring.reap(&mut self.done);
-            self.start_waiting();
+            if ring.room() >= ring.batch().min(self.waiting.len()) {
+                self.start_waiting();
+            }
         }
         if self.done.is_empty() && self.ring.is_none() {
             let request = self.waiting.pop_front()?;
@@ -172,7 +174,7 @@ impl BatchReader {
     /// Moves waiting requests into the ring until it is full or none is left.
     fn start_waiting(&mut self) {
         let Some(ring) = &mut self.ring else { return };
-        while ring.has_room()
+        while ring.room() > 0
             && let Some(request) = self.waiting.pop_front()
         {
             if request.buffer.is_empty() || request.file.descriptor(false).is_none() {

@@ -44,7 +44,7 @@ use crate::error::{Error, Result};
 use crate::frame::FrameHeader;
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::segment::{self, Layout, SegmentHeader};
-use crate::storage::{Access, Caching, Storage};
+use crate::storage::{Access, Caching, File, Storage};
 use series::{Segment, Series};
 
 /// Frames are gathered up to this much before they are written.
@@ -179,6 +179,14 @@ impl Segments {
         Ok(self.end())
     }
 
+    /// The end, and what it takes to make everything before it durable: in another thread, while
+    /// this one appends. The end is the caller's new durable position when that is done.
+    pub fn begin_sync(&mut self) -> Result<(GlobalOffset, PendingSync)> {
+        self.mend()?;
+        let tail = self.series.tail().map(|tail| Arc::clone(&tail.file));
+        Ok((self.end(), PendingSync { storage: Arc::clone(&self.storage), tail }))
+    }
+
     /// Goes back to `to`, the position of a frame or the end. Everything from there on is gone,
     /// durably, when this returns. The caller must have lowered its own durable position before.
     ///
@@ -296,6 +304,25 @@ impl Segments {
         file.write_at(FileOffset::ZERO, &header.encode())?;
         batch.begin(Arc::new(Segment::new(number, batch.end, file, 0)));
         Ok(())
+    }
+}
+
+/// A sync that was begun.
+#[derive(Debug)]
+#[must_use = "nothing is durable before it is finished"]
+pub struct PendingSync {
+    storage: Arc<dyn Storage>,
+    tail: Option<Arc<dyn File>>,
+}
+
+impl PendingSync {
+    /// Syncs the file that was the last one then, and the names. Those before it are durable since
+    /// they were sealed.
+    pub fn finish(self) -> Result<()> {
+        if let Some(tail) = self.tail {
+            tail.sync()?;
+        }
+        self.storage.sync_dir()
     }
 }
 

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use varve_io::{BatchReader, Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 use varve_utxo::{
-    Access, Answers, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence,
+    Access, Coins, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence,
     Span, StoreKey, merge_runs, pack,
 };
 
@@ -121,7 +121,7 @@ fn hostile(storage: &Arc<dyn Storage>, coins: usize) -> Result<(), Error> {
 fn lookups(set: &Runs, all: &[Outpoint], access: Access) -> Result<(), Error> {
     let mut random = Random(99);
     let mut reader = BatchReader::new(256);
-    let mut answers = Answers::default();
+    let mut coins = Coins::default();
     let mut buffers = PageBuffers::default();
     let mut blocks = Vec::new();
     for _ in 0..400 {
@@ -133,9 +133,10 @@ fn lookups(set: &Runs, all: &[Outpoint], access: Access) -> Result<(), Error> {
         let queried = start.elapsed();
         query.fetch(&mut reader, &mut buffers)?;
         let fetched = start.elapsed();
-        query.join(&mut answers)?;
+        coins.clear(BLOCK);
+        query.join(&mut coins, |key| key)?;
         let joined = start.elapsed();
-        assert!(answers.iter().all(|answer| answer.is_some()));
+        assert!(coins.iter().all(|coin| coin.is_some()));
         query.release(&mut buffers);
         blocks.push([joined, queried, fetched - queried, joined - fetched]);
     }

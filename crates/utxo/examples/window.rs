@@ -28,7 +28,7 @@ use rustix::time::{ClockId, clock_gettime};
 use varve_io::{Disk, FileId};
 use varve_types::{Amount, BlockHash, Coin, Height, Outpoint, Txid};
 use varve_utxo::{
-    Entry, Lookup, OutpointHasher, Sequence, Spend, Step, UndoRecord, Window, WindowConfig,
+    Entry, Lookup, OutpointHasher, Sequence, Spend, Step, UndoRecord, UndoTx, Window, WindowConfig,
     WindowVersion,
 };
 
@@ -90,13 +90,21 @@ fn main() {
 /// The undo record of a block: its size, and the time to make bytes of it and back.
 fn undo(block: &Block, window: &Window) {
     let spent = window.version().entries().filter(|entry| entry.coin.is_some()).take(INPUTS);
+    let created: Vec<_> = block.outputs.iter().map(|(outpoint, ..)| *outpoint).collect();
+    let txs = created.chunk_by(|a, b| a.txid == b.txid).map(|outputs| UndoTx {
+        txid: outputs[0].txid,
+        spends: 1,
+        creates: u32::try_from(outputs.len()).unwrap(),
+    });
+    let txs = txs.collect();
     let record = UndoRecord {
         sequence: Sequence::new(1_000),
         height: Height::new(1_000),
         block: BlockHash::ZERO,
         previous: BlockHash::ZERO,
         spent: spent.collect(),
-        created: block.outputs.iter().map(|(outpoint, ..)| *outpoint).collect(),
+        txs,
+        created,
     };
     let start = now();
     let mut bytes = Vec::new();

@@ -1,14 +1,20 @@
-//! Coins that were looked up, in the order of their keys, in three allocations.
+//! Coins that were looked up, in the order of their keys, in two allocations.
+//!
+//! The window puts its coins in as they are, a query of the runs unpacks its own into the same
+//! list, each at the place of its key.
 
 use std::ops::Range;
 
-use varve_types::Coin;
+use varve_types::{Coin, DecodeError};
 
-use crate::packed::CoinHead;
+use crate::packed::{CoinHead, PackedCoin};
 use crate::sequence::Sequence;
 use crate::window::Location;
 
-/// The coins of some outpoints.
+/// Bytes of a script that are made room for.
+const USUAL_SCRIPT: usize = 28;
+
+/// The coins of some outpoints. Keeps its memory from one block to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Coins {
     found: Vec<Option<Found>>,
@@ -25,15 +31,24 @@ struct Found {
 
 impl Coins {
     /// As many as there are keys, none of them found yet.
-    pub(crate) fn unknown(keys: usize) -> Self {
-        Self { found: vec![None; keys], scripts: Vec::new() }
+    #[must_use]
+    pub fn unknown(keys: usize) -> Self {
+        Self { found: vec![None; keys], scripts: Vec::with_capacity(keys * USUAL_SCRIPT) }
     }
 
+    /// Begins anew with so many keys, in the memory it has.
+    pub fn clear(&mut self, keys: usize) {
+        self.scripts.clear();
+        self.found.clear();
+        self.found.resize(keys, None);
+    }
+
+    /// Puts in a coin of the window.
     pub(crate) fn set(
         &mut self,
         place: usize,
         (birth, coin): (Sequence, Coin<'_>),
-        location: Option<Location>,
+        location: Location,
     ) {
         let start = self.scripts.len();
         self.scripts.extend_from_slice(coin.script);
@@ -41,8 +56,23 @@ impl Coins {
         let Coin { height, coinbase, value, .. } = coin;
         let head = CoinHead { height, coinbase, value };
         if let Some(found) = self.found.get_mut(place) {
-            *found = Some(Found { birth, head, script, location });
+            *found = Some(Found { birth, head, script, location: Some(location) });
         }
+    }
+
+    /// Unpacks a coin of a run.
+    pub(crate) fn set_packed(
+        &mut self,
+        place: usize,
+        (birth, packed): (Sequence, PackedCoin<'_>),
+    ) -> Result<(), DecodeError> {
+        let start = self.scripts.len();
+        let head = packed.unpack(&mut self.scripts)?;
+        let script = start..self.scripts.len();
+        if let Some(found) = self.found.get_mut(place) {
+            *found = Some(Found { birth, head, script, location: None });
+        }
+        Ok(())
     }
 
     /// How many were asked for.
@@ -73,6 +103,21 @@ impl Coins {
     /// All of them, in the order of the keys.
     pub fn iter(&self) -> impl Iterator<Item = Option<Coin<'_>>> {
         (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// Puts what `other` has in its place `from` into `place`, also that it has nothing.
+    pub(crate) fn copy(&mut self, place: usize, other: &Self, from: usize) {
+        let found = other.found.get(from).cloned().flatten();
+        let found = found.map(|mut found| {
+            let start = self.scripts.len();
+            let script = other.scripts.get(found.script).unwrap_or_default();
+            self.scripts.extend_from_slice(script);
+            found.script = start..self.scripts.len();
+            found
+        });
+        if let Some(old) = self.found.get_mut(place) {
+            *old = found;
+        }
     }
 
     /// Where the window has the coin in this place; `None` when a run has it.

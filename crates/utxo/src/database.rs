@@ -10,45 +10,57 @@
 //! **A step** is one block connected or disconnected. Everything that can fail comes first:
 //!
 //! 1. *Maintenance* that is due (`maintain`): a deep pane is written as a run, runs are merged, a
-//!    checkpoint is made. It changes where coins lie, not which there are.
-//! 2. The changes are resolved against the latest version: every prevout is there, or the block is
-//!    refused. A coin that the block overwrites (BIP30) counts as spent.
+//!    checkpoint is made, in threads beside the writer. It changes where coins lie, not which there
+//!    are.
+//! 2. The changes are resolved against the latest version, or what was found at an earlier one is
+//!    brought up to date (`prepare`): every prevout is there, or the block is refused. A coin that
+//!    the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
 //!    where it stood.
 //! 4. The window takes the step. If a run is waiting to take the place of its pane, it does so in
 //!    the same step, so that runs and window always fit one another.
-//! 5. The new version is published by one atomic store.
+//! 5. The new version is published by one atomic store, at once or, when the block is appended on
+//!    trust ([`Database::append_prepared`]), after others have checked it.
 //!
 //! So an error means that nothing has changed, and a reader sees whole steps only.
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
-//! a crash the owner asks for the tip and appends the blocks above it again.
+//! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
+//! log still has need not be looked up (`replay`).
 
+mod checkpoint;
+mod connect;
 mod import;
 mod maintain;
+mod replay;
+mod rewind;
+mod work;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
 use varve_io::{LockGuard, Storage};
-use varve_types::{BlockHash, Height, Outpoint};
+use varve_types::{BlockHash, Height, Network, Outpoint};
 
-use crate::changes::Changes;
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
-use crate::manifest::{Checkpoint, Manifest};
+use crate::manifest::{Checkpoint, Kept, Manifest};
 use crate::options::Options;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UndoError, UndoLog, UndoRecord};
+use crate::undo::UndoLog;
 use crate::version::Version;
 use crate::view::DatabaseView;
-use crate::window::{Spend, Step, StepError, Window, WindowConfig, spends_of_disconnect};
+use crate::window::{Spend, Step, StepError, Window, WindowConfig};
+use checkpoint::Merged;
 use maintain::Waiting;
+use work::Work;
+
+pub use connect::Appended;
+pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.
 ///
@@ -91,8 +103,14 @@ pub struct Database {
     sequence: Sequence,
     /// A pane whose run is written and takes its place with the next step.
     waiting: Option<Waiting>,
-    /// A run has taken a pane's place, or a merge that of runs, since the last checkpoint.
+    /// A run has taken a pane's place since the last checkpoint.
     checkpoint_due: bool,
+    /// What was merged since the last whole checkpoint was decided, in that order.
+    merged: Vec<Merged>,
+    work: Work,
+    /// The set after the last step.
+    latest: Arc<Version>,
+    /// What readers see: the latest version, or an earlier one.
     published: Arc<ArcSwap<Version>>,
     _lock: LockGuard,
 }
@@ -102,9 +120,10 @@ impl Database {
     /// directory is the opener's alone until the database is dropped.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         let lock = storage.lock()?;
+        let work = Work::new(options.compaction).map_err(Error::Thread)?;
         storage.sync_dir()?;
         let manifest = load_or_create(&*storage, &options)?;
-        manifest.sweep(&*storage, None)?;
+        manifest.sweep(&*storage, &Kept::NOTHING)?;
         let key = manifest.key();
         let runs = Runs::open(&*storage, key, &manifest.runs)?;
         let Checkpoint { sequence, tip } = manifest.checkpoint;
@@ -123,6 +142,7 @@ impl Database {
         let undo = UndoLog::open(Arc::clone(&storage), key.id, options.undo, &manifest.undo)?;
         let version =
             Version::new((sequence, tip), crate::sync::Arc::clone(window.version()), runs.clone());
+        let latest = Arc::new(version);
         Ok(Self {
             storage,
             options,
@@ -134,7 +154,10 @@ impl Database {
             sequence,
             waiting: None,
             checkpoint_due: false,
-            published: Arc::new(ArcSwap::from_pointee(version)),
+            merged: Vec::new(),
+            work,
+            published: Arc::new(ArcSwap::new(Arc::clone(&latest))),
+            latest,
             _lock: lock,
         })
     }
@@ -168,99 +191,34 @@ impl Database {
         self.snapshot().get(keys)
     }
 
+    /// The set with all blocks that were appended, also those that are not published yet.
+    #[must_use]
+    pub const fn latest(&self) -> &Arc<Version> {
+        &self.latest
+    }
+
+    /// A handle that publishes in other threads.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        Publisher { published: Arc::clone(&self.published) }
+    }
+
     /// What the rules may ask about a block on the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
-        DatabaseView::new(&self.snapshot(), self.options.network, block)
+        let view = DatabaseView::new(&self.latest, self.options.network, block)?;
+        Ok(view.with_reason(|reason| self.name_spender(reason)))
     }
 
-    /// Connects a block on the tip. The first block of all is one that stands on none.
-    pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
-        self.check_next(block)?;
-        self.maintain()?;
-        let sequence = self.next_sequence()?;
-        let changes = Changes::of(self.options.network, block);
-        let keys = [&changes.prevouts[..], &changes.made[..]].concat();
-        let coins = self.query(&keys)?;
-        changes.verdict(|place| coins.birth(place).is_some())?;
-        let gone = gone(&changes, &keys, &coins);
-        let adds: Vec<Entry<'_>> = changes
-            .created()
-            .map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin))
-            .collect();
-        let record = UndoRecord {
-            sequence,
-            height: block.height(),
-            block: block.hash(),
-            previous: block.block().header().previous(),
-            spent: gone.iter().map(|(entry, _)| *entry).collect(),
-            created: adds.iter().map(|entry| entry.outpoint).collect(),
-        };
-        let spends: Vec<Spend> = gone.into_iter().map(|(_, spend)| spend).collect();
-        let position = self.undo.position();
-        self.undo.push(&record)?;
-        let stepped = self.step((sequence, block.height()), &adds, &spends);
-        if let Err(refused) = stepped {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
-        self.tip = Some((block.height(), block.hash()));
-        self.publish();
-        Ok(())
-    }
-
-    /// Disconnects the tip: the set is again as it was below it.
-    pub fn rewind(&mut self) -> Result<(), Error> {
-        let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain()?;
-        let sequence = self.next_sequence()?;
-        let record = match self.undo.tip() {
-            Ok(Some(record)) => record,
-            Ok(None) | Err(UndoError::TooDeep) => return Err(Error::RewindTooDeep { height }),
-            Err(error) => return Err(error.into()),
-        };
-        if (record.height, record.block) != (height, hash) {
-            let path = self.storage.path().to_path_buf();
-            let what = "the undo log stands at another block than the set";
-            return Err(Error::Inconsistent { path, what });
-        }
-        let spends = spends_of_disconnect(self.window.version(), &record);
-        let adds: Vec<Entry<'_>> = record.spent.iter().collect();
-        let position = self.undo.position();
-        self.undo.pop()?;
-        if let Err(refused) = self.step((sequence, height), &adds, &spends) {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
-        let below = height.checked_sub(1).filter(|_| record.previous != BlockHash::ZERO);
-        self.tip = below.map(|below| (below, record.previous));
-        self.publish();
-        Ok(())
-    }
-
-    /// Disconnects all blocks above `height`, one step each. After an error the blocks that were
-    /// disconnected stay so, and [`Database::tip`] says how far it came.
-    pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
-        while self.tip.is_some_and(|(tip, _)| tip > height) {
-            self.rewind()?;
-        }
-        Ok(())
+    /// The chain whose coins these are.
+    #[must_use]
+    pub const fn network(&self) -> Network {
+        self.options.network
     }
 
     /// Makes the set durable as it is now.
     pub fn flush(&mut self) -> Result<Checkpoint, Error> {
-        self.maintain()?;
-        self.make_checkpoint()?;
+        self.maintain_and_save()?;
         Ok(self.checkpoint())
-    }
-
-    fn check_next(&self, block: &BlockAt<'_>) -> Result<(), Error> {
-        let (height, previous) = (block.height(), block.block().header().previous());
-        let follows = match self.tip {
-            None => previous == BlockHash::ZERO,
-            Some((tip, hash)) => previous == hash && tip.checked_add(1) == Some(height),
-        };
-        let (block, tip) = (block.hash(), self.tip);
-        if follows { Ok(()) } else { Err(Error::NotNext { block, height, previous, tip }) }
     }
 
     fn next_sequence(&self) -> Result<Sequence, StepError> {
@@ -272,24 +230,48 @@ impl Database {
     fn step(
         &mut self,
         (sequence, height): (Sequence, Height),
-        adds: &[Entry<'_>],
-        spends: &[Spend],
+        (adds, spends): (&[Entry<'_>], &[Spend]),
+        tip: Option<(Height, BlockHash)>,
     ) -> Result<(), StepError> {
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
         let step = Step { sequence, height, adds, spends, replaces };
         self.window.apply(&step, self.options.workers)?;
-        self.sequence = sequence;
+        (self.sequence, self.tip) = (sequence, tip);
         if let Some(waiting) = self.waiting.take() {
             self.runs = self.runs.with_replaced(0..0, waiting.run);
             self.checkpoint_due = true;
         }
+        self.renew();
         Ok(())
     }
 
-    fn publish(&self) {
+    /// Makes the latest version anew. When the step is published, readers get it at once: only
+    /// where coins lie has changed since.
+    fn renew(&mut self) {
         let window = crate::sync::Arc::clone(self.window.version());
         let version = Version::new((self.sequence, self.tip), window, self.runs.clone());
-        self.published.store(Arc::new(version));
+        self.latest = Arc::new(version);
+        if self.snapshot().sequence() == self.sequence {
+            self.publish();
+        }
+    }
+
+    /// Shows the latest version to readers.
+    fn publish(&self) {
+        self.published.store(Arc::clone(&self.latest));
+    }
+}
+
+/// Shows appended blocks to readers, from any thread. Publish them in their order.
+#[derive(Clone, Debug)]
+pub struct Publisher {
+    published: Arc<ArcSwap<Version>>,
+}
+
+impl Publisher {
+    /// Lets readers see the set up to this block.
+    pub fn publish(&self, version: Arc<Version>) {
+        self.published.store(version);
     }
 }
 
@@ -307,31 +289,11 @@ impl Reader {
     }
 }
 
-/// The coins that go with a block: those that it spends, and those that it overwrites.
-fn gone<'c>(changes: &Changes<'_>, keys: &[Outpoint], coins: &'c Coins) -> Vec<(Entry<'c>, Spend)> {
-    let spent = changes.prevouts.len();
-    let mut gone = Vec::with_capacity(spent);
-    let mut overwritten = Vec::new();
-    for (place, outpoint) in keys.iter().enumerate() {
-        let Some((coin, birth)) = coins.get(place).zip(coins.birth(place)) else { continue };
-        let (outpoint, location) = (*outpoint, coins.location(place));
-        let coin = (Entry::add(outpoint, birth, coin), Spend { outpoint, birth, location });
-        if place < spent { gone.push(coin) } else { overwritten.push(coin) }
-    }
-    if !overwritten.is_empty() {
-        // What the block both spends and makes again goes once.
-        let spent: HashSet<&Outpoint> = changes.prevouts.iter().collect();
-        overwritten.retain(|(entry, _)| !spent.contains(&entry.outpoint));
-    }
-    gone.extend(overwritten);
-    gone
-}
-
 /// How the window of a set is made.
 fn window_of(manifest: &Manifest, options: &Options) -> (WindowConfig, OutpointHasher) {
     let pane_steps = manifest.parameters.flush_interval as usize;
     let config = WindowConfig { shards: options.shards, pane_steps };
-    (config, OutpointHasher::new(&manifest.secret.to_bytes()))
+    (config, manifest.secret.hasher())
 }
 
 /// The manifest of a directory. Where there is none, there must be nothing.

@@ -7,6 +7,7 @@ use varve_types::{BlockHash, Height};
 
 use crate::run_error::RunError;
 use crate::snapshot_file::SnapshotError;
+use crate::spent_coins::SourceError;
 use crate::undo::UndoError;
 use crate::window::StepError;
 
@@ -34,12 +35,20 @@ pub enum Error {
     },
     /// The record that it takes to disconnect the tip is gone.
     #[error(
-        "no undo record is kept for the block at {height}; open a copy of the set from before it, \
-         or build the set anew"
+        "no undo record is kept for the block at {height}; pass a source of spent coins, or build \
+         the set anew"
     )]
     RewindTooDeep {
         /// The height of the tip.
         height: Height,
+    },
+    /// A source of spent coins was asked, and did not help.
+    #[error("the block at {height} cannot be disconnected: {error}; build the set anew")]
+    Source {
+        /// The height of the tip.
+        height: Height,
+        /// What is wrong.
+        error: SourceError,
     },
     /// There is no block to disconnect.
     #[error("the set is empty; there is nothing to rewind")]
@@ -51,6 +60,15 @@ pub enum Error {
         made_for: BlockHash,
         /// The block asked about.
         asked: BlockHash,
+    },
+    /// A block was prepared as one whose outputs cannot repeat others, and then asked about that.
+    #[error(
+        "whether block {block} repeats older outputs was not looked up; prepare it with \
+         `Repeats::Possible`"
+    )]
+    RepeatsUnknown {
+        /// The block.
+        block: BlockHash,
     },
     /// Files of a set without the manifest that names them.
     #[error(
@@ -69,6 +87,9 @@ pub enum Error {
         /// What does not fit.
         what: &'static str,
     },
+    /// A thread for flushes, merges or checkpoints could not be started.
+    #[error("cannot start a thread: {0}; raise the limit on threads, or compact inline")]
+    Thread(#[source] std::io::Error),
     /// The window refused the step.
     #[error(transparent)]
     Step(#[from] StepError),

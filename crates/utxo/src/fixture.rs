@@ -6,10 +6,11 @@ use std::sync::Arc;
 use varve_io::{BatchReader, Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 
+use crate::coins::Coins;
 use crate::cursor::Source;
 use crate::entry::Entry;
 use crate::footer::{RunNumber, Span};
-use crate::query::{Answers, PageBuffers, Query};
+use crate::query::{PageBuffers, Query};
 use crate::run::{Access, Run};
 use crate::run_error::RunError;
 use crate::run_writer::{RunWriter, StoreKey};
@@ -115,17 +116,16 @@ pub(crate) fn look_up(
         runs.as_slice().iter().for_each(|run| run.set_access(access));
         let mut query = Query::new(runs, keys.clone());
         query.fetch(&mut BatchReader::new(64), &mut PageBuffers::default())?;
-        let mut answers = Answers::default();
-        query.join(&mut answers)?;
-        assert_eq!(answers.len(), keys.len());
-        let of_key = |(key, answer): (&Outpoint, Option<(Sequence, Coin<'_>)>)| {
-            let (birth, coin) = answer?;
+        let mut coins = Coins::unknown(keys.len());
+        query.join(&mut coins, |key| key)?;
+        let of_key = |(place, key): (usize, &Outpoint)| {
+            let (coin, birth) = coins.get(place).zip(coins.birth(place))?;
             let script = coin.script.to_vec();
             let owned = Owned { height: coin.height.to_u32(), value: coin.value.to_sat(), script };
             Some((*key, (birth.to_u32(), owned)))
         };
-        let answers = keys.iter().zip(answers.iter()).filter_map(of_key);
-        found.push(answers.collect::<BTreeMap<_, _>>());
+        let coins = keys.iter().enumerate().filter_map(of_key);
+        found.push(coins.collect::<BTreeMap<_, _>>());
     }
     let by_reads = found.pop().unwrap();
     let by_map = found.pop().unwrap();

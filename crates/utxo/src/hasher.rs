@@ -17,13 +17,18 @@
 //!   progressions, which the outputs 0, 1, 2, … of one transaction would be without it, and which
 //!   linear probing does not like.
 //!
-//! Answers never depend on the hash, only their cost: entries hold the whole outpoint.
+//! One hash serves the tables of the window and the filters and tags of the runs. Answers never
+//! depend on it, only their cost: entries hold the whole outpoint. The feature `weak-hash` leaves
+//! runs one byte of it, so that the tests prove it.
 //!
 //! Ten multiplications, a few ns, and independent of one another from key to key.
 
 #![expect(clippy::cast_possible_truncation, reason = "halves and low bits are what is wanted")]
 
 use varve_types::{Outpoint, sha256d};
+
+/// What runs get of a hash: everything, or one byte in the tests' weak build.
+const KEPT: u64 = if cfg!(feature = "weak-hash") { 0xff } else { u64::MAX };
 
 /// Hashes outpoints under the secret of one store.
 #[derive(Clone)]
@@ -44,7 +49,7 @@ impl OutpointHasher {
     }
 
     /// Gives every outpoint the same hash: what must still work, only slowly.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) const fn constant() -> Self {
         Self { factors: [0; 5], addend: 0 }
     }
@@ -75,6 +80,12 @@ impl std::fmt::Debug for OutpointHasher {
 pub(crate) struct OutpointHash(u64);
 
 impl OutpointHash {
+    /// All bits, for the filters and tags of runs.
+    #[inline]
+    pub(crate) const fn bits(self) -> u64 {
+        self.0 & KEPT
+    }
+
     /// One of `count` shards, a power of two of at most 2^16.
     #[inline]
     pub(crate) fn shard(self, count: usize) -> usize {
@@ -105,4 +116,37 @@ const fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     word = (word ^ (word >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     word ^ (word >> 33)
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use varve_types::Txid;
+
+    use super::*;
+
+    #[test]
+    fn every_part_of_the_outpoint_and_of_the_secret_counts() {
+        let outpoint = Outpoint::new(Txid::from_bytes([7; 32]), 1);
+        let hasher = OutpointHasher::new(&[1; 16]);
+        let hash = hasher.hash(&outpoint);
+        assert_eq!(hash, OutpointHasher::new(&[1; 16]).hash(&outpoint), "it is a function");
+        assert_ne!(hash, OutpointHasher::new(&[2; 16]).hash(&outpoint));
+        assert_ne!(hash, hasher.hash(&Outpoint { vout: 2, ..outpoint }));
+        for byte in 0..32 {
+            let mut txid = [7; 32];
+            txid[byte] = 8;
+            assert_ne!(hash, hasher.hash(&Outpoint::new(Txid::from_bytes(txid), 1)));
+        }
+    }
+
+    /// The hash is part of the format: filters and tags on disk are made of it.
+    #[test]
+    fn the_hash_never_changes() {
+        let outpoint = Outpoint::new(Txid::from_bytes([7; 32]), 1);
+        assert_eq!(
+            OutpointHasher::new(&[1; 16]).hash(&outpoint),
+            OutpointHash(0x6b71_0da6_e901_f5f9)
+        );
+    }
 }

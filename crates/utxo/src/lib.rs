@@ -5,6 +5,9 @@
 //! [flushes](Database::flush); readers in any thread take a [snapshot](Reader::snapshot), which is
 //! one [`Version`], and the rules of consensus take a [view](Database::view).
 //!
+//! For speed, a [`Joiner`] takes many blocks at once: its workers prepare them in any order, append
+//! them in theirs, run the caller's check, and publish what is good.
+//!
 //! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
 //! every byte.
 //!
@@ -16,6 +19,9 @@
 //! youngest first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and
 //! [`merge_runs`] keep them few; a [`Manifest`] names them.
 //!
+//! Flushes, merges and checkpoints are done in threads beside the writer, or [inline](Compaction).
+//! What they write is counted ([`Database::written`]) and can be [forecast](Forecast).
+//!
 //! The memory: a [`Window`] of panes takes one [`Step`] a block and gives a [`WindowVersion`]; an
 //! [`UndoLog`] keeps what it takes to go back.
 //!
@@ -23,9 +29,11 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod changes;
 mod coins;
 mod compact;
+mod compacter;
 mod cursor;
 mod database;
 mod directory;
@@ -36,8 +44,10 @@ mod filter;
 #[cfg(test)]
 mod fixture;
 mod footer;
+mod forecast;
 mod fuse;
 mod hasher;
+mod joiner;
 mod manifest;
 mod merge;
 mod options;
@@ -46,15 +56,19 @@ mod page;
 mod page_builder;
 mod page_stream;
 mod pane;
+mod prepare;
 mod query;
+mod residence;
 mod run;
 mod run_error;
 mod run_writer;
 mod runs;
+mod search;
 mod secret;
 mod sequence;
 mod shard;
 mod snapshot_file;
+mod spent_coins;
 mod statistics;
 mod sync;
 mod undo;
@@ -63,30 +77,37 @@ mod view;
 mod window;
 
 pub use coins::Coins;
-pub use compact::{Choice, Policy, choose, merge_runs};
+pub use compact::{Choice, Policy, choose, merge_debt, merge_runs};
+pub use compacter::Compaction;
 pub use cursor::{Cursor, Source};
-pub use database::{Database, Reader};
+pub use database::{Appended, Database, Publisher, Reader, Waits, Written};
 pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
 pub use error::Error;
 pub use footer::{RunNumber, Span};
+pub use forecast::Forecast;
 pub use hasher::OutpointHasher;
-pub use manifest::{Checkpoint, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
+pub use joiner::{AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError};
+pub use manifest::{Checkpoint, Kept, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
 pub use merge::Merge;
 pub use options::Options;
 pub use packed::{CoinHead, PackedCoin, pack};
 pub use page::{Body, Leaf, LeafEntry, Spill};
 pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
-pub use query::{Answers, PageBuffers, Query};
+pub use prepare::{Prepared, Repeats};
+pub use query::{PageBuffers, Query};
 pub use run::{Access, Record, Run, RunInfo};
 pub use run_error::RunError;
 pub use run_writer::{RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
-pub use snapshot_file::SnapshotError;
+pub use snapshot_file::{SnapshotError, SnapshotHeader};
+pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
-pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition, UndoRecord};
+pub use undo::{
+    UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoLog, UndoPosition, UndoRecord, UndoTx,
+};
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;
 pub use window::{

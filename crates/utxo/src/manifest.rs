@@ -23,6 +23,7 @@
 use varve_io::{Envelope, FileOffset, FormatError, Kind, Storage, StoreId, load, replace};
 use varve_types::{BlockHash, Height, Network, Reader};
 
+use crate::compact::Policy;
 use crate::footer::{Fields, RunNumber, Span};
 use crate::run::RunInfo;
 use crate::run_error::RunError;
@@ -49,6 +50,14 @@ pub struct Parameters {
     pub fan_in: u32,
     /// The most runs that a lookup probes.
     pub max_probed: u32,
+}
+
+impl Parameters {
+    /// When runs are merged.
+    #[must_use]
+    pub const fn policy(&self) -> Policy {
+        Policy { fan_in: self.fan_in as usize, max_probed: self.max_probed as usize }
+    }
 }
 
 impl Default for Parameters {
@@ -88,6 +97,20 @@ impl SavedWindow {
         let (name, id) = (Self::file_name(self.number), key.file_id(self.number));
         WindowFile { name, id, pages: self.pages }
     }
+}
+
+/// Files that a manifest does not name and that stay all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Runs that a later manifest will name.
+    pub numbers: Vec<RunNumber>,
+    /// All files from this number on: they were begun after the manifest was made.
+    pub from: RunNumber,
+}
+
+impl Kept {
+    /// Nothing stays: nobody is writing.
+    pub const NOTHING: Self = Self { numbers: Vec::new(), from: RunNumber(u64::MAX) };
 }
 
 /// The set's table of contents.
@@ -163,20 +186,16 @@ impl Manifest {
         Ok(replace(storage, MANIFEST_FILE, KIND, &envelope)?)
     }
 
-    /// Removes runs and window files that the manifest does not name, except the run `pending`,
-    /// which a later one will name; returns how many. Called when the store is opened, and after a
-    /// checkpoint.
-    pub fn sweep(
-        &self,
-        storage: &dyn Storage,
-        pending: Option<RunNumber>,
-    ) -> Result<usize, RunError> {
-        let runs = self.runs.iter().map(|run| run.number).chain(pending);
+    /// Removes runs and window files that the manifest does not name, except what is `kept`;
+    /// returns how many. Called when the store is opened, and after a checkpoint.
+    pub fn sweep(&self, storage: &dyn Storage, kept: &Kept) -> Result<usize, RunError> {
+        let runs = self.runs.iter().map(|run| run.number).chain(kept.numbers.iter().copied());
         let mut named: Vec<String> = runs.map(RunNumber::file_name).collect();
         named.extend(self.window.map(|window| SavedWindow::file_name(window.number)));
+        let begun = |name: &str| number_of(name).is_some_and(|number| number >= kept.from);
         let mut removed = 0;
         for name in storage.list()? {
-            if Self::is_swept(&name) && !named.contains(&name) {
+            if Self::is_swept(&name) && !named.contains(&name) && !begun(&name) {
                 storage.remove(&name)?;
                 removed += 1;
             }
@@ -264,6 +283,12 @@ impl Manifest {
         }
         Ok(Self { store, secret, network, parameters, checkpoint, next_run, window, undo, runs })
     }
+}
+
+/// The number in the name of a run or window file.
+fn number_of(name: &str) -> Option<RunNumber> {
+    let (number, _) = name.split_once('.')?;
+    number.parse().ok().map(RunNumber)
 }
 
 fn decode_network(fields: &mut Fields<'_>) -> Result<Network, FormatError> {

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use varve_types::Network;
 
+use crate::compacter::Compaction;
 use crate::manifest::Parameters;
 use crate::run_writer::StoreKey;
 use crate::undo::UndoConfig;
@@ -22,8 +23,11 @@ pub struct Options {
     pub shards: usize,
     /// Threads that may work on one step.
     pub workers: NonZeroUsize,
-    /// Bytes of memory for the window. Above it, blocks leave the window before they are deep.
-    pub window_memory: usize,
+    /// Bytes of memory for the whole set: directories and filters, the undo cache, write buffers,
+    /// and the window, which gets what is left and flushes early when that is little.
+    pub memory: usize,
+    /// Where flushes, merges and checkpoints are done.
+    pub compaction: Compaction,
     /// How undo records are kept.
     pub undo: UndoConfig,
 }
@@ -38,7 +42,8 @@ impl Options {
             parameters: Parameters::default(),
             shards: 16,
             workers: NonZeroUsize::MIN,
-            window_memory: 1 << 30,
+            memory: 3 << 29,
+            compaction: Compaction::default(),
             undo: UndoConfig::default(),
         }
     }

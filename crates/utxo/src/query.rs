@@ -9,27 +9,26 @@
 //! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`] in one submission. A worker
 //!    that does not want to wait takes the requests ([`Query::requests`]) and brings the
 //!    completions ([`Query::accept`]).
-//! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins. For each
-//!    outpoint the pages are asked from the youngest run to the oldest, and the first coin whose
-//!    birth was not deleted by then is the answer.
+//! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins into a list of
+//!    [`Coins`], in which the window's may be already. For each outpoint the pages are asked from
+//!    the youngest run to the oldest, and the first coin whose birth was not deleted by then is
+//!    the answer.
 //!
 //! Filters let a wrong page through once in 256 or 65,536 times; the outpoints in the page decide.
-
-mod answers;
 
 use std::sync::Arc;
 
 use varve_io::{AlignedBuffer, BatchReader, Completion, PAGE_LEN, PageNumber, ReadRequest};
 use varve_types::Outpoint;
 
+use crate::coins::Coins;
 use crate::packed::PackedCoin;
 use crate::page::{Body, Leaf, LeafEntry, tag};
+use crate::residence::PROBES;
 use crate::run::{Access, Run};
 use crate::run_error::RunError;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-
-pub use answers::Answers;
 
 /// Keys that go through a stage together. A core has ten to twenty cache misses under way at most,
 /// and a key has three in the filter, so more would not help.
@@ -65,8 +64,7 @@ impl Query {
     /// Resolves `keys`, which should be sorted, to pages of `runs`. Reads nothing.
     #[must_use]
     pub fn new(runs: &Runs, keys: Vec<Outpoint>) -> Self {
-        let secret = runs.key().secret;
-        let hashes = keys.iter().map(|key| secret.hash(key)).collect();
+        let hashes = keys.iter().map(|key| runs.hasher().hash(key).bits()).collect();
         let (deleted, candidates, reads) = (Vec::new(), Vec::new(), Vec::new());
         let mut query = Self { runs: runs.clone(), keys, hashes, deleted, candidates, reads };
         query.resolve();
@@ -92,6 +90,21 @@ impl Query {
             // Stable: the runs of a key stay in their order.
             let group = self.candidates.get_mut(start..).unwrap_or_default();
             group.sort_by_key(|candidate| candidate.key);
+        }
+        self.probe();
+    }
+
+    /// Lets every run measure, for the queries to come, whether what is asked of it is in memory:
+    /// by pages of some keys in the middle.
+    fn probe(&self) {
+        let (_, asked) = self.candidates.split_at(self.candidates.len() / 2);
+        let mut probes = vec![0; self.runs.as_slice().len()];
+        for candidate in asked.iter().take(4 * GROUP) {
+            let probed = probes.get_mut(candidate.run as usize);
+            if let Some(probed) = probed.filter(|probed| **probed < PROBES) {
+                *probed += 1;
+                self.run(candidate.run).probe(candidate.page);
+            }
         }
     }
 
@@ -154,13 +167,13 @@ impl Query {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Looks into the pages. The answers are in the order of the keys.
+    /// Looks into the pages, and puts the coin of the key number `n` into `coins` at `place(n)`.
+    /// Keys without a coin leave their places as they are.
     ///
     /// # Panics
     ///
     /// When pages are still unread.
-    pub fn join(&self, answers: &mut Answers) -> Result<(), RunError> {
-        answers.clear(self.keys.len());
+    pub fn join(&self, coins: &mut Coins, place: impl Fn(usize) -> usize) -> Result<(), RunError> {
         let mut of_keys = self.candidates.chunk_by(|a, b| a.key == b.key);
         let mut group: [&[Candidate]; GROUP] = [&[]; GROUP];
         loop {
@@ -172,7 +185,7 @@ impl Query {
             if count == 0 {
                 return Ok(());
             }
-            self.join_group(group.get(..count).unwrap_or_default(), answers)?;
+            self.join_group(group.get(..count).unwrap_or_default(), (coins, &place))?;
         }
     }
 
@@ -182,7 +195,11 @@ impl Query {
     }
 
     /// Answers the keys of a group, each with the pages that may hold it.
-    fn join_group(&self, group: &[&[Candidate]], answers: &mut Answers) -> Result<(), RunError> {
+    fn join_group(
+        &self,
+        group: &[&[Candidate]],
+        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
+    ) -> Result<(), RunError> {
         let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
         let mut touched = 0;
         for (payload, candidates) in payloads.iter_mut().zip(group) {
@@ -215,8 +232,8 @@ impl Query {
                 let found = leaf.find_from(*place, self.key(candidate), &mut deleted);
                 let found = found.map_err(|error| self.error(candidate, error))?;
                 match found {
-                    Some(entry) => self.answer(candidate, &entry, answers)?,
-                    None => self.join_older(candidates, deleted, answers)?,
+                    Some(entry) => self.answer(candidate, &entry, (coins, to))?,
+                    None => self.join_older(candidates, deleted, (coins, to))?,
                 }
             }
         }
@@ -235,13 +252,13 @@ impl Query {
         &self,
         pages: &[Candidate],
         mut deleted: Vec<Sequence>,
-        answers: &mut Answers,
+        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
     ) -> Result<(), RunError> {
         for candidate in pages.iter().skip(1) {
             let leaf = self.run(candidate.run).leaf(candidate.page, self.payload(candidate)?)?;
             let found = leaf.find(self.hash(candidate), self.key(candidate), &mut deleted);
             if let Some(entry) = found.map_err(|error| self.error(candidate, error))? {
-                return self.answer(candidate, &entry, answers);
+                return self.answer(candidate, &entry, (coins, to));
             }
         }
         Ok(())
@@ -252,7 +269,7 @@ impl Query {
         &self,
         candidate: &Candidate,
         entry: &LeafEntry<'_>,
-        answers: &mut Answers,
+        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
     ) -> Result<(), RunError> {
         let mut spilled = Vec::new();
         let packed = match entry.body {
@@ -263,7 +280,7 @@ impl Query {
                 PackedCoin::new(&spilled)
             }
         };
-        let unpacked = answers.set(candidate.key as usize, entry.birth, packed);
+        let unpacked = coins.set_packed(to(candidate.key as usize), (entry.birth, packed));
         unpacked.map_err(|_| {
             self.run(candidate.run).damage(candidate.page, 0, "a coin does not unpack")
         })

@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use varve_io::{
     AlignedBuffer, Checksum, FormatError, PAGE_PAYLOAD_LEN, PageFile, PageNumber, ReadRequest,
@@ -18,12 +17,13 @@ use crate::cursor::Cursor;
 use crate::directory::{Directory, LeafNumber};
 use crate::filter::Filter;
 use crate::footer::{Footer, RunNumber, Span, section_pages};
+use crate::hasher::OutpointHasher;
 use crate::packed::PackedCoin;
 use crate::page::{Leaf, Spill};
 use crate::page_stream::PageStream;
+use crate::residence::Residence;
 use crate::run_error::RunError;
 use crate::run_writer::{KIND, StoreKey};
-use crate::secret::Secret;
 use crate::sequence::Sequence;
 
 /// An entry with its coin still packed.
@@ -68,22 +68,22 @@ pub struct RunInfo {
 pub struct Run {
     file: Arc<PageFile>,
     path: PathBuf,
-    secret: Secret,
+    hasher: OutpointHasher,
     footer: Footer,
     directory: Directory,
     filter: Filter,
-    direct: AtomicBool,
+    residence: Residence,
 }
 
 impl Run {
     pub(crate) fn assemble(
         (file, path): (PageFile, PathBuf),
-        secret: Secret,
+        hasher: OutpointHasher,
         footer: Footer,
         (directory, filter): (Directory, Filter),
     ) -> Self {
-        let (file, direct) = (Arc::new(file), AtomicBool::new(false));
-        Self { file, path, secret, footer, directory, filter, direct }
+        let (file, residence) = (Arc::new(file), Residence::new());
+        Self { file, path, hasher, footer, directory, filter, residence }
     }
 
     /// Opens the run that the manifest describes. Reads the directory and the filter.
@@ -108,8 +108,9 @@ impl Run {
         let bytes = section(footer.filter_page(), footer.filter_len)?;
         let filter = Filter::decode(bytes, footer.chunks, footer.width);
         let filter = filter.map_err(|error| error.in_file(&path, at(footer.filter_page())))?;
-        let direct = AtomicBool::new(false);
-        let run = Self { file, path, secret: key.secret, footer, directory, filter, direct };
+        let residence = Residence::new();
+        let hasher = key.secret.hasher();
+        let run = Self { file, path, hasher, footer, directory, filter, residence };
         if run.footer.store != key.id || run.info() != *info {
             return Err(run.damage(PageNumber(own), 0, "this is not the run of the manifest"));
         }
@@ -144,12 +145,21 @@ impl Run {
     /// How lookups read this run's pages now.
     #[must_use]
     pub fn access(&self) -> Access {
-        if self.direct.load(Ordering::Relaxed) { Access::Direct } else { Access::Mapped }
+        self.residence.access()
     }
 
-    /// Decides how lookups from now on read this run's pages; both ways give the same answers.
+    /// Decides how lookups from now on read this run's pages, where otherwise it is measured
+    /// (`residence`); both ways give the same answers.
     pub fn set_access(&self, access: Access) {
-        self.direct.store(access == Access::Direct, Ordering::Relaxed);
+        self.residence.fix(access);
+    }
+
+    /// Asks whether a page that is about to be looked at is in memory.
+    pub(crate) fn probe(&self, page: PageNumber) {
+        if self.residence.is_measured() {
+            // A file that cannot be mapped will say so when it is read.
+            self.residence.note(self.file.is_cached(page).unwrap_or(false));
+        }
     }
 
     /// All entries in order, read once from the disk, in bounded memory.
@@ -191,7 +201,7 @@ impl Run {
     #[must_use]
     pub fn query(&self, outpoint: &Outpoint) -> Option<PageNumber> {
         let mut may = [false];
-        let hash = self.secret.hash(outpoint);
+        let hash = self.hasher.hash(outpoint).bits();
         self.filter.ask(&mut 0, (std::slice::from_ref(outpoint), &[hash]), &mut may);
         if may == [false] {
             return None;

@@ -56,6 +56,9 @@ pub enum RunError {
         /// The file.
         path: PathBuf,
     },
+    /// The set is being closed, so what was being written is given up.
+    #[error("the set was closed before the file was written; open it again")]
+    Stopped,
     /// The set belongs to another network.
     #[error(
         "{} holds the unspent set of {found}, not of {wanted}; open another directory",

@@ -28,6 +28,7 @@ use crate::entry::Entry;
 use crate::filter::FilterBuilder;
 use crate::footer::{Footer, RunNumber, Span};
 use crate::fuse::Width;
+use crate::hasher::OutpointHasher;
 use crate::packed::{PackedCoin, pack};
 use crate::page::{DELETE, SPILLED, fold};
 use crate::page_builder::{BODY_MAX, CROWD_MAX, LeafBuilder};
@@ -67,7 +68,7 @@ impl StoreKey {
 #[derive(Debug)]
 pub struct RunWriter {
     claim: Claim,
-    key: StoreKey,
+    hasher: OutpointHasher,
     path: PathBuf,
     file: PageFileWriter,
     footer: Footer,
@@ -136,7 +137,7 @@ impl RunWriter {
         let path = storage.path().join(&name);
         Ok(Self {
             claim: Claim { storage: Arc::clone(storage), name, finished: false },
-            key,
+            hasher: key.secret.hasher(),
             path,
             file,
             footer,
@@ -192,7 +193,7 @@ impl RunWriter {
                 self.put_coin((record, alone), coin)?
             }
         };
-        let hash = self.key.secret.hash(&outpoint);
+        let hash = self.hasher.hash(&outpoint).bits();
         if !self.leaf.push((outpoint, hash), flags, &self.body) {
             let stays = self.leaf.tail(&outpoint);
             let next = self.leaf.split_tail(stays);
@@ -294,6 +295,37 @@ impl RunWriter {
         let file = self.file.finish()?;
         self.claim.storage.sync_dir()?;
         self.claim.finished = true;
-        Ok(Run::assemble((file, self.path), self.key.secret, footer, (directory, filter)))
+        Ok(Run::assemble((file, self.path), self.hasher, footer, (directory, filter)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cursor::Source as _;
+    use crate::fixture::{KEY, disk, outpoint, owned, span};
+
+    /// A writer that would not look at the order: what it writes is refused by whoever reads it,
+    /// within a leaf and from one leaf to the next.
+    #[test]
+    fn entries_out_of_order_are_damage_to_the_reader() {
+        let mut keys: Vec<Outpoint> = (0..300).map(outpoint).collect();
+        keys.sort_unstable();
+        for swapped in [1, 299] {
+            let (_dir, storage) = disk();
+            let named = (RunNumber(1), span(1, 1));
+            let mut writer = RunWriter::create(&storage, KEY, named, 300).unwrap();
+            let mut keys = keys.clone();
+            keys.swap(0, swapped);
+            for key in keys {
+                writer.last = None;
+                let coin = owned(1);
+                writer.push(&Entry::add(key, Sequence::new(1), coin.coin())).unwrap();
+            }
+            let run = Arc::new(writer.finish().unwrap());
+            let mut cursor = Run::cursor(&run).unwrap();
+            let error = (0..300).find_map(|_| cursor.advance().err()).unwrap().to_string();
+            assert!(error.contains("out of order") && error.contains("0000000001.run"), "{error}");
+        }
     }
 }

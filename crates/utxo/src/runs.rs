@@ -15,6 +15,7 @@ use std::sync::Arc;
 use varve_io::Storage;
 
 use crate::cursor::Cursor;
+use crate::hasher::OutpointHasher;
 use crate::merge::Merge;
 use crate::run::{Run, RunInfo};
 use crate::run_error::RunError;
@@ -24,6 +25,7 @@ use crate::run_writer::StoreKey;
 #[derive(Clone, Debug)]
 pub struct Runs {
     key: StoreKey,
+    hasher: OutpointHasher,
     runs: Arc<[Arc<Run>]>,
 }
 
@@ -31,19 +33,26 @@ impl Runs {
     /// No runs.
     #[must_use]
     pub fn empty(key: StoreKey) -> Self {
-        Self { key, runs: Arc::default() }
+        Self { key, hasher: key.secret.hasher(), runs: Arc::default() }
     }
 
     /// Opens the runs that a manifest names, youngest first.
     pub fn open(storage: &dyn Storage, key: StoreKey, infos: &[RunInfo]) -> Result<Self, RunError> {
         let runs = infos.iter().map(|info| Run::open(storage, &key, info).map(Arc::new));
-        Ok(Self { key, runs: runs.collect::<Result<_, _>>()? })
+        let runs = runs.collect::<Result<_, _>>()?;
+        Ok(Self { key, hasher: key.secret.hasher(), runs })
     }
 
     /// What the runs share.
     #[must_use]
     pub const fn key(&self) -> &StoreKey {
         &self.key
+    }
+
+    /// The hash under the store's secret.
+    #[must_use]
+    pub const fn hasher(&self) -> &OutpointHasher {
+        &self.hasher
     }
 
     /// The runs, youngest first.
@@ -79,7 +88,7 @@ impl Runs {
     pub fn with_replaced(&self, range: Range<usize>, merged: Option<Arc<Run>>) -> Self {
         let mut runs = self.runs.to_vec();
         runs.splice(range, merged);
-        Self { key: self.key, runs: runs.into() }
+        Self { key: self.key, hasher: self.hasher.clone(), runs: runs.into() }
     }
 
     /// The coins of all runs in the order of their outpoints, read once, in bounded memory.

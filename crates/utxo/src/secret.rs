@@ -1,22 +1,15 @@
-//! The store's secret, and the keyed hash of an outpoint.
+//! The store's secret.
 //!
 //! Whoever makes transactions chooses their txids by trying, and would choose those that fall into
 //! one place of a table or pass one filter. So nothing here places an outpoint by its own bytes:
-//! tables, filters and tags take SipHash-1-3 of its 36 bytes under 16 random bytes that every store
-//! draws for itself and nobody outside knows.
-//!
-//! A hash stands for an outpoint only to find it quickly; the stored outpoint decides. The feature
-//! `weak-hash` cuts hashes to one byte, so that the tests prove it.
+//! tables, filters and tags take its [keyed hash](crate::OutpointHasher) under 16 random bytes that
+//! every store draws for itself and nobody outside knows.
 
 use std::fmt;
 
-use siphasher::sip::SipHasher13;
-use varve_types::Outpoint;
+use crate::hasher::OutpointHasher;
 
-/// What a hash keeps: everything, or one byte in the tests' weak build.
-const KEPT: u64 = if cfg!(feature = "weak-hash") { 0xff } else { u64::MAX };
-
-/// 16 random bytes of one store, and the hash under them.
+/// 16 random bytes of one store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Secret([u8; Secret::LEN]);
 
@@ -36,11 +29,10 @@ impl Secret {
         self.0
     }
 
-    /// The keyed hash of an outpoint.
+    /// The hash under this secret. Takes some microseconds: keep it.
     #[must_use]
-    #[inline]
-    pub fn hash(&self, outpoint: &Outpoint) -> u64 {
-        SipHasher13::new_with_key(&self.0).hash(&outpoint.to_bytes()) & KEPT
+    pub fn hasher(self) -> OutpointHasher {
+        OutpointHasher::new(&self.0)
     }
 }
 
@@ -52,24 +44,7 @@ impl fmt::Debug for Secret {
 
 #[cfg(test)]
 mod tests {
-    use varve_types::Txid;
-
     use super::*;
-
-    #[test]
-    fn every_part_of_the_outpoint_and_of_the_secret_counts() {
-        let outpoint = Outpoint::new(Txid::from_bytes([7; 32]), 1);
-        let hash = Secret::new([1; 16]).hash(&outpoint);
-        assert_eq!(hash, Secret::new([1; 16]).hash(&outpoint), "it is a function");
-        if cfg!(not(feature = "weak-hash")) {
-            assert_ne!(hash, Secret::new([2; 16]).hash(&outpoint));
-            assert_ne!(hash, Secret::new([1; 16]).hash(&Outpoint { vout: 2, ..outpoint }));
-            let mut txid = [7; 32];
-            txid[31] = 8;
-            let other = Outpoint::new(Txid::from_bytes(txid), 1);
-            assert_ne!(hash, Secret::new([1; 16]).hash(&other));
-        }
-    }
 
     #[test]
     fn a_secret_is_not_printed() {

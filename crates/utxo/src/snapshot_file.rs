@@ -35,6 +35,8 @@ use std::io;
 
 use varve_types::{BlockHash, DecodeError, Height, Network, Outpoint, Txid, varint};
 
+use input::Input;
+
 pub(crate) use import::SnapshotReader;
 
 const MAGIC: [u8; 5] = *b"utxo\xff";
@@ -144,13 +146,21 @@ fn magic_name(magic: &[u8; 4]) -> String {
 
 /// The first 51 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Header {
-    magic: [u8; 4],
-    base: BlockHash,
-    coins: u64,
+pub struct SnapshotHeader {
+    /// The magic of the network.
+    pub magic: [u8; 4],
+    /// The block that the set stands at.
+    pub base: BlockHash,
+    /// How many coins follow.
+    pub coins: u64,
 }
 
-impl Header {
+impl SnapshotHeader {
+    /// Reads the header of a snapshot, which must be of `network`, and not more than it.
+    pub fn read(input: impl io::Read, network: Network) -> Result<Self, SnapshotError> {
+        import::read_header(&mut Input::new(input.take(HEADER_LEN as u64)), network)
+    }
+
     fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         let version = VERSION.to_le_bytes();

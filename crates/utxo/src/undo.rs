@@ -3,14 +3,16 @@
 //! ```text
 //!  │ sequence u32 │ height u32 │ block hash 32 │ previous hash 32 │
 //!  │ VARINT count │ the coins it spent, as adds with their births (`entry_list`) │
-//!  │ VARINT count │ groups of the outputs it created │
+//!  │ VARINT count │ its transactions │
 //!
-//!  group   │ txid 32 │ VARINT count │ VARINT first vout │ VARINT gap − 1 │ …
+//!  transaction   │ txid 32 │ VARINT spends │ VARINT creates │ VARINT vout │ VARINT gap − 1 │ …
 //! ```
 //!
-//! A coin that the block created and spent itself is in neither list. A coin that it overwrote, as
-//! blocks could before BIP30, counts as spent. The coins it created were all born at `sequence`, so
-//! an outpoint is enough to name them.
+//! A coin that the block created and spent itself is in neither list, and a transaction without
+//! any other is left out. The coins stand in the order of the transactions that spent them, so that
+//! `spends` says who spent which; behind them come those that the block overwrote, as blocks could
+//! before BIP30. The coins it created were all born at `sequence`, so an outpoint is enough to name
+//! them.
 //!
 //! Disconnecting is a step forward ([`Step`](crate::Step)): the created coins are spent
 //! ([`spends_of_disconnect`](crate::spends_of_disconnect)), the spent ones added with the births
@@ -25,8 +27,8 @@ use crate::sequence::Sequence;
 
 pub use log::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition};
 
-/// The shortest group: a txid and one output.
-const GROUP_MIN: u64 = 32 + 1 + 1;
+/// The shortest transaction: a txid and two counts.
+const TX_MIN: u64 = 32 + 1 + 1;
 
 /// The undo record of one connected block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,34 +41,92 @@ pub struct UndoRecord {
     pub block: BlockHash,
     /// The hash of the block below it.
     pub previous: BlockHash,
-    /// The coins it took from the set.
+    /// The coins it took from the set: those it spent, in block order, then those it overwrote.
     pub spent: EntryList,
-    /// The coins it put into the set. In the order of the block they take the fewest bytes.
+    /// The coins it put into the set, in block order.
     pub created: Vec<Outpoint>,
+    /// The transactions of both, in block order.
+    pub txs: Vec<UndoTx>,
 }
 
-impl UndoRecord {
-    /// Appends the bytes.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+/// What one transaction has in an undo record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndoTx {
+    /// Its id.
+    pub txid: Txid,
+    /// How many of the coins it spent.
+    pub spends: u32,
+    /// How many of the coins it created.
+    pub creates: u32,
+}
+
+/// Which block a record is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UndoHead {
+    /// The step that connected it.
+    pub sequence: Sequence,
+    /// Its height.
+    pub height: Height,
+    /// Its hash.
+    pub block: BlockHash,
+    /// The hash of the block below it.
+    pub previous: BlockHash,
+}
+
+impl UndoHead {
+    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends. The
+    /// created coins are in the order of the transactions.
+    pub(crate) fn encode(
+        &self,
+        (spent, write_spent): (usize, impl FnOnce(&mut Vec<u8>)),
+        (txs, mut created): (&[UndoTx], impl Iterator<Item = Outpoint>),
+        out: &mut Vec<u8>,
+    ) {
         out.extend_from_slice(&self.sequence.to_u32().to_le_bytes());
         out.extend_from_slice(&self.height.to_u32().to_le_bytes());
         out.extend_from_slice(self.block.as_bytes());
         out.extend_from_slice(self.previous.as_bytes());
-        varint::write(self.spent.len() as u64, out);
-        self.spent.iter().for_each(|entry| write_entry(&entry, out));
-        let groups = || self.created.chunk_by(|a, b| a.txid == b.txid && a.vout < b.vout);
-        varint::write(groups().count() as u64, out);
-        for group in groups() {
+        varint::write(spent as u64, out);
+        write_spent(out);
+        varint::write(txs.len() as u64, out);
+        for tx in txs {
+            out.extend_from_slice(tx.txid.as_bytes());
+            varint::write(u64::from(tx.spends), out);
+            varint::write(u64::from(tx.creates), out);
             let mut next = 0;
-            for (index, outpoint) in group.iter().enumerate() {
-                if index == 0 {
-                    out.extend_from_slice(outpoint.txid.as_bytes());
-                    varint::write(group.len() as u64, out);
-                }
-                varint::write(u64::from(outpoint.vout) - next, out);
-                next = u64::from(outpoint.vout) + 1;
+            for Outpoint { vout, .. } in created.by_ref().take(tx.creates as usize) {
+                varint::write(u64::from(vout) - next, out);
+                next = u64::from(vout) + 1;
             }
         }
+    }
+}
+
+impl UndoRecord {
+    /// Which block it is of.
+    #[must_use]
+    pub const fn head(&self) -> UndoHead {
+        let Self { sequence, height, block, previous, .. } = *self;
+        UndoHead { sequence, height, block, previous }
+    }
+
+    /// Appends the bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let write = |out: &mut Vec<u8>| self.spent.iter().for_each(|e| write_entry(&e, out));
+        let created = self.created.iter().copied();
+        self.head().encode((self.spent.len(), write), (&self.txs, created), out);
+    }
+
+    /// The transaction that spent this coin, if the block did.
+    #[must_use]
+    pub fn spender(&self, outpoint: &Outpoint) -> Option<Txid> {
+        let place = self.spent.iter().position(|entry| entry.outpoint == *outpoint)?;
+        let mut end = 0;
+        let spender = self.txs.iter().find(|tx| {
+            end += u64::from(tx.spends);
+            (place as u64) < end
+        });
+        spender.map(|tx| tx.txid)
     }
 
     /// Decodes bytes, all of them. Spent coins must be adds.
@@ -85,31 +145,31 @@ impl UndoRecord {
         }
         let mut created = Vec::new();
         let count = varint::read(reader, "a number of transactions")?;
-        plausible(reader, count, GROUP_MIN, "transactions")?;
-        (0..count).try_for_each(|_| read_group(reader, &mut created))?;
+        let mut txs = Vec::with_capacity(plausible(reader, count, TX_MIN, "transactions")?);
+        for _ in 0..count {
+            txs.push(read_tx(reader, &mut created)?);
+        }
         reader.end()?;
-        Ok(Self { sequence, height, block, previous, spent, created })
+        Ok(Self { sequence, height, block, previous, spent, created, txs })
     }
 }
 
-fn read_group(reader: &mut Reader<'_>, created: &mut Vec<Outpoint>) -> Result<(), EntryError> {
+fn read_tx(reader: &mut Reader<'_>, created: &mut Vec<Outpoint>) -> Result<UndoTx, EntryError> {
     let txid = Txid::from_bytes(*reader.array("a txid")?);
-    let count = varint::read(reader, "a number of outputs")?;
-    created.reserve(plausible(reader, count, 1, "outputs")?);
-    let mut next = 0_u32;
-    for index in 0..count {
+    let spends = read_u32(reader, "a number of inputs")?;
+    let creates = read_u32(reader, "a number of outputs")?;
+    created.reserve(plausible(reader, u64::from(creates), 1, "outputs")?);
+    let mut next = Some(0_u32);
+    for _ in 0..creates {
         let offset = reader.offset();
-        let out_of_range = EntryError::OutOfRange { what: "an output's index", offset };
         let gap = read_u32(reader, "an output's index")?;
-        let vout = next.checked_add(gap).ok_or(out_of_range)?;
+        let vout = next.and_then(|next| next.checked_add(gap));
+        let out_of_range = EntryError::OutOfRange { what: "an output's index", offset };
+        let vout = vout.ok_or(out_of_range)?;
         created.push(Outpoint::new(txid, vout));
-        next = match vout.checked_add(1) {
-            Some(next) => next,
-            None if index + 1 == count => 0,
-            None => return Err(out_of_range),
-        };
+        next = vout.checked_add(1);
     }
-    Ok(())
+    Ok(UndoTx { txid, spends, creates })
 }
 
 #[cfg(test)]

@@ -20,16 +20,17 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::merge::Merge;
 use crate::packed::{PackedCoin, pack};
-use crate::query::{Answers, PageBuffers, Query};
+use crate::query::PageBuffers;
 use crate::run::{Record, Run};
 use crate::run_error::RunError;
 use crate::runs::Runs;
+use crate::search::Search;
 use crate::sequence::Sequence;
 use crate::sync::Arc;
-use crate::window::{Lookup, WindowVersion};
+use crate::window::WindowVersion;
 
 /// Reads under way at once, for runs that are read past the cache.
-const READ_DEPTH: u16 = 64;
+pub(crate) const READ_DEPTH: u16 = 256;
 
 /// The set after one step.
 #[derive(Clone, Debug)]
@@ -67,49 +68,19 @@ impl Version {
         &self.runs
     }
 
-    /// Looks up the coins of these outpoints, in any order.
-    pub fn get(&self, keys: &[Outpoint]) -> Result<Coins, Error> {
-        let mut coins = Coins::unknown(keys.len());
-        let mut looked_up = Vec::new();
-        self.window.lookup(keys, &mut looked_up);
-        let mut left = Vec::new();
-        for (place, (key, found)) in keys.iter().zip(looked_up).enumerate() {
-            match found {
-                Lookup::Found(found) => {
-                    coins.set(place, (found.birth, found.coin), Some(found.location));
-                }
-                Lookup::Deleted(births) => left.push((*key, place, births)),
-                Lookup::Unknown => left.push((*key, place, Vec::new())),
-            }
-        }
-        if left.is_empty() || self.runs.as_slice().is_empty() {
-            return Ok(coins);
-        }
-        left.sort_unstable();
-        self.get_from_runs(&left, &mut coins)?;
-        Ok(coins)
+    /// The window.
+    pub(crate) const fn window(&self) -> &Arc<WindowVersion> {
+        &self.window
     }
 
-    fn get_from_runs(
-        &self,
-        left: &[(Outpoint, usize, Vec<Sequence>)],
-        coins: &mut Coins,
-    ) -> Result<(), RunError> {
-        let mut query = Query::new(&self.runs, left.iter().map(|(key, ..)| *key).collect());
-        for (index, (_, _, births)) in left.iter().enumerate() {
-            query.pass_over(index, births);
+    /// Looks up the coins of these outpoints, in any order.
+    pub fn get(&self, keys: &[Outpoint]) -> Result<Coins, Error> {
+        let mut search = Search::new(self, keys);
+        let mut buffers = PageBuffers::default();
+        if search.unread() > 0 {
+            search.fetch(&mut BatchReader::new(READ_DEPTH), &mut buffers)?;
         }
-        if query.unread() > 0 {
-            query.fetch(&mut BatchReader::new(READ_DEPTH), &mut PageBuffers::default())?;
-        }
-        let mut answers = Answers::default();
-        query.join(&mut answers)?;
-        for ((_, place, _), answer) in left.iter().zip(answers.iter()) {
-            if let Some(found) = answer {
-                coins.set(*place, found, None);
-            }
-        }
-        Ok(())
+        Ok(search.finish(&mut buffers)?)
     }
 
     /// How many coins there are, without going through the runs: every coin is one add more than

@@ -5,14 +5,14 @@
 //! rules can go over it as often as they like, in several threads.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use varve_consensus::{BlockAt, CheckError, PrevoutError, Spend, UnspentOutputsView};
 use varve_types::{BlockHash, Coin, Network, Outpoint};
 
-use crate::changes::{Changes, CoinSource};
+use crate::changes::CoinSource;
 use crate::coins::Coins;
 use crate::error::Error;
+use crate::prepare::{Prepared, Repeats};
 use crate::version::Version;
 
 /// What the set says about one block.
@@ -23,26 +23,31 @@ pub struct DatabaseView {
     /// The coins of the prevouts.
     coins: Coins,
     verdict: Result<(), PrevoutError>,
-    repeated: Option<Outpoint>,
+    /// `None` when nobody asked the set whether outputs repeat others.
+    repeated: Option<Option<Outpoint>>,
 }
 
 impl DatabaseView {
     /// Looks up what `block` needs of `version`, which should be the set below it.
-    pub fn new(
-        version: &Arc<Version>,
-        network: Network,
-        block: &BlockAt<'_>,
-    ) -> Result<Self, Error> {
-        let changes = Changes::of(network, block);
-        let keys = [&changes.prevouts[..], &changes.made[..]].concat();
-        let coins = version.get(&keys)?;
-        let verdict = changes.verdict(|place| coins.birth(place).is_some());
-        let spends = changes.prevouts.len();
-        let mut made = (spends..).zip(&changes.made);
+    pub fn new(version: &Version, network: Network, block: &BlockAt<'_>) -> Result<Self, Error> {
+        let prepared = Prepared::new(version, network, block, Repeats::Possible)?;
+        Ok(Self::of(prepared, block))
+    }
+
+    /// What was found for a block, when that is right for the set below it.
+    pub(crate) fn of(prepared: Prepared, block: &BlockAt<'_>) -> Self {
+        let Prepared { repeats, changes, coins, .. } = prepared;
+        let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
+        let mut made = changes.keys.iter().enumerate().skip(changes.spends());
         let repeated = made.find(|(place, _)| coins.birth(*place).is_some());
         let repeated = repeated.map(|(_, outpoint)| *outpoint);
-        let Changes { sources, .. } = changes;
-        Ok(Self { block: block.hash(), sources, coins, verdict, repeated })
+        let repeated = (repeats == Repeats::Possible).then_some(repeated);
+        Self { block: block.hash(), sources: changes.sources, coins, verdict, repeated }
+    }
+
+    /// The same with another reason, when the block is refused.
+    pub(crate) fn with_reason(self, change: impl FnOnce(PrevoutError) -> PrevoutError) -> Self {
+        Self { verdict: self.verdict.map_err(change), ..self }
     }
 
     fn check(&self, block: &BlockAt<'_>) -> Result<(), Error> {
@@ -77,12 +82,9 @@ impl UnspentOutputsView for DatabaseView {
             .flat_map(|tx| tx.outputs().map(|output| (tx.is_coinbase(), output)))
             .collect();
         let coin = |source| match source {
-            CoinSource::Set(place) => self.coins.get(place),
-            CoinSource::Block(place) => outputs.get(place).map(|(coinbase, output)| Coin {
-                height,
-                coinbase: *coinbase,
-                value: output.value,
-                script: output.script,
+            CoinSource::Set(place) => self.coins.get(place as usize),
+            CoinSource::Block(place) => outputs.get(place as usize).map(|(coinbase, output)| {
+                Coin { height, coinbase: *coinbase, value: output.value, script: output.script }
             }),
         };
         let mut sources = self.sources.iter();
@@ -101,6 +103,6 @@ impl UnspentOutputsView for DatabaseView {
 
     fn find_repeated_output(&self, block: &BlockAt<'_>) -> Result<Option<Outpoint>, Error> {
         self.check(block)?;
-        Ok(self.repeated)
+        self.repeated.ok_or(Error::RepeatsUnknown { block: self.block })
     }
 }

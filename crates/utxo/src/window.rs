@@ -38,10 +38,11 @@ use varve_types::Height;
 use crate::hasher::OutpointHasher;
 use crate::pane::{Flush, Pane, PaneId, PaneInfo, PaneView};
 use crate::sequence::Sequence;
-use crate::shard::{BATCHES_MAX, Refused, ShardStep, ShardWriter};
+use crate::shard::{BATCHES_MAX, HEAD_LEN, Refused, ShardStep, ShardWriter};
 use crate::sync::Arc;
 
 pub use file::WindowFile;
+pub(crate) use file::WindowImage;
 pub use step::{Location, Spend, Step, StepError, spends_of_disconnect};
 pub use version::{FoundCoin, Lookup, WindowVersion};
 
@@ -144,6 +145,12 @@ impl Window {
         window.begin_pane();
         window.publish();
         window
+    }
+
+    /// The bytes of memory that so many entries with so long scripts take at most: their heads, and
+    /// three slots each in a table that is just being made larger.
+    pub(crate) const fn memory_of(entries: usize, scripts: usize) -> usize {
+        entries * (HEAD_LEN + 3 * size_of::<u64>()) + scripts
     }
 
     /// The latest version.

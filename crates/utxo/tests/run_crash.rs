@@ -13,8 +13,8 @@ use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
 use varve_utxo::{
-    Entry, Manifest, Parameters, Run, RunError, RunWriter, Runs, Secret, Sequence, Source as _,
-    Span, StoreKey, merge_runs,
+    Entry, Kept, Manifest, Parameters, Run, RunError, RunWriter, Runs, Secret, Sequence,
+    Source as _, Span, StoreKey, merge_runs,
 };
 
 const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -38,7 +38,7 @@ impl Store {
                 manifest
             }
         };
-        manifest.sweep(&*storage, None)?;
+        manifest.sweep(&*storage, &Kept::NOTHING)?;
         let runs = Runs::open(&*storage, manifest.key(), &manifest.runs)?;
         Ok(Self { storage, manifest, runs })
     }
@@ -80,7 +80,7 @@ impl Store {
         self.manifest.runs = runs.infos();
         self.manifest.store(&*self.storage)?;
         self.runs = runs;
-        self.manifest.sweep(&*self.storage, None)?;
+        self.manifest.sweep(&*self.storage, &Kept::NOTHING)?;
         Ok(())
     }
 
@@ -161,29 +161,73 @@ fn a_crash_at_every_operation_leaves_an_acknowledged_state() {
     }
 }
 
+/// The calls of the five changes of [`work`]: three flushes, two of them followed by a merge. A
+/// change syncs its run, the directory, the new manifest, renames it and syncs the directory; a
+/// merge then removes runs and syncs the directory once more. From the rename on it has happened.
+const SYNCS: usize = 5 * 2;
+const RENAMES: usize = 5;
+/// Directory syncs: which change they belong to, and whether they come after the rename.
+const DIRECTORY_SYNCS: [(usize, bool); 12] = [
+    (0, false),
+    (0, true),
+    (1, false),
+    (1, true),
+    (2, false),
+    (2, true),
+    (2, true),
+    (3, false),
+    (3, true),
+    (4, false),
+    (4, true),
+    (4, true),
+];
+
+/// A failed call leaves exactly the state before its change, or after it when the manifest had its
+/// name already.
 #[test]
-fn a_failure_at_every_call_leaves_an_acknowledged_state() {
+fn a_failure_at_every_call_leaves_exactly_one_state() {
+    let mut states = vec![Coins::new()];
+    let mut store = Store::open(Arc::new(FaultyStorage::new(1))).expect("a new store opens");
+    work(&mut store, |store| states.push(store.coins().expect("sound"))).expect("nothing fails");
+    assert_eq!(states.len(), 6);
     let calls = [Operation::Write, Operation::Sync, Operation::Rename, Operation::SyncDir];
+    let mut failures = 0;
     for (operation, fault) in
         calls.into_iter().flat_map(|call| [(call, Fault::Io), (call, Fault::NoSpace)])
     {
-        for nth in 0..12 {
+        for nth in 0..13 {
             let storage = Arc::new(FaultyStorage::new(nth as u64));
             let mut store = Store::open(storage.clone()).expect("a new store opens");
             storage.inject(FaultRule::new(operation, When::Nth(nth), fault));
-            let mut states = vec![Coins::new()];
-            let result = work(&mut store, |store| {
-                states.push(store.coins().expect("sound"));
-            });
+            let mut made = 0;
+            let result = work(&mut store, |_| made += 1);
             storage.clear_faults();
+            let at = format!("{operation:?} {fault:?} {nth}");
+            let expected = match operation {
+                Operation::Sync if nth >= SYNCS => states.len() - 1,
+                Operation::Sync => nth / 2,
+                Operation::Rename if nth >= RENAMES => states.len() - 1,
+                Operation::Rename => nth,
+                Operation::SyncDir => DIRECTORY_SYNCS
+                    .get(nth)
+                    .map_or(states.len() - 1, |(change, named)| change + usize::from(*named)),
+                _ => made,
+            };
+            assert_eq!(result.is_err(), made < 5, "{at}");
+            failures += usize::from(result.is_err());
             let again = Store::open(Arc::new(storage.reopen())).expect("it opens again");
-            let coins = again.coins().expect("sound");
-            let last = states.last().expect("not empty");
-            // A change that failed may have happened all the same, and is then whole.
-            let next = coins.len() != last.len() && result.is_err();
-            assert!(coins == *last || next, "{operation:?} {fault:?} {nth}");
+            assert_eq!(again.coins().expect("sound"), states[expected], "{at}");
+            assert!(made == expected || made + 1 == expected, "{at}: acknowledged, so it is there");
+            // The store that met the failure has not changed, and goes on after a full disk.
+            assert_eq!(store.coins().expect("sound"), states[made], "{at}");
+            if (operation, fault) == (Operation::Write, Fault::NoSpace) {
+                store.flush(&[900], &[]).expect("there is space again");
+                let again = Store::open(Arc::new(storage.reopen())).expect("it opens again");
+                assert_eq!(again.coins().expect("sound").len(), states[made].len() + 1, "{at}");
+            }
         }
     }
+    assert!(failures > 70, "{failures}");
 }
 
 #[test]

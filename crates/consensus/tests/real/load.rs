@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-use hex_conservative::FromHex as _;
-use serde_json::Value;
 use varve_types::{Amount, Block, BlockHash, Format, Header, Reader, TxOut, compact_size};
+
+pub(crate) use varve_testdata::chains::{blk_file, core31, hex, json, mainnet, satoshi, signet};
 
 /// The bytes of a file of the data, or `None` after the skip was recorded.
 pub(crate) fn bytes(path: &str) -> Option<Vec<u8>> {
@@ -28,55 +28,9 @@ pub(crate) fn unpack(path: &Path) -> Vec<u8> {
     out
 }
 
-pub(crate) fn json(path: &str) -> Option<Value> {
-    bytes(path).map(|bytes| serde_json::from_slice(&bytes).unwrap())
-}
-
-pub(crate) fn hex(text: &str) -> Vec<u8> {
-    Vec::from_hex(text).unwrap()
-}
-
-/// The blocks of a block file: `magic 4 │ size u32le │ block`. Ends where the magic does not
-/// match or a block is cut.
-pub(crate) fn blk_file(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let magic = bytes[..4].to_vec();
-    let mut blocks = Vec::new();
-    let mut rest = bytes;
-    while let Some((head, tail)) = rest.split_first_chunk::<8>() {
-        let size = u32::from_le_bytes(*head.last_chunk().unwrap()) as usize;
-        if head[..4] != magic || tail.len() < size {
-            break;
-        }
-        blocks.push(tail[..size].to_vec());
-        rest = &tail[size..];
-    }
-    blocks
-}
-
-/// The chain of Core 31: its one block file without the mask.
-pub(crate) fn core31() -> Option<Vec<Vec<u8>>> {
-    let key = bytes("regtest-core31/blocks/xor.dat")?;
-    let mut file = bytes("regtest-core31/blocks/blk00000.dat")?;
-    file.iter_mut().zip(key.iter().cycle()).for_each(|(byte, key)| *byte ^= key);
-    Some(blk_file(&file))
-}
-
-pub(crate) fn mainnet() -> Option<Vec<Vec<u8>>> {
-    bytes("chains/mainnet-0-4312.blk.dat").map(|bytes| blk_file(&bytes))
-}
-
-pub(crate) fn signet() -> Option<Vec<Vec<u8>>> {
-    let json = json("chains/signet-0-120.json")?;
-    let blocks = json.as_array().unwrap().iter();
-    Some(blocks.map(|block| hex(block["block"].as_str().unwrap())).collect())
-}
-
-/// Regtest from its genesis block on, which the file leaves out.
+/// Regtest from its genesis block on.
 pub(crate) fn kernel() -> Option<Vec<Vec<u8>>> {
-    let bytes = bytes("chains/regtest-kernel-1-206.hexlines.txt")?;
-    let text = String::from_utf8(bytes).unwrap();
-    let genesis = varve_types::Network::Regtest.genesis_block();
-    Some([genesis].into_iter().chain(text.lines().map(hex)).collect())
+    varve_testdata::chains::kernel(varve_types::Network::Regtest.genesis_block())
 }
 
 /// The blocks of a folder, each in a file named by its hash, in any order.
@@ -112,10 +66,4 @@ pub(crate) fn outputs(bytes: &[u8]) -> Vec<TxOut<'_>> {
         outputs.push(TxOut { value, script: reader.take(length, "a script").unwrap() });
     }
     outputs
-}
-
-/// An amount in coins, as a number or as a text. Below 2^53 satoshi a double is exact.
-pub(crate) fn satoshi(value: &Value) -> u64 {
-    let coins = value.as_f64().or_else(|| value.as_str()?.parse().ok()).unwrap();
-    format!("{:.0}", coins * 1e8).parse().unwrap()
 }

@@ -305,3 +305,21 @@ fn an_inherited_header_is_written_again() {
     let after = Arc::new(storage.crash(storage.operations(), Crash::LoseAll));
     assert_eq!(payloads(&open(&after, durable).unwrap(), GlobalOffset::ZERO), [b"frame"]);
 }
+
+/// A sync that was begun makes durable what was there then, also when the writer has gone on to
+/// another file meanwhile.
+#[test]
+fn a_sync_can_be_finished_while_the_writer_goes_on() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut log = open(&storage, GlobalOffset::ZERO).unwrap();
+    log.append(&[b"one", b"two"]).unwrap();
+    let (durable, pending) = log.begin_sync().unwrap();
+    assert_eq!(durable, log.end());
+    let lost = Arc::new(storage.crash(storage.operations(), Crash::LoseAll));
+    assert!(open(&lost, durable).is_err(), "it is only begun");
+    (0..40).for_each(|_| drop(log.append(&[&[7; 100]]).unwrap()));
+    pending.finish().unwrap();
+    let left = Arc::new(storage.crash(storage.operations(), Crash::LoseAll));
+    let log = open(&left, durable).unwrap();
+    assert_eq!(payloads(&log, GlobalOffset::ZERO)[..2], [b"one".to_vec(), b"two".to_vec()]);
+}

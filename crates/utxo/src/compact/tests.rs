@@ -1,13 +1,7 @@
-//! Decisions over sizes, and a simulation of the writing they cost.
-
-#![expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the simulation counts coins in fractions, and rounds them down"
-)]
+//! Decisions over sizes.
 
 use super::*;
-use crate::fixture::span;
+use crate::fixture::{Changes, KEY, disk, outpoint, owned, span, write_run};
 
 fn run(pages: u64, adds: u64, deletes: u64) -> RunInfo {
     RunInfo { number: RunNumber(1), span: span(1, 2), adds, deletes, pages, digest: 0 }
@@ -66,103 +60,24 @@ fn choosing_ends() {
     }
 }
 
-/// A hundred thousand blocks on top of 170 million coins, by counts alone: the set must write at
-/// most one byte for every byte of block data, and never probe more runs than allowed.
-///
-/// The chain makes 7,500 outputs a block of 1.5 MB. A coin outlives n blocks with the chance (1 +
-/// n/1.4)^-0.3: a quarter outlives 144 blocks, a fifteenth 10,000, as on mainnet.
 #[test]
-fn a_hundred_thousand_blocks_write_less_than_they_are() {
-    // With coins as old as mainnet's the oldest run is never a third dead; with young ones it is.
-    for (age, rewrites) in [(300_000.0, 0..1), (10_000.0, 1..4)] {
-        let figures = simulate((256, age), &Policy::default());
-        println!("{figures:?}");
-        assert!(figures.written_per_block_byte <= 1.0, "{figures:?}");
-        assert!(figures.most_runs <= 12, "{figures:?}");
-        assert!(rewrites.contains(&figures.oldest_rewrites), "{figures:?}");
-    }
-    let default = simulate((256, 300_000.0), &Policy::default());
-    let small_flushes = simulate((64, 300_000.0), &Policy { fan_in: 8, max_probed: 12 });
-    assert!(
-        small_flushes.written_per_block_byte > 1.5 * default.written_per_block_byte,
-        "what the default is chosen over: {small_flushes:?}"
-    );
+fn a_merge_that_is_stopped_leaves_no_file() {
+    let (_dir, storage) = disk();
+    let changes: Changes = (0..500).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect();
+    let run = Arc::new(write_run(&storage, 1, span(1, 1), &changes).unwrap());
+    let stop = Stop::default();
+    stop.set();
+    let merged = merge_unless(&stop, &storage, KEY, (RunNumber(2), (&[run], true)));
+    assert!(matches!(merged, Err(RunError::Stopped)));
+    assert_eq!(storage.list().unwrap(), ["0000000001.run"]);
 }
 
-#[derive(Debug)]
-struct Figures {
-    written_per_block_byte: f64,
-    most_runs: usize,
-    oldest_rewrites: usize,
-}
-
-/// A run in the simulation: its coins by the flush that made them, its deletes by their coins'
-/// flush.
-#[derive(Clone, Default)]
-struct Model {
-    adds: Vec<(usize, f64)>,
-    deletes: Vec<(usize, f64)>,
-}
-
-impl Model {
-    fn info(&self) -> RunInfo {
-        let sum = |counts: &[(usize, f64)]| counts.iter().map(|(_, count)| count).sum::<f64>();
-        let (adds, deletes) = (sum(&self.adds), sum(&self.deletes));
-        run(((adds * 60.0 + deletes * 39.0) / 4096.0) as u64 + 1, adds as u64, deletes as u64)
-    }
-
-    /// Merges runs: deletes cancel coins of the flushes that take part.
-    fn merge(runs: &[Self]) -> Self {
-        let mut merged = Self::default();
-        for run in runs {
-            merged.adds.extend(&run.adds);
-        }
-        merged.adds.sort_unstable_by_key(|(flush, _)| *flush);
-        for (flush, count) in runs.iter().flat_map(|run| &run.deletes) {
-            match merged.adds.binary_search_by_key(flush, |(flush, _)| *flush) {
-                Ok(index) => merged.adds[index].1 -= count,
-                Err(_) => merged.deletes.push((*flush, *count)),
-            }
-        }
-        merged
-    }
-}
-
-/// Flushes of so many blocks, over coins that are so many blocks old at the start.
-fn simulate((flush_interval, oldest): (u32, f64), policy: &Policy) -> Figures {
-    const OUTPUTS: f64 = 7_500.0;
-    const BLOCK_BYTES: f64 = 1_500_000.0;
-    let interval = f64::from(flush_interval);
-    let outlive = |blocks: f64| (1.0 + blocks / 1.4).powf(-0.3);
-    let flushes = (100_000.0 / interval) as usize;
-    // Flush 0 stands for everything before: 170 million coins.
-    let mut living = vec![170e6];
-    let mut runs = vec![Model { adds: vec![(0, 170e6)], deletes: Vec::new() }];
-    let (mut pages, mut most_runs, mut oldest_rewrites) = (0, 0, 0);
-    for flush in 1..=flushes {
-        // What died since the last flush of the coins that every earlier flush wrote.
-        let mut deletes = Vec::new();
-        for (made, alive) in living.iter_mut().enumerate() {
-            let ago = (flush - made) as f64 * interval;
-            let age = if made == 0 { oldest + ago } else { 144.0 + ago };
-            let died = *alive * (1.0 - outlive(age) / outlive(age - interval));
-            *alive -= died;
-            deletes.push((made, died));
-        }
-        let survivors = OUTPUTS * interval * outlive(144.0 + interval / 2.0);
-        living.push(survivors);
-        let young = Model { adds: vec![(flush, survivors)], deletes };
-        pages += young.info().pages;
-        runs.insert(0, young);
-        let infos = |runs: &[Model]| runs.iter().map(Model::info).collect::<Vec<_>>();
-        while let Choice::Merge(range) = choose(&infos(&runs), policy) {
-            oldest_rewrites += usize::from(range.end == runs.len());
-            let merged = Model::merge(&runs[range.clone()]);
-            pages += merged.info().pages;
-            runs.splice(range, [merged]);
-        }
-        most_runs = most_runs.max(runs.len());
-    }
-    let written_per_block_byte = pages as f64 * 4096.0 / (flushes as f64 * interval * BLOCK_BYTES);
-    Figures { written_per_block_byte, most_runs, oldest_rewrites }
+#[test]
+fn the_debt_is_what_all_due_merges_write() {
+    let policy = Policy::default();
+    let debt = |pages: &[u64]| merge_debt(&runs(pages), &policy) / 4096;
+    assert_eq!(debt(&[10, 10, 10]), 0);
+    assert_eq!(debt(&[10, 10, 10, 10]), 40);
+    assert_eq!(debt(&[10, 10, 10, 10, 40, 40, 40]), 40 + 160, "one merge brings the next");
+    assert_eq!(merge_debt(&[run(5, 10, 400), run(1000, 1000, 0)], &policy) / 4096, 1005);
 }

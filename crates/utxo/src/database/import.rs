@@ -58,6 +58,7 @@ impl Database {
         self.window = Window::new(config, hasher, sequence);
         (self.manifest, self.runs) = (manifest, runs);
         (self.sequence, self.tip) = (sequence, Some(tip));
+        self.renew();
         self.publish();
         Ok(tip)
     }

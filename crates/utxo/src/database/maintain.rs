@@ -1,30 +1,42 @@
-//! What keeps the window small, the runs few and the checkpoint near.
+//! What keeps the window small and the runs few.
 //!
-//! All of it happens in the writer, before a step, in a fixed order, so that a test can cut the
-//! power at every single operation. None of it changes which coins there are.
+//! Before every step the writer takes in what threads have finished, decides what is due, and
+//! starts it (`compacter`). None of it changes which coins there are.
 //!
 //! 1. **Flush.** The oldest pane is *due* when it is sealed and the tip is `window` blocks above
-//!    its highest, or when the window is over its memory. Its living entries are written as a run,
-//!    which then waits for the next step to take the pane's place. (A thread could write it while
-//!    steps go on: the window notes what dies in the pane meanwhile.)
-//! 2. **Merge** while `choose` finds something to merge. A merged run takes the place of its parts
-//!    at once, in a version of the same step.
-//! 3. **Checkpoint**, when runs have changed since the last: run files are synced by their writers,
-//!    then the window file, the undo log, the directory; then the manifest is replaced atomically.
-//!    Only then the files of the checkpoint before are removed. A crash anywhere leaves one whole
-//!    checkpoint, the old or the new.
+//!    its highest, or when the window needs its memory (`budget`). Its living entries are written
+//!    as a run, while steps go on: the window notes what dies in the pane meanwhile. The run then
+//!    waits for the next step to take the pane's place.
+//! 2. **Merge**, when `choose` finds something. A merged run takes the place of its parts as soon
+//!    as it is taken in, in a version of the same step. Runs that were flushed meanwhile are
+//!    younger than all of them, so the parts are still neighbours.
+//! 3. **Checkpoint**: see `checkpoint`.
+//!
+//! The writer goes on meanwhile, but not without limit. It waits for a flush when a step would not
+//! fit into the window, and for a merge when there are `fan_in` runs more than a lookup should
+//! probe. [`Database::waits`] counts both.
+//!
+//! **When a job fails**, the step before which that is noticed fails with its error, and nothing
+//! has changed: the pane is still in the window, the runs are as they were, the last checkpoint
+//! counts. The same is decided again before the next step, so it is tried again when there is space
+//! again.
 
 use std::sync::Arc;
 
-use crate::compact::{Choice, Policy, choose, merge_runs};
+use varve_io::Storage;
+
+use super::checkpoint::Merged;
+use super::work::{Flushing, Merging, RunResult, Waits, Written, file_len};
+use crate::budget::Budget;
+use crate::compact::{Choice, choose, merge_debt, merge_unless};
+use crate::compacter::Stop;
 use crate::database::Database;
 use crate::error::Error;
 use crate::footer::{RunNumber, Span};
-use crate::manifest::{Checkpoint, Manifest, SavedWindow};
 use crate::pane::{Flush, PaneId, PaneInfo};
 use crate::run::{Run, RunInfo};
 use crate::run_error::RunError;
-use crate::run_writer::RunWriter;
+use crate::run_writer::{RunWriter, StoreKey};
 
 /// A run that waits for the next step to take the place of its pane.
 #[derive(Debug)]
@@ -35,31 +47,106 @@ pub(super) struct Waiting {
 }
 
 impl Database {
-    /// Does all that is due.
-    pub(super) fn maintain(&mut self) -> Result<(), Error> {
-        self.flush_pane()?;
-        self.merge()?;
-        if self.checkpoint_due { self.make_checkpoint() } else { Ok(()) }
+    /// Bytes written since the set was opened.
+    #[must_use]
+    pub const fn written(&self) -> Written {
+        Written { undo: self.undo.written(), ..self.work.written }
     }
 
-    /// Writes the run of the oldest pane, if it is due and none is waiting.
-    fn flush_pane(&mut self) -> Result<(), Error> {
-        if self.waiting.is_some() {
-            return Ok(());
+    /// How often the writer had to wait for a thread since the set was opened.
+    #[must_use]
+    pub const fn waits(&self) -> Waits {
+        self.work.waits
+    }
+
+    /// The bytes that merges would write which are due or under way.
+    #[must_use]
+    pub fn merge_debt(&self) -> u64 {
+        merge_debt(&self.runs.infos(), &self.manifest.parameters.policy())
+    }
+
+    /// Bytes of memory that the window takes, and the most that it may take.
+    #[must_use]
+    pub fn window_memory(&self) -> (usize, usize) {
+        (self.window.panes().map(|pane| pane.memory).sum(), self.budget().window)
+    }
+
+    /// Takes in what is done and starts what is due, before a step that brings `coming` bytes into
+    /// the window.
+    pub(super) fn maintain(&mut self, coming: usize) -> Result<(), Error> {
+        self.flush_pane(coming)?;
+        self.merge()?;
+        self.checkpoint_if_due()?;
+        self.hold_back(coming)
+    }
+
+    /// Makes the set durable as it is now, and starts what is due besides.
+    pub(super) fn maintain_and_save(&mut self) -> Result<(), Error> {
+        self.flush_pane(0)?;
+        self.merge()?;
+        self.make_checkpoint()
+    }
+
+    /// Waits where the writer has run too far ahead of the threads.
+    fn hold_back(&mut self, coming: usize) -> Result<(), Error> {
+        let (memory, _) = self.window_memory();
+        if self.budget().is_full(memory, coming) && !self.work.flush.is_free() {
+            self.work.waits.for_memory += 1;
+            self.take_flush(true)?;
         }
-        let memory: usize = self.window.panes().map(|pane| pane.memory).sum();
-        let over = memory > self.options.window_memory;
-        if over {
+        let parameters = self.manifest.parameters;
+        let most = parameters.max_probed.saturating_add(parameters.fan_in) as usize;
+        if self.runs.as_slice().len() > most && !self.work.merge.is_free() {
+            self.work.waits.for_runs += 1;
+            while self.runs.as_slice().len() > most && !self.work.merge.is_free() {
+                self.take_merge(true)?;
+                self.merge()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn budget(&self) -> Budget {
+        let merging = self.work.merge.about().map_or(0, |merging| merging.memory);
+        let others = [self.runs.memory(), merging, self.options.undo.cache];
+        Budget::new(self.options.memory, &others)
+    }
+
+    /// Starts to write the run of the oldest pane, if it is due and no other is on its way.
+    fn flush_pane(&mut self, coming: usize) -> Result<(), Error> {
+        self.take_flush(false)?;
+        let (memory, budget) = (self.window_memory().0, self.budget());
+        if self.window.panes().last().is_some_and(|youngest| budget.is_pane_full(youngest.memory)) {
             self.window.seal();
         }
+        if self.waiting.is_some() || !self.work.flush.is_free() {
+            return Ok(());
+        }
         let Some(oldest) = self.window.panes().next() else { return Ok(()) };
-        if !oldest.sealed || !(over || self.is_deep(&oldest)) {
+        let due = budget.is_flush_due(memory, coming) || self.is_deep(&oldest);
+        if !oldest.sealed || !due {
             return Ok(());
         }
         let Some(flush) = self.window.begin_flush() else { return Ok(()) };
-        match self.write_run(&flush, &oldest) {
+        let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
+        let (number, stop) = (self.next_number(), self.work.stop.clone());
+        let named = (number, Span { first: oldest.first, last: oldest.last });
+        let about = Flushing { pane: flush.pane(), number };
+        let job =
+            self.work.flush_lane.start(move || write_run(&stop, &storage, key, (named, &flush)));
+        self.work.flush.fill(about, job);
+        self.take_flush(false)
+    }
+
+    /// Takes the run of a pane in: it waits for the next step.
+    fn take_flush(&mut self, wait: bool) -> Result<(), Error> {
+        let Some((Flushing { pane, .. }, written)) = self.work.flush.take(wait) else {
+            return Ok(());
+        };
+        match written {
             Ok(run) => {
-                self.waiting = Some(Waiting { pane: flush.pane(), run: run.map(Arc::new) });
+                self.work.written.flushed += file_len(run.as_ref());
+                self.waiting = Some(Waiting { pane, run: run.map(Arc::new) });
                 Ok(())
             }
             Err(error) => {
@@ -74,66 +161,44 @@ impl Database {
         above.is_some_and(|above| above >= self.manifest.parameters.window)
     }
 
-    fn write_run(&mut self, flush: &Flush, pane: &PaneInfo) -> Result<Option<Run>, RunError> {
-        let entries = flush.entries();
-        let span = Span { first: pane.first, last: pane.last };
-        let (key, expected) = (self.manifest.key(), entries.len_max() as u64);
-        let named = (self.next_number(), span);
-        let mut writer = RunWriter::create(&self.storage, key, named, expected)?;
-        for entry in entries {
-            writer.push(&entry)?;
-        }
-        // A writer that is dropped takes its file away.
-        if writer.entries() == 0 { Ok(None) } else { writer.finish().map(Some) }
-    }
-
-    /// Merges until there is nothing to merge.
+    /// Merges as long as there is something to merge and the last merge is done.
     fn merge(&mut self) -> Result<(), Error> {
-        let parameters = self.manifest.parameters;
-        let policy = Policy {
-            fan_in: parameters.fan_in as usize,
-            max_probed: parameters.max_probed as usize,
-        };
+        let policy = self.manifest.parameters.policy();
         loop {
+            self.take_merge(false)?;
             let infos: Vec<RunInfo> = self.runs.infos();
             let Choice::Merge(range) = choose(&infos, &policy) else { return Ok(()) };
-            let number = self.next_number();
-            let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default();
-            let whole = range.end == infos.len();
-            let merged = merge_runs(&self.storage, self.manifest.key(), number, (chosen, whole))?;
-            self.runs = self.runs.with_replaced(range, merged.map(Arc::new));
-            self.checkpoint_due = true;
-            self.publish();
+            if !self.work.merge.is_free() {
+                return Ok(());
+            }
+            let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default().to_vec();
+            let (number, whole) = (self.next_number(), range.end == infos.len());
+            let inputs = chosen.iter().map(|run| run.info().number).collect();
+            let memory = chosen.iter().map(|run| run.memory()).sum();
+            let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
+            let stop = self.work.stop.clone();
+            let job = self
+                .work
+                .merge_lane
+                .start(move || merge_unless(&stop, &storage, key, (number, (&chosen, whole))));
+            self.work.merge.fill(Merging { number, inputs, memory }, job);
         }
     }
 
-    /// Makes the set durable as it is now.
-    pub(super) fn make_checkpoint(&mut self) -> Result<(), Error> {
-        let number = self.next_number();
-        let name = SavedWindow::file_name(number);
-        let saved = self.window.save(&*self.storage, &name, self.manifest.key().file_id(number));
-        let window = match saved {
-            Ok(saved) => Some(SavedWindow { number, pages: saved.pages }),
-            Err(error) => {
-                // A disk that is full must not stay full. What cannot be removed now is swept away
-                // after the next checkpoint.
-                let _ = self.storage.remove(&name);
-                return Err(error.into());
-            }
+    /// Takes a merged run in: it takes the place of its parts.
+    fn take_merge(&mut self, wait: bool) -> Result<(), Error> {
+        let Some((Merging { inputs, .. }, merged)) = self.work.merge.take(wait) else {
+            return Ok(());
         };
-        let undo = self.undo.sync()?;
-        self.storage.sync_dir()?;
-        let checkpoint = Checkpoint { sequence: self.sequence, tip: self.tip };
-        let runs = self.runs.infos();
-        let manifest = Manifest { checkpoint, window, undo, runs, ..self.manifest.clone() };
-        manifest.store(&*self.storage)?;
-        self.manifest = manifest;
-        self.checkpoint_due = false;
-        let waiting = self.waiting.as_ref().and_then(|waiting| waiting.run.as_ref());
-        self.manifest.sweep(&*self.storage, waiting.map(|run| run.info().number))?;
-        if let Some((height, _)) = self.tip {
-            self.undo.prune(height)?;
-        }
+        let merged = merged?;
+        self.work.written.merged += file_len(merged.as_ref());
+        let first = inputs.first();
+        let start = self.runs.as_slice().iter().position(|run| Some(&run.info().number) == first);
+        let start = start.expect("only a merge takes runs away, and there is one at a time");
+        let info = merged.as_ref().map(Run::info);
+        self.runs = self.runs.with_replaced(start..start + inputs.len(), merged.map(Arc::new));
+        self.merged.push(Merged { inputs, run: info });
+        self.renew();
         Ok(())
     }
 
@@ -143,4 +208,29 @@ impl Database {
         self.manifest.next_run.0 += 1;
         number
     }
+}
+
+/// Writes the run of a pane; none when nothing in it lives.
+fn write_run(
+    stop: &Stop,
+    storage: &Arc<dyn Storage>,
+    key: StoreKey,
+    (named, flush): ((RunNumber, Span), &Flush),
+) -> RunResult {
+    let entries = flush.entries();
+    let mut writer = RunWriter::create(storage, key, named, entries.len_max() as u64)?;
+    for entry in entries {
+        if stop.is_set() {
+            return Err(RunError::Stopped);
+        }
+        writer.push(&entry)?;
+    }
+    // A writer that is dropped takes its file away.
+    if writer.entries() == 0 {
+        return Ok(None);
+    }
+    let run = writer.finish()?;
+    // Its coins were in memory, and the youngest are asked for most.
+    run.warm()?;
+    Ok(Some(run))
 }

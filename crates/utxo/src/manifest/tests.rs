@@ -1,7 +1,7 @@
 //! Round trips, damage, and the sweep.
 
 use proptest::prelude::*;
-use varve_io::faulty::FaultyStorage;
+use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{Access, Caching};
 
 use super::*;
@@ -89,16 +89,23 @@ fn runs_out_of_order_are_damage() {
 #[test]
 fn the_sweep_takes_what_no_one_names_and_nothing_else() {
     let storage = FaultyStorage::new(1);
-    let windows = ["0000000005.window", "0000000006.window"];
-    let runs = ["0000000001.run", "0000000002.run", "0000000004.run", "0000000007.run"];
-    for name in runs.into_iter().chain(windows).chain(["undo.00001", "manifest"]) {
+    let windows = ["0000000005.window", "0000000006.window", "0000000009.window"];
+    let runs = [1, 2, 4, 7, 8].map(|number| RunNumber(number).file_name());
+    for name in runs.iter().map(String::as_str).chain(windows).chain(["undo.00001", "manifest"]) {
         storage.open(name, Access::Create, Caching::Buffered).unwrap();
     }
-    assert_eq!(manifest().sweep(&storage, Some(RunNumber(7))).unwrap(), 2);
-    assert_eq!(manifest().sweep(&storage, Some(RunNumber(7))).unwrap(), 0);
-    let left = storage.list().unwrap();
-    let kept = ["0000000001.run", "0000000004.run", "0000000005.window", "0000000007.run"];
-    assert_eq!(left, [&kept[..], &["manifest", "undo.00001"]].concat());
+    storage.sync_dir().unwrap();
+    let kept = Kept { numbers: vec![RunNumber(7)], from: RunNumber(8) };
+    assert_eq!(manifest().sweep(&storage, &kept).unwrap(), 2);
+    assert_eq!(manifest().sweep(&storage, &kept).unwrap(), 0);
+    let named = ["0000000001.run", "0000000004.run", "0000000005.window"];
+    let others = ["0000000007.run", "0000000008.run", "0000000009.window"];
+    let left = [&named[..], &others, &["manifest", "undo.00001"]].concat();
+    assert_eq!(storage.list().unwrap(), left);
+    let crashed = storage.crash(storage.operations(), Crash::LoseAll);
+    assert_eq!(crashed.list().unwrap(), left, "what is swept does not come back");
+    assert_eq!(manifest().sweep(&storage, &Kept::NOTHING).unwrap(), 3);
+    assert_eq!(storage.list().unwrap(), [&named[..], &["manifest", "undo.00001"]].concat());
 }
 
 proptest! {

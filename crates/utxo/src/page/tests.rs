@@ -1,15 +1,20 @@
 //! Leaves: round trips, lookups, hostile bytes.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use varve_io::PAGE_PAYLOAD_LEN;
 use varve_types::{Amount, Coin, Height};
 
 use super::*;
+use crate::hasher::OutpointHasher;
 use crate::packed::pack;
 use crate::page_builder::{BODY_MAX, LeafBuilder};
-use crate::secret::Secret;
 
-const SECRET: Secret = Secret::new([9; 16]);
+fn hash(outpoint: &Outpoint) -> u64 {
+    static HASHER: LazyLock<OutpointHasher> = LazyLock::new(|| OutpointHasher::new(&[9; 16]));
+    HASHER.hash(outpoint).bits()
+}
 
 /// One entry to be put into a page: outpoint, birth, and the script of its coin unless deleted.
 type Put = (Outpoint, u32, Option<Vec<u8>>);
@@ -58,7 +63,7 @@ fn pages(puts: &[Put]) -> Vec<Vec<u8>> {
     };
     for put in puts {
         let (flags, body) = body(put);
-        let key = (put.0, SECRET.hash(&put.0));
+        let key = (put.0, hash(&put.0));
         if !builder.push(key, flags, &body) {
             let next = builder.split_tail(builder.tail(&put.0));
             close(&builder);
@@ -124,7 +129,7 @@ proptest! {
                 let mut adds = of_it.iter().filter(|put| put.2.is_some()).map(|put| put.1);
                 // Each coin is found when all before it are gone, and at last there is none.
                 loop {
-                    let found = leaf.find(SECRET.hash(&outpoint), &outpoint, &mut gone).unwrap();
+                    let found = leaf.find(hash(&outpoint), &outpoint, &mut gone).unwrap();
                     prop_assert_eq!(found.map(|found| found.birth.to_u32()), adds.next());
                     let Some(found) = found else { break };
                     gone.push(found.birth);
@@ -132,7 +137,7 @@ proptest! {
                 prop_assert!(of_it.iter().all(|put| gone.contains(&Sequence::new(put.1))));
             }
             let other = Outpoint::new(Txid::from_bytes([0xee; 32]), 1);
-            let found = leaf.find(SECRET.hash(&other), &other, &mut Vec::new());
+            let found = leaf.find(hash(&other), &other, &mut Vec::new());
             prop_assert_eq!(found.unwrap(), None);
         }
     }
@@ -176,7 +181,7 @@ fn read_all(page: &[u8]) {
     for index in 0..=leaf.len() {
         leaf.touch(index);
         if let Ok(entry) = leaf.entry(index) {
-            let _ = leaf.find(SECRET.hash(&entry.outpoint), &entry.outpoint, &mut Vec::new());
+            let _ = leaf.find(hash(&entry.outpoint), &entry.outpoint, &mut Vec::new());
         }
     }
     for tag in 0..=255 {

@@ -86,10 +86,10 @@ fn births_that_the_window_deleted_are_passed_over() {
     let mut query = Query::new(&runs, keys);
     runs.as_slice().iter().for_each(|run| run.set_access(Access::Mapped));
     query.pass_over(1, &[Sequence::new(9)]);
-    let mut answers = Answers::default();
-    query.join(&mut answers).unwrap();
-    assert_eq!(answers.get(0).map(|(birth, _)| birth.to_u32()), Some(9));
-    assert_eq!(answers.get(1), None, "9 by the window, 1 by a run");
+    let mut coins = Coins::unknown(2);
+    query.join(&mut coins, |key| key).unwrap();
+    assert_eq!(coins.birth(0).map(Sequence::to_u32), Some(9));
+    assert_eq!(coins.get(1), None, "9 by the window, 1 by a run");
 }
 
 #[test]
@@ -100,12 +100,17 @@ fn answers_are_in_the_order_of_the_keys_sorted_or_not_and_repeated() {
         runs.as_slice().iter().for_each(|run| run.set_access(access));
         let mut query = Query::new(&runs, numbers.map(outpoint).to_vec());
         query.fetch(&mut BatchReader::new(8), &mut PageBuffers::default()).unwrap();
-        let mut answers = Answers::default();
-        query.join(&mut answers).unwrap();
-        let births: Vec<Option<u32>> =
-            answers.iter().map(|answer| answer.map(|(birth, _)| birth.to_u32())).collect();
+        let mut coins = Coins::unknown(numbers.len());
+        query.join(&mut coins, |key| key).unwrap();
+        let birth = |place| coins.birth(place).map(Sequence::to_u32);
+        let births: Vec<Option<u32>> = (0..query.keys().len()).map(birth).collect();
         assert_eq!(births, [Some(1), Some(9), Some(9), None, None, Some(1), Some(9)]);
-        assert_eq!(query.keys().len(), answers.len());
+        coins.clear(9);
+        query.join(&mut coins, |key| 8 - key).unwrap();
+        let births: Vec<Option<u32>> =
+            (0..9).map(|place| coins.birth(place).map(Sequence::to_u32)).collect();
+        assert_eq!(births[2..], [Some(9), Some(1), None, None, Some(9), Some(9), Some(1)]);
+        assert_eq!(births[..2], [None, None], "each at the place that was asked for");
     }
 }
 
@@ -134,7 +139,7 @@ fn pages_are_read_once_and_only_where_access_is_direct() {
     let mut buffers = PageBuffers::default();
     query.fetch(&mut BatchReader::new(8), &mut buffers).unwrap();
     assert_eq!(query.unread(), 0);
-    query.join(&mut Answers::default()).unwrap();
+    query.join(&mut Coins::default(), |key| key).unwrap();
     query.release(&mut buffers);
     assert!(!buffers.0.is_empty(), "their memory is kept");
 }
@@ -180,9 +185,10 @@ fn keys_out_of_order_are_found_in_every_chunk() {
     keys.sort_unstable();
     let (low, high) = keys.split_at(keys.len() / 2);
     let shuffled: Vec<Outpoint> = high.iter().rev().zip(low).flat_map(|(a, b)| [*a, *b]).collect();
-    let mut answers = Answers::default();
+    let mut coins = Coins::default();
     for keys in [keys, shuffled] {
-        Query::new(&runs, keys).join(&mut answers).unwrap();
-        assert!(answers.iter().all(|answer| answer.is_some()));
+        coins.clear(keys.len());
+        Query::new(&runs, keys).join(&mut coins, |key| key).unwrap();
+        assert!(coins.iter().all(|coin| coin.is_some()));
     }
 }

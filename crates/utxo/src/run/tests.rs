@@ -4,11 +4,12 @@ use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Access as FileAccess, BatchReader, Caching, FileOffset, PAGE_LEN};
 
 use super::*;
+use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::fixture::{
     Changes, KEY, Owned, collect, disk, look_up, outpoint, owned, span, txid, write_run,
 };
-use crate::query::{Answers, PageBuffers, Query};
+use crate::query::{PageBuffers, Query};
 use crate::run_writer::RunWriter;
 use crate::runs::Runs;
 
@@ -151,10 +152,10 @@ fn an_outpoint_with_many_births_stays_in_one_page() {
     for gone in [0, 20, 47, 48] {
         let mut query = crate::query::Query::new(&runs, vec![outpoint(1)]);
         query.pass_over(0, &(0..gone).map(Sequence::new).collect::<Vec<_>>());
-        let mut answers = crate::query::Answers::default();
-        query.join(&mut answers).unwrap();
-        let expected = (gone < 48).then(|| (Sequence::new(gone), large.coin()));
-        assert_eq!(answers.get(0), expected);
+        let mut coins = Coins::unknown(1);
+        query.join(&mut coins, |key| key).unwrap();
+        let expected = (gone < 48).then(|| (large.coin(), Sequence::new(gone)));
+        assert_eq!(coins.get(0).zip(coins.birth(0)), expected);
     }
 }
 
@@ -232,7 +233,7 @@ fn a_damaged_leaf_is_noticed_by_the_lookup_that_reads_it() {
         let ask = |number| {
             let mut query = Query::new(&runs, vec![outpoint(number)]);
             query.fetch(&mut BatchReader::new(4), &mut PageBuffers::default())?;
-            query.join(&mut Answers::default())
+            query.join(&mut Coins::unknown(1), |key| key)
         };
         let error = ask(17).unwrap_err().to_string();
         assert!(error.contains("0000000001.run") && error.contains("checksum"), "{error}");
@@ -242,7 +243,7 @@ fn a_damaged_leaf_is_noticed_by_the_lookup_that_reads_it() {
 }
 
 #[test]
-fn defect_7_failed_reads_are_errors_and_short_ones_are_continued() {
+fn defect_07_failed_reads_are_errors_and_short_ones_are_continued() {
     let faulty = Arc::new(FaultyStorage::new(1));
     let storage: Arc<dyn Storage> = faulty.clone();
     let changes = changes(1_000);
@@ -253,9 +254,9 @@ fn defect_7_failed_reads_are_errors_and_short_ones_are_continued() {
     let mut ask = || {
         let mut query = Query::new(&runs, (0..1_000).map(outpoint).collect());
         query.fetch(&mut reader, &mut PageBuffers::default())?;
-        let mut answers = Answers::default();
-        query.join(&mut answers)?;
-        Ok::<_, RunError>(answers.iter().flatten().count())
+        let mut coins = Coins::unknown(1_000);
+        query.join(&mut coins, |key| key)?;
+        Ok::<_, RunError>(coins.iter().flatten().count())
     };
     faulty.inject(FaultRule::new(Operation::Read, When::Nth(3), Fault::Io));
     let error = ask().unwrap_err().to_string();

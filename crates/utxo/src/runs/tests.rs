@@ -10,7 +10,7 @@ use super::*;
 use crate::compact::{Choice, Policy, choose, merge_runs};
 use crate::fixture::{Changes, KEY, Owned, collect, look_up, outpoint, owned, span, write_run};
 use crate::footer::RunNumber;
-use crate::manifest::{Manifest, Parameters};
+use crate::manifest::{Kept, Manifest, Parameters};
 
 /// The coins alive, by outpoint.
 type State = BTreeMap<Outpoint, (u32, Owned)>;
@@ -84,7 +84,7 @@ impl Model {
     fn publish(&mut self, runs: Runs) {
         self.manifest.runs = runs.infos();
         self.manifest.store(&*self.storage).unwrap();
-        self.manifest.sweep(&*self.storage, None).unwrap();
+        self.manifest.sweep(&*self.storage, &Kept::NOTHING).unwrap();
         self.runs = runs;
     }
 
@@ -109,7 +109,7 @@ impl Model {
     fn reopen(&mut self) {
         let manifest = Manifest::load(&*self.storage, Network::Regtest).unwrap().unwrap();
         assert_eq!(manifest, self.manifest);
-        assert_eq!(manifest.sweep(&*self.storage, None).unwrap(), 0);
+        assert_eq!(manifest.sweep(&*self.storage, &Kept::NOTHING).unwrap(), 0);
         self.runs = Runs::open(&*self.storage, manifest.key(), &manifest.runs).unwrap();
     }
 
@@ -163,7 +163,7 @@ proptest! {
 /// Hornet's merges stop for ever after a reorganisation, because a height they wait for never comes
 /// again. Here nothing is waited for: rewinds are runs like others.
 #[test]
-fn defect_2_reorganisations_do_not_stall_compaction() {
+fn defect_02_reorganisations_do_not_stall_compaction() {
     let mut model = Model::new();
     for round in 0..120 {
         let (before, first) = (model.state.clone(), model.step + 1);

@@ -48,8 +48,10 @@ pub(crate) struct Head {
     script: [u8; INLINE],
 }
 
+/// Bytes of an entry, but for a long script.
+pub(crate) const HEAD_LEN: usize = size_of::<Head>();
 #[cfg(not(loom))]
-const _: () = assert!(size_of::<Head>() == 96);
+const _: () = assert!(HEAD_LEN == 96);
 
 impl Head {
     /// The sequence from which on the entry is no more.

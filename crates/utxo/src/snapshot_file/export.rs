@@ -11,7 +11,7 @@ use std::io::Write;
 
 use varve_types::{Network, compact_size};
 
-use super::{Header, SnapshotError, TxCoins, core_order};
+use super::{SnapshotError, SnapshotHeader, TxCoins, core_order};
 use crate::cursor::Source as _;
 use crate::error::Error;
 use crate::run::Record;
@@ -31,7 +31,7 @@ impl Version {
     ) -> Result<u64, Error> {
         let (_, base) = self.tip().ok_or(SnapshotError::NoBlock)?;
         let expected = self.coin_count();
-        let header = Header { magic: network.wire_magic(), base, coins: expected };
+        let header = SnapshotHeader { magic: network.wire_magic(), base, coins: expected };
         out.write_all(&header.encode()).map_err(SnapshotError::Write)?;
         let found = self.export_coins(out, &mut |done| progress(done, expected))?;
         if found != expected {

@@ -20,7 +20,7 @@ use std::io::Read;
 use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
 use super::input::Input;
-use super::{HEADER_LEN, Header, MAGIC, SnapshotError, TxCoins, VERSION, core_order};
+use super::{HEADER_LEN, MAGIC, SnapshotError, SnapshotHeader, TxCoins, VERSION, core_order};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::packed::PackedCoin;
@@ -32,7 +32,7 @@ use crate::statistics::TELL_EVERY;
 #[derive(Debug)]
 pub(crate) struct SnapshotReader<R> {
     input: Input<R>,
-    header: Header,
+    header: SnapshotHeader,
     base_height: Height,
 }
 
@@ -144,7 +144,10 @@ fn birth(height: Height) -> Option<Sequence> {
     height.checked_add(1).map(|step| Sequence::new(step.to_u32()))
 }
 
-fn read_header<R: Read>(input: &mut Input<R>, network: Network) -> Result<Header, SnapshotError> {
+pub(super) fn read_header<R: Read>(
+    input: &mut Input<R>,
+    network: Network,
+) -> Result<SnapshotHeader, SnapshotError> {
     let what = "the header";
     if input.array(what)? != MAGIC {
         return Err(SnapshotError::Foreign);
@@ -163,5 +166,5 @@ fn read_header<R: Read>(input: &mut Input<R>, network: Network) -> Result<Header
     }
     let coins = u64::from_le_bytes(input.array(what)?);
     debug_assert_eq!(input.at(), HEADER_LEN as u64, "all of the header");
-    Ok(Header { magic, base, coins })
+    Ok(SnapshotHeader { magic, base, coins })
 }

@@ -16,25 +16,28 @@
 //! - **Checkpoint.** [`UndoLog::sync`] makes the log durable and returns an [`UndoCheckpoint`], to
 //!   be kept with the set's manifest. Opening takes it back.
 //! - **Recovery.** Records behind the checkpoint that survived a crash are not part of the chain
-//!   yet, but the replay can ask for them by sequence ([`UndoLog::survivor`]) and need not fetch
-//!   spent coins from disk. A push that equals the next survivor adopts it; any other cuts the log
-//!   there.
+//!   yet, but the replay can ask for the next of them ([`UndoLog::survivor`]) and need not fetch
+//!   spent coins from disk. A push that equals it adopts it; any other cuts the log there.
 //! - **Pruning.** The checkpoint marks the position of every 64th block, so the log knows where the
 //!   last 4,096 blocks begin and gives whole segments before that away.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, Storage, StoreId};
-use varve_types::{DecodeError, Height, Reader, varint};
+use memchr::memmem;
+use varve_io::{GlobalOffset, Kind, PendingSync, Segments, SegmentsConfig, Storage, StoreId};
+use varve_types::{DecodeError, Height, Outpoint, Reader, Txid, varint};
 
-use super::UndoRecord;
+use super::{UndoHead, UndoRecord, UndoTx};
+use crate::entry::Entry;
 use crate::entry_list::{EntryError, plausible, read_u32};
 use crate::sequence::Sequence;
 
 const KIND: Kind = Kind(*b"UTXOUND1");
 /// A block of so many has a mark.
 const MARK_EVERY: u32 = 64;
+/// Bytes of a record for each coin spent, with as many made, as a rule.
+const USUAL_LEN: usize = 96;
 const PARENT_LEN: usize = size_of::<u64>();
 
 /// How the log is kept.
@@ -131,10 +134,12 @@ pub struct UndoLog {
     tip: Option<GlobalOffset>,
     marks: Vec<(Height, GlobalOffset)>,
     /// Payloads of the last records, oldest first.
-    recent: VecDeque<(GlobalOffset, Arc<[u8]>)>,
+    recent: VecDeque<(GlobalOffset, Arc<Vec<u8>>)>,
     recent_bytes: usize,
     /// Records behind the checkpoint that nobody has pushed again yet.
     survivors: VecDeque<(Sequence, GlobalOffset)>,
+    /// Bytes appended since it was opened.
+    written: u64,
 }
 
 impl UndoLog {
@@ -162,18 +167,42 @@ impl UndoLog {
         }
         let UndoCheckpoint { tip, marks, .. } = checkpoint.clone();
         let recent = VecDeque::new();
-        Ok(Self { log, config, tip, marks, recent, recent_bytes: 0, survivors })
+        Ok(Self { log, config, tip, marks, recent, recent_bytes: 0, survivors, written: 0 })
     }
 
     /// Adds the record of a block that was connected on the tip.
     pub fn push(&mut self, record: &UndoRecord) -> Result<(), UndoError> {
+        self.push_encoded(&record.head(), record.spent.len(), |payload| record.encode(payload))
+    }
+
+    /// Adds the record of a block that is being connected, from the coins it takes, so many, which
+    /// are appended by a function, its transactions, and the coins it makes.
+    pub(crate) fn push_parts(
+        &mut self,
+        head: &UndoHead,
+        spent: (usize, impl FnOnce(&mut Vec<u8>)),
+        (txs, created): (&[UndoTx], &[Entry<'_>]),
+    ) -> Result<(), UndoError> {
+        let created = created.iter().map(|entry| entry.outpoint);
+        self.push_encoded(head, spent.0, |payload| head.encode(spent, (txs, created), payload))
+    }
+
+    fn push_encoded(
+        &mut self,
+        record: &UndoHead,
+        coins: usize,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), UndoError> {
         let parent = self.tip.map_or(0, |tip| tip.get() + 1);
-        let mut payload = parent.to_le_bytes().to_vec();
-        record.encode(&mut payload);
+        let mut payload = Vec::with_capacity(USUAL_LEN * (coins + 4));
+        payload.extend_from_slice(&parent.to_le_bytes());
+        encode(&mut payload);
         let at = match self.adopt(record.sequence, &payload)? {
             Some(at) => at,
             None => {
+                let end = self.log.end();
                 let places = self.log.append(&[&payload])?;
+                self.written += self.log.end().since(end).unwrap_or(0);
                 places.first().copied().expect("one payload has one place")
             }
         };
@@ -182,7 +211,7 @@ impl UndoLog {
             self.marks.push((record.height, at));
         }
         self.tip = Some(at);
-        self.remember(at, payload.into());
+        self.remember(at, Arc::new(payload));
         Ok(())
     }
 
@@ -215,27 +244,56 @@ impl UndoLog {
         UndoPosition { tip: self.tip, marks: self.marks } = position;
     }
 
-    /// The record that the step `sequence` wrote before a crash, if it survived and nothing else
-    /// was pushed since.
-    pub fn survivor(&self, sequence: Sequence) -> Result<Option<UndoRecord>, UndoError> {
-        let found = self.survivors.iter().find(|(survivor, _)| *survivor == sequence);
-        let Some((_, at)) = found else { return Ok(None) };
+    /// The record that survived a crash and that the next push adopts, if it is the same.
+    pub fn survivor(&self) -> Result<Option<UndoRecord>, UndoError> {
+        let Some((_, at)) = self.survivors.front() else { return Ok(None) };
         let payload = self.payload(*at)?;
-        let record = UndoRecord::decode(split(*at, &payload)?.1);
-        record.map(Some).map_err(|error| damaged(*at, error))
+        let (parent, record) = split(*at, &payload)?;
+        if parent != self.tip {
+            return Ok(None);
+        }
+        UndoRecord::decode(record).map(Some).map_err(|error| damaged(*at, error))
+    }
+
+    /// The transaction that spent this coin in a block of the chain whose record is kept. Goes
+    /// through all of them, the youngest first: for errors, not for the way of every block.
+    pub fn spender(&self, outpoint: &Outpoint) -> Result<Option<Txid>, UndoError> {
+        let finder = memmem::Finder::new(outpoint.txid.as_bytes());
+        let mut next = self.tip;
+        while let Some(at) = next.filter(|at| *at >= self.log.start()) {
+            let payload = self.payload(at)?;
+            let (parent, bytes) = split(at, &payload)?;
+            if finder.find(bytes).is_some() {
+                let record = UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
+                if let Some(spender) = record.spender(outpoint) {
+                    return Ok(Some(spender));
+                }
+            }
+            next = parent;
+        }
+        Ok(None)
+    }
+
+    /// Stands at a block without a record: the tip was disconnected by other means.
+    pub fn forget_chain(&mut self) {
+        self.tip = None;
+        self.marks.clear();
     }
 
     /// Makes all records durable. The checkpoint counts once the owner has made it durable as well.
     pub fn sync(&mut self) -> Result<UndoCheckpoint, UndoError> {
-        let durable = match self.survivors.front() {
-            // Survivors are not part of the chain: whoever opens next meets them again.
-            Some((_, at)) => {
-                self.log.sync()?;
-                *at
-            }
-            None => self.log.sync()?,
-        };
-        Ok(UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() })
+        let (checkpoint, pending) = self.begin_sync()?;
+        pending.finish()?;
+        Ok(checkpoint)
+    }
+
+    /// The checkpoint of this moment, and what it takes to make its records durable, in another
+    /// thread if the owner likes: only then the checkpoint counts.
+    pub fn begin_sync(&mut self) -> Result<(UndoCheckpoint, PendingSync), UndoError> {
+        let (end, pending) = self.log.begin_sync()?;
+        // Survivors are not part of the chain: whoever opens next meets them again.
+        let durable = self.survivors.front().map_or(end, |(_, at)| *at);
+        Ok((UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() }, pending))
     }
 
     /// Gives away segments that hold no record of the last blocks below `tip`. To be called when
@@ -257,6 +315,12 @@ impl UndoLog {
         self.log.end().since(self.log.start()).unwrap_or(0)
     }
 
+    /// The bytes that were written since the log was opened.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.written
+    }
+
     /// The position of the next survivor, when it is this very record; otherwise no survivor is
     /// left.
     fn adopt(
@@ -274,17 +338,17 @@ impl UndoLog {
         Ok(None)
     }
 
-    fn payload(&self, at: GlobalOffset) -> Result<Arc<[u8]>, UndoError> {
+    fn payload(&self, at: GlobalOffset) -> Result<Arc<Vec<u8>>, UndoError> {
         if let Some((_, payload)) = self.recent.iter().rev().find(|(place, _)| *place == at) {
             return Ok(Arc::clone(payload));
         }
         if at < self.log.start() {
             return Err(UndoError::TooDeep);
         }
-        Ok(self.log.reader().frame(at)?[..].into())
+        Ok(Arc::new(self.log.reader().frame(at)?[..].to_vec()))
     }
 
-    fn remember(&mut self, at: GlobalOffset, payload: Arc<[u8]>) {
+    fn remember(&mut self, at: GlobalOffset, payload: Arc<Vec<u8>>) {
         self.recent_bytes += payload.len();
         self.recent.push_back((at, payload));
         while self.recent_bytes > self.config.cache {

@@ -24,10 +24,13 @@ use varve_io::{
 use varve_types::{Height, Reader};
 
 use super::{LOADED_BATCHES, PaneState, Step, Window, WindowConfig};
+use crate::compacter::Stop;
 use crate::entry::Entry;
 use crate::entry_list::{EntryList, write_entry};
 use crate::hasher::OutpointHasher;
+use crate::pane::{Pane, PaneInfo};
 use crate::sequence::Sequence;
+use crate::sync::Arc;
 
 const KIND: Kind = Kind(*b"UTXOWIN1");
 /// Chunks are ended when they are longer than this.
@@ -47,27 +50,57 @@ pub struct WindowFile {
     pub pages: u64,
 }
 
-impl Window {
-    /// Writes the window to the file `name` and syncs its data. The name is the caller's to sync.
-    pub fn save(&self, storage: &dyn Storage, name: &str, id: FileId) -> Result<WindowFile> {
+/// The window of one moment, to be written to a file while steps go on.
+#[derive(Debug)]
+pub(crate) struct WindowImage {
+    sequence: Sequence,
+    panes: Vec<(Arc<Pane>, PaneInfo)>,
+}
+
+impl WindowImage {
+    /// Writes it to the file `name` and syncs its data. The name is the caller's to sync. `None`
+    /// when it was told to stop, and then the file is not whole.
+    pub(crate) fn save(
+        &self,
+        storage: &dyn Storage,
+        (name, id): (&str, FileId),
+        stop: &Stop,
+    ) -> Result<Option<WindowFile>> {
         let writer = PageFileWriter::create(storage, name, KIND, id)?;
         let mut out = Stream { writer, gathered: Vec::new() };
         out.put(&self.sequence.to_u32().to_le_bytes())?;
         let panes = u32::try_from(self.panes.len()).expect("panes of at least a step each");
         out.put(&panes.to_le_bytes())?;
-        for (state, info) in self.panes.iter().zip(self.panes()) {
-            let steps = u32::try_from(state.steps).expect("at most 4,031 steps");
-            for number in [state.first.to_u32(), state.last.to_u32(), state.height.to_u32(), steps]
-            {
+        for (pane, info) in &self.panes {
+            let steps = u32::try_from(info.steps).expect("at most 4,031 steps");
+            for number in [info.first.to_u32(), info.last.to_u32(), info.height.to_u32(), steps] {
                 out.put(&number.to_le_bytes())?;
             }
             out.put(&(info.living as u64).to_le_bytes())?;
-            let shards = state.pane.shards().iter();
-            let living = shards.flat_map(|shard| shard.living(self.sequence));
-            out.put_chunks(living.map(|seen| seen.entry()))?;
+            for shard in pane.shards() {
+                if stop.is_set() {
+                    return Ok(None);
+                }
+                out.put_chunks(shard.living(self.sequence).map(|seen| seen.entry()))?;
+            }
         }
         let pages = out.finish()?;
-        Ok(WindowFile { name: name.to_owned(), id, pages })
+        Ok(Some(WindowFile { name: name.to_owned(), id, pages }))
+    }
+}
+
+impl Window {
+    /// The window as it is now, for a file. Steps that follow do not change it: what dies later is
+    /// alive at its moment, what comes later is not there.
+    pub(crate) fn image(&self) -> WindowImage {
+        let panes = self.panes.iter().map(|state| Arc::clone(&state.pane));
+        WindowImage { sequence: self.sequence, panes: panes.zip(self.panes()).collect() }
+    }
+
+    /// Writes the window to the file `name` and syncs its data. The name is the caller's to sync.
+    pub fn save(&self, storage: &dyn Storage, name: &str, id: FileId) -> Result<WindowFile> {
+        let saved = self.image().save(storage, (name, id), &Stop::never())?;
+        Ok(saved.expect("nobody tells it to stop"))
     }
 
     /// Loads a window that was saved. The shards may be others than then, the secret may not.

@@ -18,7 +18,7 @@ use varve_types::{Coin, Outpoint};
 use super::step::Location;
 use crate::entry::Entry;
 use crate::hasher::{OutpointHash, OutpointHasher};
-use crate::pane::PaneView;
+use crate::pane::{PaneId, PaneView};
 use crate::sequence::Sequence;
 use crate::shard::{Probe, Seen, Shard, Table};
 
@@ -80,26 +80,69 @@ impl WindowVersion {
         shards.flat_map(|shard| shard.living(self.sequence)).map(|seen| seen.entry())
     }
 
+    /// The hash by which the window places outpoints.
+    pub(crate) const fn hasher(&self) -> &OutpointHasher {
+        &self.hasher
+    }
+
+    /// The oldest pane and the youngest.
+    pub(crate) fn panes(&self) -> Option<(PaneId, PaneId)> {
+        Some((self.panes.first()?.pane.id(), self.panes.last()?.pane.id()))
+    }
+
+    /// Whether the coin of this outpoint and birth is at this location, unspent.
+    #[inline]
+    pub(crate) fn holds(&self, at: Location, (outpoint, birth): (&Outpoint, Sequence)) -> bool {
+        let oldest = self.panes.first().map(|view| view.pane.id());
+        let position = oldest.and_then(|oldest| at.pane().since(oldest));
+        let view = position.and_then(|position| self.panes.get(position));
+        let shard = view.and_then(|view| view.pane.shards().get(at.shard()));
+        shard.and_then(|shard| shard.head(at.place())).is_some_and(|(batch, head)| {
+            let same = head.outpoint == *outpoint && head.birth == birth;
+            same && head.is_add() && batch.sees(head, self.sequence)
+        })
+    }
+
     /// Looks up `keys` and appends what it finds, in their order, to `found`.
     pub fn lookup<'v>(&'v self, keys: &[Outpoint], found: &mut Vec<Lookup<'v>>) {
         found.reserve(keys.len());
-        for keys in keys.chunks(GROUP) {
-            self.lookup_group(keys, found);
+        self.lookup_since(None, keys, |_, answer| found.push(answer));
+    }
+
+    /// Looks up `keys` in the panes from `first` on, or in all, and tells `found` the place of each
+    /// key and the answer, in the order of the keys.
+    pub(crate) fn lookup_since<'v>(
+        &'v self,
+        first: Option<PaneId>,
+        keys: &[Outpoint],
+        mut found: impl FnMut(usize, Lookup<'v>),
+    ) {
+        let skipped = self.panes.iter().take_while(|view| Some(view.pane.id()) < first).count();
+        let panes = &self.panes[skipped..];
+        let mut answers = [const { Lookup::Unknown }; GROUP];
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            let answers = &mut answers[..keys.len()];
+            self.lookup_group(panes, keys, answers);
+            for (place, answer) in (group * GROUP..).zip(answers) {
+                found(place, std::mem::replace(answer, Lookup::Unknown));
+            }
         }
     }
 
-    fn lookup_group<'v>(&'v self, keys: &[Outpoint], found: &mut Vec<Lookup<'v>>) {
+    fn lookup_group<'v>(
+        &'v self,
+        panes: &'v [PaneView],
+        keys: &[Outpoint],
+        found: &mut [Lookup<'v>],
+    ) {
         let mut hashes = [OutpointHash::default(); GROUP];
         for (hash, key) in hashes.iter_mut().zip(keys) {
             *hash = self.hasher.hash(key);
         }
-        let base = found.len();
-        found.extend(keys.iter().map(|_| Lookup::Unknown));
-        let Some(found) = found.get_mut(base..) else { return };
         // The keys that are not found yet, by their number in the group.
         let mut pending: [usize; GROUP] = std::array::from_fn(|number| number);
         let mut left = keys.len();
-        for view in self.panes.iter().rev() {
+        for view in panes.iter().rev() {
             let pending_now = &pending[..left];
             let mut probes = [Probe::default(); GROUP];
             for (probe, number) in probes.iter_mut().zip(pending_now) {

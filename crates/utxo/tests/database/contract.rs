@@ -9,7 +9,7 @@ use varve_io::faulty::FaultyStorage;
 use varve_types::{Height, Network};
 use varve_utxo::{Database, Error, Options};
 
-use crate::twin::{KEY, small};
+use crate::twin::{KEY, small, threaded};
 
 struct Set(Database);
 
@@ -51,7 +51,8 @@ fn holds_with_a_window_of_four() {
 /// Every block goes through a run at once.
 #[test]
 fn holds_without_memory_for_a_window() {
-    check(|| Set::new(Options { window_memory: 0, ..small() }));
+    check(|| Set::new(Options { memory: 0, ..small() }));
+    check(|| Set::new(Options { memory: 0, ..threaded() }));
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use varve_io::faulty::Crash;
 use varve_utxo::{Database, Options, Sequence};
 
-use crate::twin::{Chance, Twin, small, state};
+use crate::twin::{Chance, Twin, small, state, threaded};
 
 /// What was durable from which operation on.
 type Promises = Vec<(usize, Sequence)>;
@@ -37,8 +37,9 @@ fn life(seed: u64, options: Options, steps: usize) -> (Twin, Promises) {
 
 /// Opens what each cut leaves; returns the number of different checkpoints seen.
 fn cut_everywhere(seed: u64, options: Options, steps: usize, seeds: u64) -> usize {
-    let (twin, promises) = life(seed, options, steps);
+    let (mut twin, promises) = life(seed, options, steps);
     let mut seen = std::collections::BTreeSet::new();
+    twin.database = None;
     for operation in 0..=twin.storage.operations() {
         let by_chance = (0..seeds).map(|seed| Crash::Seed(seed + 100 * operation as u64));
         for crash in [Crash::LoseAll, Crash::KeepAll].into_iter().chain(by_chance) {
@@ -47,7 +48,7 @@ fn cut_everywhere(seed: u64, options: Options, steps: usize, seeds: u64) -> usiz
                 .unwrap_or_else(|error| panic!("after {operation}, {crash:?}: {error}"));
             let version = database.snapshot();
             let at = version.sequence();
-            assert_eq!(state(&version), twin.history[&at], "after {operation}, {crash:?}");
+            assert_eq!(state(&version), *twin.history[&at], "after {operation}, {crash:?}");
             let promised = promises.iter().rfind(|(by, _)| *by <= operation).unwrap().1;
             assert!(at >= promised, "after {operation}, {crash:?}: step {at}, not {promised}");
             seen.insert(at);
@@ -63,16 +64,32 @@ fn a_cut_at_every_operation_leaves_a_checkpoint() {
 
 #[test]
 fn a_cut_at_every_operation_leaves_a_checkpoint_without_a_window() {
-    let options = Options { window_memory: 0, ..small() };
+    let options = Options { memory: 0, ..small() };
     assert!(cut_everywhere(8, options, 20, 1) > 10);
+}
+
+/// Whatever the threads were doing at the cut. Another run cuts at other places.
+#[test]
+fn a_cut_at_every_operation_leaves_a_checkpoint_with_threads() {
+    assert!(cut_everywhere(7, threaded(), 45, 2) > 5);
+    let options = Options { memory: 0, ..threaded() };
+    assert!(cut_everywhere(8, options, 20, 1) > 5);
 }
 
 /// After the cut the owner goes down to the fork and up again, and everything goes on.
 #[test]
 fn the_life_goes_on_after_a_cut() {
-    let operations = life(9, small(), 40).0.storage.operations();
+    for options in [small(), threaded()] {
+        go_on_after_a_cut(options);
+    }
+}
+
+fn go_on_after_a_cut(options: Options) {
+    let operations = life(9, options, 40).0.storage.operations();
     for operation in (0..operations).step_by(7) {
-        let (mut twin, _) = life(9, small(), 40);
+        let (mut twin, _) = life(9, options, 40);
+        // With threads the next life may come to fewer operations.
+        let operation = operation.min(twin.storage.operations());
         let left = twin.storage.crash(operation, Crash::Seed(operation as u64));
         twin.reopen(Some(left));
         let mut chance = Chance(operation as u64);

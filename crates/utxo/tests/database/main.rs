@@ -2,14 +2,21 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 
+mod budget;
 mod contract;
 mod crash;
 mod damage;
+mod deep;
+mod defects;
 mod faults;
+mod joiner;
 mod load;
+mod node;
 mod random;
 mod real;
+mod replay;
 mod snapshot_file;
+mod spender;
 mod statistics;
 mod threads;
 mod twin;

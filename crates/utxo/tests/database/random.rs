@@ -1,16 +1,17 @@
-//! Lives by chance: append, rewind, rival branches, refused blocks, snapshots held, flush, reopen.
+//! Lives by chance: append, rewind, rival branches, refused blocks, snapshots held, flush, reopen,
+//! a power cut at any operation.
 
 use std::sync::Arc;
 
 use varve_consensus::contract::draft::TxDraft;
+use varve_io::faulty::Crash;
 use varve_types::{Outpoint, Txid};
 use varve_utxo::{Error, Options, Version};
 
-use crate::twin::{Chance, State, Twin, oracle_state, small, state};
+use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
 
-fn live(seed: u64, options: Options, steps: usize) {
+fn live(seed: u64, mut twin: Twin, steps: usize) {
     let mut chance = Chance(seed);
-    let mut twin = Twin::new(seed, options);
     let mut held: Vec<(Arc<Version>, State)> = Vec::new();
     for _ in 0..steps {
         match chance.below(20) {
@@ -18,7 +19,7 @@ fn live(seed: u64, options: Options, steps: usize) {
             11..14 => {
                 for _ in 0..1 + chance.below(7) {
                     if twin.chain.len() > 1 {
-                        twin.rewind().unwrap();
+                        twin.rewind_with_archive().unwrap();
                     }
                 }
             }
@@ -27,7 +28,13 @@ fn live(seed: u64, options: Options, steps: usize) {
                 let checkpoint = twin.database().flush().unwrap();
                 assert_eq!(checkpoint.tip, twin.database().tip());
             }
-            16 => twin.reopen(None),
+            16 if chance.below(2) == 0 => twin.reopen(None),
+            16 => {
+                let since = twin.storage.operations() - twin.opened;
+                let operation = twin.opened + chance.below(since + 1);
+                let left = twin.storage.crash(operation, Crash::Seed(chance.below(9) as u64));
+                twin.reopen(Some(left));
+            }
             17 => held.push((twin.database().snapshot(), oracle_state(&twin.oracle))),
             18 if !held.is_empty() => {
                 let (version, expected) = held.swap_remove(chance.below(held.len()));
@@ -71,14 +78,14 @@ fn lives(share: u64) -> u64 {
 #[test]
 fn lives_with_a_window_of_four() {
     for seed in 0..lives(150) {
-        live(seed, small(), 80);
+        live(seed, Twin::new(seed, small()), 80);
     }
 }
 
 #[test]
 fn lives_with_the_default_parameters() {
     for seed in 0..lives(30) {
-        live(seed, Options::new(small().network, small().key), 80);
+        live(seed, Twin::new(seed, Options::new(small().network, small().key)), 80);
     }
 }
 
@@ -86,6 +93,34 @@ fn lives_with_the_default_parameters() {
 #[test]
 fn lives_without_memory_for_a_window() {
     for seed in 0..lives(50) {
-        live(seed, Options { window_memory: 0, ..small() }, 80);
+        live(seed, Twin::new(seed, Options { memory: 0, ..small() }), 80);
+    }
+}
+
+#[test]
+fn lives_with_threads() {
+    for seed in 0..lives(80) {
+        live(seed, Twin::new(seed, threaded()), 80);
+    }
+}
+
+/// Every pane is flushed as soon as it can be, so runs are late, and the writer waits.
+#[test]
+fn lives_with_threads_without_memory_for_a_window() {
+    for seed in 0..lives(40) {
+        live(seed, Twin::new(seed, Options { memory: 0, ..threaded() }), 80);
+    }
+}
+
+/// Sets without undo records below the block at which they begin: whoever rewinds further does it
+/// with a source of spent coins, and rival branches grow from there.
+#[test]
+fn lives_that_rewind_below_the_undo_log() {
+    for seed in 0..lives(100) {
+        live(seed, Twin::imported(seed, small(), 12), 80);
+    }
+    for seed in 0..lives(20) {
+        let options = Options { memory: 0, ..threaded() };
+        live(seed, Twin::imported(seed, options, 12), 60);
     }
 }

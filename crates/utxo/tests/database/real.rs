@@ -7,7 +7,7 @@ use serde_json::Value;
 use varve_consensus::BlockAt;
 use varve_io::{Disk, Storage};
 use varve_types::{Block, BlockHash, Height, Network};
-use varve_utxo::{Database, Options, Parameters, SetHash, UndoConfig, Version};
+use varve_utxo::{Compaction, Database, Options, Parameters, SetHash, UndoConfig, Version};
 
 use crate::load;
 use crate::statistics::statistics;
@@ -37,7 +37,9 @@ fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
     let flush_interval = if blocks.len() > 1_000 { 16 } else { 2 };
     let parameters = Parameters { window: 4, flush_interval, fan_in: 2, max_probed: 6 };
     let undo = UndoConfig { blocks: 5_000, ..UndoConfig::default() };
-    let options = Options { parameters, undo, shards: 4, ..Options::new(network, KEY) };
+    // A short chain would be over before a thread has written its first run.
+    let compaction = if blocks.len() > 1_000 { Compaction::Threads } else { Compaction::Inline };
+    let options = Options { parameters, undo, shards: 4, compaction, ..Options::new(network, KEY) };
     let open = || {
         let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path()).unwrap());
         Database::open(storage, options).unwrap()

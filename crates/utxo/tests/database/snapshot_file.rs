@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
 use varve_consensus::{BlockAt, OwnedCoin};
 use varve_io::Storage as _;
-use varve_io::faulty::{Crash, FaultyStorage};
+use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_types::{
     Amount, Block, BlockHash, Height, Network, Outpoint, Txid, compact_size, compress, varint,
 };
@@ -301,6 +301,75 @@ fn a_power_cut_leaves_nothing_or_everything() {
             assert_eq!(state(&database.snapshot()), all, "after {operation}, {crash:?}");
         }
     }
+}
+
+/// Whatever call fails, the set stays new, and takes the file once the disk is well again.
+#[test]
+fn a_failing_disk_leaves_a_new_set() {
+    let (all, file) = small_file();
+    let calls =
+        [Operation::Open, Operation::Write, Operation::Sync, Operation::SyncDir, Operation::Rename];
+    let mut failures = 0;
+    for (operation, nth) in calls.into_iter().flat_map(|call| (0..8).map(move |nth| (call, nth))) {
+        let storage = Arc::new(FaultyStorage::new(1));
+        let mut database = open(&storage);
+        storage.inject(FaultRule::new(operation, When::Nth(nth), Fault::Io));
+        let failed = import(&mut database, &file);
+        storage.clear_faults();
+        let Err(error) = failed else {
+            assert_eq!(state(&database.snapshot()), all, "{operation:?} {nth} was not called");
+            continue;
+        };
+        failures += 1;
+        assert!(error.to_string().contains("cannot"), "{operation:?} {nth}: {error}");
+        assert_eq!((database.tip(), database.snapshot().coin_count()), (None, 0));
+        drop(database);
+        let mut database = Database::open(Arc::new(storage.reopen()), small()).unwrap();
+        // A manifest that was renamed before the folder could be synced may be there, whole.
+        if database.tip().is_none() {
+            import(&mut database, &file).unwrap();
+        }
+        assert_eq!(state(&database.snapshot()), all, "{operation:?} {nth}");
+    }
+    assert!(failures >= 6, "{failures}");
+}
+
+/// So does a disk that is full, and nothing is left on it.
+#[test]
+fn a_full_disk_leaves_a_new_set() {
+    let all: State = (0..=255).map(|number| coin_of(number, 1)).collect();
+    let file = encode(&all, BASE);
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut database = open(&storage);
+    let before = storage.list().unwrap();
+    storage.set_capacity(Some(24_000));
+    let error = import(&mut database, &file).unwrap_err();
+    assert!(error.to_string().contains("the disk is full"), "{error}");
+    assert_eq!(storage.list().unwrap(), before, "no file is left");
+    storage.set_capacity(None);
+    import(&mut database, &file).unwrap();
+    assert_eq!(state(&database.snapshot()), all);
+}
+
+/// A reader that fails half way.
+#[test]
+fn a_file_that_cannot_be_read_to_the_end() {
+    struct Broken<'a>(&'a [u8]);
+    impl std::io::Read for Broken<'_> {
+        fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+            match std::io::Read::read(&mut self.0, into)? {
+                0 => Err(std::io::Error::other("the cable was pulled")),
+                read => Ok(read),
+            }
+        }
+    }
+    let (_, file) = small_file();
+    let mut database = new_database();
+    let half = Broken(&file[..file.len() / 2]);
+    let error = database.import(half, HEIGHT, &mut |_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("the cable was pulled"), "{error}");
+    assert_eq!((database.tip(), database.snapshot().coin_count()), (None, 0));
+    import(&mut database, &file).unwrap();
 }
 
 #[test]

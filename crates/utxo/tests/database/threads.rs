@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use varve_utxo::{Options, Sequence, Version};
 
-use crate::twin::{Chance, State, Twin, oracle_state, small, state};
+use crate::twin::{Chance, State, Twin, oracle_state, state, threaded};
 
 /// Versions by their steps, and what was read of them at once.
 type Seen = HashMap<Sequence, (Arc<Version>, State)>;
 
 #[test]
 fn readers_see_whole_steps() {
-    let mut twin = Twin::new(5, Options { window_memory: 20_000, ..small() });
+    let mut twin = Twin::new(5, Options { memory: 40_000, ..threaded() });
     let mut chance = Chance(5);
     let reader = twin.database().reader();
     let done = Arc::new(AtomicBool::new(false));

@@ -1,7 +1,9 @@
 //! A database and the oracle beside it, living the same life.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::{BlockAt, MemorySet, OwnedCoin, PrevoutError, Undo};
@@ -9,7 +11,8 @@ use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::{
-    Database, Error, Options, Parameters, Secret, Sequence, StoreKey, UndoConfig, Version,
+    Compaction, Database, Error, Options, Parameters, Secret, Sequence, SourceFailure, SpentCoins,
+    StoreKey, UndoConfig, Version,
 };
 
 pub(crate) const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -21,7 +24,13 @@ pub(crate) type State = BTreeMap<Outpoint, OwnedCoin>;
 pub(crate) fn small() -> Options {
     let parameters = Parameters { window: 4, flush_interval: 2, fan_in: 2, max_probed: 3 };
     let undo = UndoConfig { blocks: 64, segment_size: 1 << 20, cache: 4096 };
-    Options { parameters, undo, shards: 2, ..Options::new(Network::Regtest, KEY) }
+    let compaction = Compaction::Inline;
+    Options { parameters, undo, shards: 2, compaction, ..Options::new(Network::Regtest, KEY) }
+}
+
+/// The same with threads.
+pub(crate) fn threaded() -> Options {
+    Options { compaction: Compaction::Threads, ..small() }
 }
 
 /// Numbers by chance, the same for the same seed (SplitMix64).
@@ -64,7 +73,13 @@ pub(crate) struct Twin {
     /// The active chain from the genesis block on.
     pub(crate) chain: Vec<(Vec<u8>, Undo)>,
     /// The coins after each step since the last opening, and the one it was opened at.
-    pub(crate) history: BTreeMap<Sequence, State>,
+    pub(crate) history: BTreeMap<Sequence, Rc<State>>,
+    /// The coins at each block that was the tip.
+    by_tip: BTreeMap<BlockHash, Rc<State>>,
+    /// The operations of the storage when the database was opened.
+    pub(crate) opened: usize,
+    /// All blocks there ever were, of all branches.
+    pub(crate) archive: Archive,
     salt: u32,
 }
 
@@ -78,10 +93,30 @@ impl Twin {
             database: Some(database),
             oracle: MemorySet::new(Network::Regtest),
             chain: Vec::new(),
-            history: BTreeMap::from([(Sequence::ZERO, State::new())]),
+            history: BTreeMap::from([(Sequence::ZERO, Rc::default())]),
+            by_tip: BTreeMap::new(),
+            opened: 0,
+            archive: Archive::default(),
             salt: 0,
         };
         twin.append(&Network::Regtest.genesis_block()).unwrap();
+        twin
+    }
+
+    /// A twin whose set was imported at its tip, so that there is no undo record at all.
+    pub(crate) fn imported(seed: u64, options: Options, blocks: usize) -> Self {
+        let (mut twin, mut chance) = (Self::new(seed, options), Chance(seed));
+        (0..blocks).for_each(|_| twin.append_draft(&mut chance).unwrap());
+        let (height, _) = twin.database().tip().unwrap();
+        let mut file = Vec::new();
+        twin.database().snapshot().export(options.network, &mut file, &mut |_, _| {}).unwrap();
+        twin.database = None;
+        twin.storage = Arc::new(FaultyStorage::new(seed));
+        let mut database = Database::open(twin.storage.clone(), options).unwrap();
+        database.import(&file[..], height, &mut |_, _| {}).unwrap();
+        twin.database = Some(database);
+        twin.history = BTreeMap::from([(Sequence::ZERO, Rc::default())]);
+        twin.note();
         twin
     }
 
@@ -98,16 +133,23 @@ impl Twin {
         let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
         let at = BlockAt::new(Height::new(self.height()), &block);
         let before = self.database().tip();
+        let sequence = self.database().snapshot().sequence();
+        let below = Rc::clone(&self.history[&sequence]);
+        if self.options.compaction == Compaction::Threads && self.salt.is_multiple_of(3) {
+            // Lets the threads get on: blocks come much faster here than they do anywhere else.
+            std::thread::sleep(Duration::from_micros(300));
+        }
         let connected = self.database().append(&at);
         match connected {
             Ok(()) => {
+                self.archive.0.insert(at.hash(), (bytes.to_vec(), below));
                 let undo = self.oracle.connect(&at).unwrap();
                 self.chain.push((bytes.to_vec(), undo));
             }
             Err(error) => {
                 assert_eq!(self.database().tip(), before);
                 if let Error::Prevout(reason) = &error {
-                    assert_eq!(plain(self.oracle.connect(&at).unwrap_err()), *reason);
+                    same_reason(self.oracle.connect(&at).unwrap_err(), *reason);
                 }
                 return Err(error);
             }
@@ -124,17 +166,29 @@ impl Twin {
         Ok(())
     }
 
-    fn disconnect_oracle(&mut self) -> Vec<u8> {
+    /// Disconnects the tip of both, whether its undo record is kept or not.
+    pub(crate) fn rewind_with_archive(&mut self) -> Result<(), Error> {
+        self.database.as_mut().unwrap().rewind_with(&self.archive)?;
+        self.disconnect_oracle();
+        self.note();
+        Ok(())
+    }
+
+    pub(crate) fn disconnect_oracle(&mut self) -> Vec<u8> {
         let (bytes, undo) = self.chain.pop().unwrap();
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
         self.oracle.disconnect(&BlockAt::new(Height::new(self.height()), &block), undo);
         bytes
     }
 
-    fn note(&mut self) {
-        let sequence = self.database().snapshot().sequence();
+    pub(crate) fn note(&mut self) {
+        let version = self.database().snapshot();
         let state = oracle_state(&self.oracle);
-        self.history.insert(sequence, state);
+        let state = Rc::new(state);
+        if let Some((_, tip)) = version.tip() {
+            self.by_tip.insert(tip, Rc::clone(&state));
+        }
+        self.history.insert(version.sequence(), state);
     }
 
     /// Compares everything.
@@ -206,10 +260,11 @@ impl Twin {
     pub(crate) fn reopen(&mut self, storage: Option<FaultyStorage>) {
         self.database = None;
         self.storage = Arc::new(storage.unwrap_or_else(|| self.storage.reopen()));
+        self.opened = self.storage.operations();
         let database = Database::open(self.storage.clone(), self.options).unwrap();
         let version = database.snapshot();
         let at = version.sequence();
-        assert_eq!(state(&version), self.history[&at], "exactly the state of step {at}");
+        assert_eq!(state(&version), *self.history[&at], "exactly the state of step {at}");
         assert_eq!(database.checkpoint().sequence, at);
         self.history.retain(|sequence, _| *sequence <= at);
         self.database = Some(database);
@@ -232,7 +287,10 @@ impl Twin {
         };
         let database = self.database.as_mut().unwrap();
         while database.tip().is_some_and(|tip| !is_active(tip)) {
-            database.rewind().unwrap();
+            database.rewind_with(&self.archive).unwrap();
+            // A thread may make a checkpoint of this very step.
+            let coins = database.tip().map(|(_, tip)| Rc::clone(&self.by_tip[&tip]));
+            self.history.insert(database.snapshot().sequence(), coins.unwrap_or_default());
         }
         let have = database.tip().map_or(0, |(height, _)| height.to_u32() as usize + 1);
         for bytes in &chain[..have] {
@@ -248,12 +306,33 @@ impl Twin {
     }
 }
 
-/// The oracle knows who spent a coin before; the database does not.
-fn plain(error: PrevoutError) -> PrevoutError {
-    match error {
-        PrevoutError::Missing { outpoint, spender, .. } => {
-            PrevoutError::Missing { outpoint, spender, spent_by: None }
+/// Who spent a coin in the block that made it is known to the oracle alone.
+fn same_reason(expected: PrevoutError, found: PrevoutError) {
+    match (expected, found) {
+        (
+            PrevoutError::Missing { outpoint, spender, spent_by: expected },
+            PrevoutError::Missing { spent_by: None, .. },
+        ) if expected.is_some() => {
+            assert_eq!(found, PrevoutError::Missing { outpoint, spender, spent_by: None });
         }
-        other => other,
+        _ => assert_eq!(found, expected),
+    }
+}
+
+/// Blocks, and the coins below each.
+#[derive(Default)]
+pub(crate) struct Archive(HashMap<BlockHash, (Vec<u8>, Rc<State>)>);
+
+impl SpentCoins for Archive {
+    fn block(&self, _: Height, hash: BlockHash) -> Result<Vec<u8>, SourceFailure> {
+        Ok(self.0[&hash].0.clone())
+    }
+
+    fn coin_below(
+        &self,
+        block: &BlockAt<'_>,
+        outpoint: &Outpoint,
+    ) -> Result<Option<OwnedCoin>, SourceFailure> {
+        Ok(self.0[&block.hash()].1.get(outpoint).cloned())
     }
 }

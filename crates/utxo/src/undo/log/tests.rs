@@ -5,6 +5,7 @@ use varve_types::{Amount, BlockHash, Coin, Outpoint, Txid};
 
 use super::*;
 use crate::entry::Entry;
+use crate::undo::UndoTx;
 
 const STORE: StoreId = StoreId(*b"undo-log-of-test");
 const SMALL: UndoConfig = UndoConfig { blocks: 128, segment_size: 4096, cache: 600 };
@@ -22,6 +23,7 @@ fn record(sequence: u32, height: u32) -> UndoRecord {
         previous: BlockHash::ZERO,
         spent: std::iter::once(Entry::add(outpoint(0), Sequence::new(1), coin)).collect(),
         created: vec![outpoint(1), outpoint(2)],
+        txs: vec![UndoTx { txid: Txid::from_bytes([number; 32]), spends: 1, creates: 2 }],
     }
 }
 
@@ -77,7 +79,7 @@ fn old_segments_go_and_the_last_blocks_stay() {
         log.prune(Height::new(height)).unwrap();
         largest = largest.max(log.bytes());
     }
-    let record_bytes = 16 + 8 + 72 + 2 + 38 + 30 + 36;
+    let record_bytes = 16 + 8 + 72 + 2 + 38 + 30 + 37;
     assert!(largest < (128 + 64) * record_bytes + 2 * 4096, "{largest} bytes are kept");
     let mut log = open(&storage, &checkpoint);
     assert_eq!(walk(&mut log, 128), (873..=1000).rev().collect::<Vec<_>>());
@@ -98,14 +100,14 @@ fn a_replay_adopts_what_survived() {
     let storage = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
     let mut log = open(&storage, &checkpoint);
     assert_eq!(log.tip().unwrap(), Some(record(3, 3)), "the chain is as it was at the checkpoint");
-    assert_eq!(log.survivor(Sequence::new(5)).unwrap(), Some(record(5, 5)));
-    assert_eq!(log.survivor(Sequence::new(99)).unwrap(), None);
+    assert_eq!(log.survivor().unwrap(), Some(record(4, 4)));
     assert_eq!(log.sync().unwrap(), checkpoint, "survivors are no part of the chain yet");
     log.push(&record(4, 4)).unwrap();
     assert_eq!(log.bytes(), end, "nothing was written");
+    assert_eq!(log.survivor().unwrap(), Some(record(5, 5)));
     // The replay takes another way: what else survived is cut.
     log.push(&record(5, 77)).unwrap();
-    assert_eq!(log.survivor(Sequence::new(6)).unwrap(), None);
+    assert_eq!(log.survivor().unwrap(), None);
     assert_eq!(walk(&mut log, 99), [5, 4, 3, 2, 1]);
 }
 
@@ -169,4 +171,22 @@ fn damage_is_an_error() {
     // A checkpoint that leads nowhere.
     let astray = UndoCheckpoint { tip: Some(GlobalOffset::new(1)), ..checkpoint };
     assert!(open(&storage, &astray).tip().is_err());
+}
+
+#[test]
+fn a_spender_is_found_as_far_down_as_records_are_kept() {
+    let storage = Arc::new(FaultyStorage::new(0));
+    let mut log = open(&storage, &UndoCheckpoint::default());
+    let txid = |number| Txid::from_bytes([number; 32]);
+    let spent = |number| Outpoint::new(txid(number), 0);
+    (1..=5).for_each(|n| log.push(&record(n, n)).unwrap());
+    assert_eq!(log.spender(&spent(3)).unwrap(), Some(txid(3)));
+    assert_eq!(log.spender(&Outpoint::new(txid(3), 1)).unwrap(), None, "created, not spent");
+    (0..3).for_each(|_| log.pop().unwrap());
+    assert_eq!(log.spender(&spent(3)).unwrap(), None, "no longer part of the chain");
+    assert_eq!(log.spender(&spent(2)).unwrap(), Some(txid(2)));
+    log.forget_chain();
+    assert_eq!(log.spender(&spent(2)).unwrap(), None);
+    log.push(&record(9, 2)).unwrap();
+    assert_eq!(walk(&mut log, 99), [9], "there is nothing below");
 }

@@ -174,7 +174,8 @@ impl Model {
         }
         let (block, previous) = (BlockHash::ZERO, BlockHash::ZERO);
         let created = created.to_vec();
-        self.chain.push(UndoRecord { sequence, height, block, previous, spent, created });
+        let txs = Vec::new();
+        self.chain.push(UndoRecord { sequence, height, block, previous, spent, created, txs });
         Ok(())
     }
 

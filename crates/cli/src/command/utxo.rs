@@ -1,0 +1,205 @@
+//! `varve utxo`: the unspent set of a data directory.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter};
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use hex_conservative::DisplayHex as _;
+use serde_json::{Map, Value, json};
+use varve_types::{BlockHash, Height, Outpoint};
+use varve_utxo::{SetHash, SnapshotHeader, Statistics, Version};
+
+use crate::args::{Global, HashKind, Utxo};
+use crate::data_dir::{DataDir, threads};
+use crate::progress::Progress;
+use crate::snapshot_base::SnapshotBase;
+
+/// Bytes that are read or written of a file at once.
+const BUFFER: usize = 1 << 20;
+
+/// Runs the command.
+pub(crate) fn run(command: &Utxo, global: &Global) -> Result<()> {
+    let data = DataDir::new(global)?;
+    match command {
+        Utxo::Get { outpoint } => get(&data, *outpoint, global.json),
+        Utxo::Stats { hash } => {
+            let database = data.open_utxo()?;
+            let found = statistics(&database.snapshot(), (*hash).into())?;
+            print_statistics(&found, *hash, global.json);
+            Ok(())
+        }
+        Utxo::Export { file } => export(&data, file, global),
+        Utxo::Import { file, height } => import(&data, file, *height, global),
+    }
+}
+
+fn get(data: &DataDir, outpoint: Outpoint, as_json: bool) -> Result<()> {
+    let database = data.open_utxo()?;
+    let coins = database.query(&[outpoint])?;
+    let Some(coin) = coins.get(0) else {
+        let tip = database.tip().map_or("the empty set".to_owned(), |(height, hash)| {
+            format!("the set at height {height}, block {hash}")
+        });
+        bail!("{outpoint} is not in {tip}: it never was there, or it is spent");
+    };
+    let Outpoint { txid, vout } = outpoint;
+    let (height, script) = (coin.height.to_u32(), coin.script.to_lower_hex_string());
+    if as_json {
+        let answer = json!({
+            "txid": txid.to_string(),
+            "vout": vout,
+            "height": height,
+            "coinbase": coin.coinbase,
+            "value": coin.value.to_sat(),
+            "script_pubkey": script,
+        });
+        println!("{answer}");
+    } else {
+        println!("  output     {outpoint}");
+        println!("  value      {} satoshi", coin.value.to_sat());
+        println!("  height     {height}{}", if coin.coinbase { ", coinbase" } else { "" });
+        println!("  script     {script}");
+    }
+    Ok(())
+}
+
+/// Counts under a progress bar.
+pub(crate) fn statistics(version: &Version, hash: SetHash) -> Result<Statistics> {
+    let mut progress = Progress::start_counting("count", "coins", version.coin_count());
+    let found = version.statistics(hash, threads(), &mut |done, _| progress.set(done, 0))?;
+    progress.finish(0);
+    Ok(found)
+}
+
+fn print_statistics(found: &Statistics, hash: HashKind, as_json: bool) {
+    let hash_name = match hash {
+        HashKind::Muhash => Some("muhash"),
+        HashKind::HashSerialized3 => Some("hash_serialized_3"),
+        HashKind::None => None,
+    };
+    let hash = hash_name.zip(found.hash.map(shown));
+    let amount = found.total_amount.map(varve_types::Amount::to_sat);
+    let (height, block) = (
+        found.tip.map(|(height, _)| height.to_u32()),
+        found.tip.map(|(_, block)| block.to_string()),
+    );
+    if as_json {
+        let mut answer = Map::new();
+        answer.insert("height".into(), json!(height));
+        answer.insert("bestblock".into(), json!(block));
+        answer.insert("txouts".into(), json!(found.txouts));
+        answer.insert("bogosize".into(), json!(found.bogosize));
+        answer.extend(hash.map(|(name, hash)| (name.to_owned(), Value::String(hash))));
+        answer.insert("total_amount".into(), json!(amount));
+        println!("{}", Value::Object(answer));
+        return;
+    }
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
+    println!("  height             {}", or_none(height.map(|height| height.to_string())));
+    println!("  bestblock          {}", or_none(block));
+    println!("  txouts             {}", found.txouts);
+    println!("  bogosize           {}", found.bogosize);
+    if let Some((name, hash)) = hash {
+        println!("  {name:<18} {hash}");
+    }
+    println!("  total_amount       {} satoshi", or_none(amount.map(|amount| amount.to_string())));
+}
+
+fn export(data: &DataDir, path: &Path, global: &Global) -> Result<()> {
+    let database = data.open_utxo()?;
+    let version = database.snapshot();
+    let file = File::create_new(path).with_context(|| {
+        format!("cannot make {}; name a file that does not exist yet", path.display())
+    })?;
+    let mut out = BufWriter::with_capacity(BUFFER, file);
+    let mut progress = Progress::start_counting("export", "coins", version.coin_count());
+    let written = version
+        .export(global.network, &mut out, &mut |done, _| progress.set(done, 0))
+        .map_err(anyhow::Error::from)
+        .and_then(|coins| {
+            out.get_ref().sync_all()?;
+            Ok(coins)
+        });
+    let coins = match written {
+        Ok(coins) => coins,
+        Err(error) => {
+            // Half a snapshot must not be taken for one.
+            let _ = fs::remove_file(path);
+            return Err(error).with_context(|| format!("cannot write {}", path.display()));
+        }
+    };
+    let bytes = fs::metadata(path)?.len();
+    progress.finish(bytes);
+    let (height, block) = version.tip().context("a set that was exported has a tip")?;
+    if global.json {
+        let answer = json!({
+            "height": height.to_u32(),
+            "bestblock": block.to_string(),
+            "txouts": coins,
+            "bytes": bytes,
+            "file": path,
+        });
+        println!("{answer}");
+    } else {
+        println!("{coins} outputs at height {height}, block {block}, in {}", path.display());
+    }
+    Ok(())
+}
+
+fn import(data: &DataDir, path: &Path, height: Option<u32>, global: &Global) -> Result<()> {
+    let open = || File::open(path).with_context(|| format!("cannot read {}", path.display()));
+    let header = SnapshotHeader::read(open()?, global.network)
+        .with_context(|| format!("cannot import {}", path.display()))?;
+    let base = SnapshotBase::find(global.network, header.base);
+    let height = match (height, base) {
+        (Some(height), Some(base)) if height != base.height => {
+            bail!("block {} is at height {}, not {height}", header.base, base.height)
+        }
+        (Some(height), _) => height,
+        (None, Some(base)) => base.height,
+        (None, None) => bail!(
+            "the file does not say at which height its base block {} is; pass --height HEIGHT",
+            header.base
+        ),
+    };
+    let mut database = data.create_utxo()?;
+    let mut progress = Progress::start_counting("import", "coins", header.coins);
+    let input = BufReader::with_capacity(BUFFER, open()?);
+    let (height, block) = database
+        .import(input, Height::new(height), &mut |done, _| progress.set(done, 0))
+        .with_context(|| format!("cannot import {}", path.display()))?;
+    progress.finish(fs::metadata(path)?.len());
+    if let Some(base) = base {
+        let found = statistics(&database.snapshot(), SetHash::HashSerialized3)?;
+        let hash = found.hash.map(shown).unwrap_or_default();
+        if hash != base.set_hash {
+            bail!(
+                "the outputs in {} are not those of block {block}: their hash is {hash}, not {}; \
+                 remove the data directory and get the file anew",
+                path.display(),
+                base.set_hash
+            );
+        }
+    }
+    if global.json {
+        let answer = json!({
+            "height": height.to_u32(),
+            "bestblock": block.to_string(),
+            "txouts": header.coins,
+            "checked": base.is_some(),
+        });
+        println!("{answer}");
+    } else {
+        println!("{} outputs at height {height}, block {block}", header.coins);
+        if base.is_none() {
+            println!("compare what `varve utxo stats` says with a hash that you trust");
+        }
+    }
+    Ok(())
+}
+
+/// A hash of the set as Core shows it.
+pub(crate) fn shown(hash: [u8; 32]) -> String {
+    BlockHash::from_bytes(hash).to_string()
+}

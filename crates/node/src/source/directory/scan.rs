@@ -1,0 +1,222 @@
+//! Walks over block files and finds the headers in them.
+//!
+//! Only the head of each record is read, 88 bytes, and the next record is where the size says:
+//!
+//! ```text
+//! │ magic 4 │ size 4 │ header 80 │ … the rest of the block is skipped … │ magic │ size │ header │
+//! ```
+//!
+//! A file ends at the first record that does not begin with the magic or that goes beyond the end
+//! of the file. A node writes into preallocated zeros, so the last record may also be half
+//! written and still fit. In the newest file it counts only when its block decodes and has the
+//! merkle root of its header; a record that another record or another file follows was written
+//! whole before that.
+//!
+//! A file can grow: the walk remembers where it stopped and goes on from there.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroU32;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use varve_sha256::Message;
+use varve_types::blk::XorKey;
+use varve_types::{Block, BlockHash, Header, Network};
+
+use crate::source::linker::Found;
+use crate::source::{HeaderBytes, SourceError};
+
+/// How many headers are hashed side by side, and given at once.
+const BATCH: usize = 2000;
+/// The bytes before the block.
+const FRAME: usize = 8;
+const FRAME_LEN: u64 = FRAME as u64;
+
+/// Where a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Location {
+    /// The place of the file in the list of files.
+    pub(super) file: u32,
+    /// The length of the block.
+    pub(super) size: NonZeroU32,
+    /// The offset of its first byte.
+    pub(super) offset: u64,
+}
+
+/// One for each block stays in memory, or none: that takes no more.
+const _: () = assert!(size_of::<Option<Location>>() == 16);
+
+/// The walk over one file.
+pub(super) struct Walk {
+    pub(super) path: Arc<Path>,
+    number: u32,
+    /// Where the next record begins.
+    next: u64,
+    /// The last record found, while it is not known to be whole.
+    last: Option<(HeaderBytes, Location)>,
+}
+
+/// What the records are.
+#[derive(Clone, Copy)]
+pub(super) struct Framing {
+    pub(super) network: Network,
+    pub(super) key: XorKey,
+}
+
+impl Walk {
+    /// Begins at the first byte of a file, the `number`th of the list.
+    pub(super) const fn new(path: Arc<Path>, number: u32) -> Self {
+        Self { path, number, next: 0, last: None }
+    }
+
+    /// Goes on over at most a batch of records and puts them into `found`. `false`: the end.
+    pub(super) fn step(
+        &mut self,
+        framing: Framing,
+        newest: bool,
+        found: &mut Vec<Found<Location>>,
+    ) -> Result<bool, SourceError> {
+        let Some(file) = self.open()? else { return Ok(false) };
+        let length = file.metadata().map_err(failed(&self.path))?.len();
+        if let Some((_, location)) = self.last.take() {
+            // It may have been half written when it was read: look at it again.
+            self.next = location.offset - FRAME_LEN;
+        }
+        let mut batch = Vec::new();
+        let mut more = true;
+        while more && batch.len() < BATCH {
+            match self.head(&file, framing, length)? {
+                Some((header, location)) => {
+                    // The one before it has been written whole.
+                    batch.extend(self.last.replace((header, location)));
+                    self.next = location.offset + u64::from(location.size.get());
+                }
+                None => {
+                    batch.extend(match newest {
+                        true => self.settle(&file, framing)?,
+                        false => self.last.take(),
+                    });
+                    more = false;
+                }
+            }
+        }
+        hash(&batch, found);
+        Ok(more)
+    }
+
+    /// Where a record begins that is not all there.
+    pub(super) fn incomplete(&self, framing: Framing) -> Result<Option<u64>, SourceError> {
+        if let Some((_, location)) = &self.last {
+            return Ok(Some(location.offset - FRAME_LEN));
+        }
+        let Some(file) = self.open()? else { return Ok(None) };
+        let mut begin = [0; 4];
+        let read = read_some(&file, self.next, &mut begin).map_err(failed(&self.path))?;
+        let begin = begin.get_mut(..read).unwrap_or_default();
+        framing.key.apply(self.next, begin);
+        let is_record = read > 0 && framing.network.disk_magic().starts_with(begin);
+        Ok(is_record.then_some(self.next))
+    }
+
+    /// Whether no record has been found.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.next == 0
+    }
+
+    /// Files are open only while they are walked over: a chain has thousands of them. A node that
+    /// prunes removes some.
+    fn open(&self) -> Result<Option<File>, SourceError> {
+        match File::open(&self.path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&self.path)(error)),
+        }
+    }
+
+    /// The record that begins at `next`, when its head is there and its size fits.
+    fn head(
+        &self,
+        file: &File,
+        framing: Framing,
+        length: u64,
+    ) -> Result<Option<(HeaderBytes, Location)>, SourceError> {
+        let mut head = [0; FRAME + Header::LEN];
+        let read = read_some(file, self.next, &mut head).map_err(failed(&self.path))?;
+        if read < head.len() {
+            return Ok(None);
+        }
+        framing.key.apply(self.next, &mut head);
+        let ([m0, m1, m2, m3, s0, s1, s2, s3], header) =
+            head.split_first_chunk().expect("longer than a frame");
+        let size = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
+        let offset = self.next + FRAME_LEN;
+        let fits = offset + u64::from(size) <= length && u64::from(size) >= Header::LEN as u64;
+        let Some(size) = NonZeroU32::new(size).filter(|_| fits) else { return Ok(None) };
+        if [*m0, *m1, *m2, *m3] != framing.network.disk_magic() {
+            return Ok(None);
+        }
+        let header = *header.first_chunk().expect("80 bytes behind the frame");
+        Ok(Some((header, Location { file: self.number, size, offset })))
+    }
+
+    /// The last record, if it is whole. If not, it stays, to be looked at again.
+    fn settle(
+        &mut self,
+        file: &File,
+        framing: Framing,
+    ) -> Result<Option<(HeaderBytes, Location)>, SourceError> {
+        let Some((_, location)) = self.last else { return Ok(None) };
+        let bytes = read_block(file, location, framing.key).map_err(failed(&self.path))?;
+        let Some(header) = bytes.first_chunk().copied() else { return Ok(None) };
+        let whole = Block::parse(&bytes, framing.network.format())
+            .is_ok_and(|block| block.merkle_tree().root == block.header().merkle_root());
+        if whole {
+            self.last = None;
+        }
+        Ok(whole.then_some((header, location)))
+    }
+}
+
+/// Reads a block.
+pub(super) fn read_block(file: &File, at: Location, key: XorKey) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; at.size.get() as usize];
+    file.read_exact_at(&mut bytes, at.offset)?;
+    key.apply(at.offset, &mut bytes);
+    Ok(bytes)
+}
+
+/// The error of a file that cannot be read.
+pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> SourceError + use<> {
+    let path = path.to_owned();
+    |source| SourceError::Io { path, source }
+}
+
+fn hash(batch: &[(HeaderBytes, Location)], found: &mut Vec<Found<Location>>) {
+    let mut hashes = Vec::with_capacity(batch.len());
+    let messages = batch.iter().map(|(header, _)| Message::from(header.as_slice()));
+    varve_sha256::double_many(messages, &mut hashes);
+    found.extend(batch.iter().zip(hashes).map(|((header, location), hash)| Found {
+        hash: BlockHash::from_bytes(hash),
+        header: *header,
+        with: *location,
+    }));
+}
+
+/// Reads as much as the file has.
+fn read_some(file: &File, offset: u64, mut bytes: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while !bytes.is_empty() {
+        match file.read_at(bytes, offset + read as u64) {
+            Ok(0) => break,
+            Ok(count) => {
+                read += count;
+                bytes = bytes.get_mut(count..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}

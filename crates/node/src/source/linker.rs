@@ -1,0 +1,148 @@
+//! Puts headers that come in any order into one in which parents come first.
+//!
+//! Nodes write blocks as they arrive, a few hundred ahead of their parents at times. The linker
+//! remembers which hashes have been passed on. A header whose parent is among them is passed on,
+//! and then all that waited for it; any other waits under the hash of its parent.
+//!
+//! ```text
+//! in    1  2  5  4  3  6              waiting, by parent
+//! out   1  2        3 4 5  6          4: [5], then 3: [4]
+//! ```
+//!
+//! `T` is what waits beside the header, and `K` what is kept of it afterwards: both the location
+//! in a file; or the block itself, and nothing, for a pipe.
+
+use std::collections::{BTreeMap, HashMap};
+
+use varve_types::{BlockHash, Header};
+
+use super::HeaderBytes;
+
+/// A header with its hash and what belongs to it.
+pub(super) struct Found<T> {
+    pub(super) hash: BlockHash,
+    pub(super) header: HeaderBytes,
+    pub(super) with: T,
+}
+
+/// What has been passed on, and what waits.
+pub(super) struct Linker<T, K> {
+    linked: HashMap<BlockHash, Option<K>>,
+    waiting: BTreeMap<BlockHash, Vec<Found<T>>>,
+    count: usize,
+    keep: fn(&T) -> K,
+}
+
+impl<T, K> Linker<T, K> {
+    /// Only the genesis block is known.
+    pub(super) fn new(genesis: BlockHash, keep: fn(&T) -> K) -> Self {
+        let linked = HashMap::from([(genesis, None)]);
+        Self { linked, waiting: BTreeMap::new(), count: 0, keep }
+    }
+
+    /// The receiver knows this block. What waited for it goes to `out`.
+    pub(super) fn root(&mut self, hash: BlockHash, out: &mut Vec<Found<T>>) {
+        self.linked.entry(hash).or_insert(None);
+        self.rise(hash, out);
+    }
+
+    /// Takes a header. It and what it completes go to `out`; one seen before goes nowhere.
+    pub(super) fn push(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
+        if let Some(kept) = self.linked.get_mut(&found.hash) {
+            // A root, or a second copy. The first copy stays.
+            kept.get_or_insert_with(|| (self.keep)(&found.with));
+            return;
+        }
+        let previous = Header::new(&found.header).previous();
+        if !self.linked.contains_key(&previous) {
+            let siblings = self.waiting.entry(previous).or_default();
+            if !siblings.iter().any(|waiting| waiting.hash == found.hash) {
+                siblings.push(found);
+                self.count += 1;
+            }
+            return;
+        }
+        let hash = found.hash;
+        self.pass(found, out);
+        self.rise(hash, out);
+    }
+
+    /// What was kept of a block that was passed on.
+    pub(super) fn kept(&self, hash: &BlockHash) -> Option<&K> {
+        self.linked.get(hash)?.as_ref()
+    }
+
+    /// How many wait.
+    pub(super) const fn waiting(&self) -> usize {
+        self.count
+    }
+
+    fn pass(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
+        self.linked.insert(found.hash, Some((self.keep)(&found.with)));
+        out.push(found);
+    }
+
+    fn rise(&mut self, hash: BlockHash, out: &mut Vec<Found<T>>) {
+        let mut risen = vec![hash];
+        while let Some(hash) = risen.pop() {
+            for found in self.waiting.remove(&hash).unwrap_or_default() {
+                self.count -= 1;
+                risen.push(found.hash);
+                self.pass(found, out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    /// A header above `previous`; the number makes it different from its siblings.
+    fn found(previous: BlockHash, number: u8) -> Found<()> {
+        let mut header = [number; Header::LEN];
+        header[4..36].copy_from_slice(previous.as_bytes());
+        Found { hash: Header::new(&header).hash(), header, with: () }
+    }
+
+    #[test]
+    fn parents_come_first_whatever_the_order() {
+        let genesis = BlockHash::from_bytes([1; 32]);
+        let (mut chain, mut below) = (Vec::new(), genesis);
+        for number in 0..6 {
+            let next = found(below, number);
+            below = next.hash;
+            chain.push(next.header);
+        }
+        let stale = found(Header::new(&chain[2]).hash(), 77).header;
+        for order in [[0, 1, 4, 3, 2, 5, 6], [6, 5, 4, 3, 2, 1, 0], [3, 3, 0, 6, 1, 5, 2]] {
+            let all: Vec<_> = chain.iter().chain([&stale]).collect();
+            let (mut linker, mut out) = (Linker::new(genesis, |()| ()), Vec::new());
+            for at in order {
+                let header = *all[at];
+                let hash = Header::new(&header).hash();
+                linker.push(Found { hash, header, with: () }, &mut out);
+            }
+            let mut known = HashSet::from([genesis]);
+            for found in &out {
+                assert!(known.contains(&Header::new(&found.header).previous()));
+                assert!(known.insert(found.hash), "given twice");
+            }
+            // The third order leaves out the block at 4, so 5 waits for it.
+            let waits = usize::from(order[0] == 3);
+            assert_eq!((out.len(), linker.waiting()), (7 - 2 * waits, waits));
+        }
+    }
+
+    #[test]
+    fn a_root_frees_what_waits_for_it() {
+        let (root, mut out) = (BlockHash::from_bytes([9; 32]), Vec::new());
+        let mut linker = Linker::new(BlockHash::ZERO, |()| ());
+        linker.push(found(root, 1), &mut out);
+        assert_eq!((out.len(), linker.waiting()), (0, 1));
+        linker.root(root, &mut out);
+        assert_eq!((out.len(), linker.waiting()), (1, 0));
+    }
+}

@@ -1,0 +1,326 @@
+//! One connection: a thread that reads, and a link that writes.
+//!
+//! ```text
+//! connect ─► version ⇄ version ─► verack ⇄ verack ─► sendheaders ─► read until the end
+//! ```
+//!
+//! The thread checks what can be checked without the rest of the node: frames, checksums, lengths,
+//! that headers follow one another. It answers pings itself and passes on what concerns headers and
+//! blocks, through a channel of a few messages: while that is full it does not read, and the peer
+//! waits. So a connection holds one message in memory.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use varve_sha256::Message as Hashed;
+use varve_types::{BlockHash, Header, Network};
+
+use super::wire::{Command, FRAME_LEN, Frame, Message, PayloadError, Version, protocol};
+use crate::source::{Giver, HeaderBytes};
+
+const CONNECT: Duration = Duration::from_secs(5);
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const WRITE: Duration = Duration::from_secs(20);
+/// Messages that may come before the handshake is through.
+const HANDSHAKE_MESSAGES: usize = 32;
+/// How much a payload grows by before its bytes are there: a length is not believed.
+const STEP: u64 = 1 << 20;
+/// The oldest protocol that announces by headers.
+const OLDEST: i32 = 70_012;
+
+/// The whole chain, and witnesses. A pruned node offers other bits, and hangs up when it is asked
+/// for an old block.
+const NODE_NETWORK: u64 = 1;
+const NODE_WITNESS: u64 = 1 << 3;
+
+/// What a peer did that nodes do not do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Offence {
+    /// It is of another network.
+    #[error("speaks for another network: magic {found:02x?}")]
+    Magic {
+        /// What it sent.
+        found: [u8; 4],
+    },
+    /// A message that is too long.
+    #[error("sent a `{}` message of {length} bytes; {limit} are allowed", command.name())]
+    TooLong {
+        /// Which.
+        command: Command,
+        /// How long.
+        length: u32,
+        /// How long it may be.
+        limit: u32,
+    },
+    /// A message that is not the one that its frame was made for.
+    #[error("sent a `{}` message with a wrong checksum", command.name())]
+    Checksum {
+        /// Which.
+        command: Command,
+    },
+    /// A message that does not decode.
+    #[error(transparent)]
+    Payload(#[from] PayloadError),
+    /// Headers of which one does not follow the one before.
+    #[error("sent headers that do not follow one another")]
+    Unlinked,
+    /// A block that it was not asked for.
+    #[error("sent block {hash}, which was not asked for")]
+    Unasked {
+        /// The block.
+        hash: BlockHash,
+    },
+    /// It cannot give what is needed.
+    #[error(
+        "does not serve all blocks: services {services:#x}, protocol {version}; name a node that \
+         is not pruned"
+    )]
+    Useless {
+        /// What it offers.
+        services: u64,
+        /// The version of its protocol.
+        version: i32,
+    },
+    /// The node is this one.
+    #[error("is this node itself")]
+    Oneself,
+    /// What it gave breaks the rules of the chain.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Closed {
+    #[error("{0}")]
+    Lost(#[from] io::Error),
+    #[error("{0}")]
+    Offence(#[from] Offence),
+    /// Nobody listens any more.
+    #[error("no longer needed")]
+    Unheard,
+}
+
+/// What a connection has to say.
+pub(super) enum Incoming {
+    Ready(Arc<Link>),
+    Headers(Vec<HeaderBytes>),
+    /// New blocks, by their hashes.
+    Announced,
+    Block {
+        hash: BlockHash,
+        bytes: Vec<u8>,
+    },
+    NotFound(Vec<BlockHash>),
+    Closed(Closed),
+}
+
+/// The writing side.
+pub(super) struct Link {
+    stream: Mutex<TcpStream>,
+    network: Network,
+    /// Bytes that have been read: a sign of life.
+    pub(super) received: AtomicU64,
+}
+
+impl Link {
+    /// Sends a message. An error shows on the reading side too, so it may be left to that.
+    pub(super) fn send(&self, message: &Message) -> io::Result<()> {
+        let bytes = message.encode(self.network);
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes)
+    }
+
+    /// Ends the connection; the reading side sees its end.
+    pub(super) fn close(&self) {
+        // It may be closed already.
+        let _ = self.stream.lock().unwrap_or_else(PoisonError::into_inner).shutdown(Shutdown::Both);
+    }
+}
+
+/// What a connection is made with.
+pub(super) struct Call {
+    pub(super) peer: Giver,
+    pub(super) address: String,
+    pub(super) network: Network,
+    pub(super) nonce: u64,
+    pub(super) time: i64,
+    pub(super) inbox: SyncSender<(Giver, Incoming)>,
+}
+
+impl Call {
+    /// Connects, and reads until the end.
+    pub(super) fn run(self) {
+        let Err(closed) = self.talk();
+        // When the source is gone, nobody needs to know.
+        let _ = self.inbox.send((self.peer, Incoming::Closed(closed)));
+    }
+
+    fn talk(&self) -> Result<std::convert::Infallible, Closed> {
+        let stream = connect(&self.address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(HANDSHAKE))?;
+        stream.set_write_timeout(Some(WRITE))?;
+        let link = Arc::new(Link {
+            stream: Mutex::new(stream.try_clone()?),
+            network: self.network,
+            received: AtomicU64::new(0),
+        });
+        let mut reader = MessageReader { stream, link: link.clone() };
+        self.handshake(&mut reader)?;
+        reader.stream.set_read_timeout(None)?;
+        link.send(&Message::SendHeaders)?;
+        self.pass(Incoming::Ready(link.clone()))?;
+        loop {
+            let incoming = match reader.message()? {
+                Message::Ping(nonce) => {
+                    link.send(&Message::Pong(nonce))?;
+                    continue;
+                }
+                Message::Headers(headers) => {
+                    check_linked(&headers)?;
+                    Incoming::Headers(headers)
+                }
+                Message::Block(bytes) => {
+                    let header = bytes.first_chunk().expect("decoded blocks have a header");
+                    Incoming::Block { hash: Header::new(header).hash(), bytes }
+                }
+                Message::NotFound(list) => {
+                    let blocks = list.iter().filter(|item| item.is_block());
+                    Incoming::NotFound(blocks.map(|item| item.hash).collect())
+                }
+                Message::Inv(list) if list.iter().any(|item| item.is_block()) => {
+                    Incoming::Announced
+                }
+                _ => continue,
+            };
+            self.pass(incoming)?;
+        }
+    }
+
+    fn pass(&self, incoming: Incoming) -> Result<(), Closed> {
+        self.inbox.send((self.peer, incoming)).map_err(|_| Closed::Unheard)
+    }
+
+    fn handshake(&self, reader: &mut MessageReader) -> Result<(), Closed> {
+        let ours = Version {
+            version: protocol(self.network),
+            services: 0,
+            time: self.time,
+            nonce: self.nonce,
+            agent: concat!("/varve:", env!("CARGO_PKG_VERSION"), "/").to_owned(),
+            height: 0,
+        };
+        reader.link.send(&Message::Version(ours))?;
+        let (mut greeted, mut agreed) = (false, false);
+        for _ in 0..HANDSHAKE_MESSAGES {
+            match reader.message()? {
+                Message::Version(theirs) => {
+                    self.judge(&theirs)?;
+                    reader.link.send(&Message::Verack)?;
+                    greeted = true;
+                }
+                Message::Verack => agreed = true,
+                _ => {}
+            }
+            if greeted && agreed {
+                return Ok(());
+            }
+        }
+        Err(Closed::Lost(io::Error::other("does not finish the handshake")))
+    }
+
+    fn judge(&self, theirs: &Version) -> Result<(), Offence> {
+        let Version { version, services, nonce, .. } = *theirs;
+        let witness = if self.network.is_bsv() { 0 } else { NODE_WITNESS };
+        let needed = NODE_NETWORK | witness;
+        if nonce == self.nonce {
+            return Err(Offence::Oneself);
+        }
+        if version < OLDEST || services & needed != needed {
+            return Err(Offence::Useless { services, version });
+        }
+        Ok(())
+    }
+}
+
+/// Reads messages off a stream.
+struct MessageReader {
+    stream: TcpStream,
+    link: Arc<Link>,
+}
+
+impl MessageReader {
+    fn message(&mut self) -> Result<Message, Closed> {
+        let mut head = [0; FRAME_LEN];
+        self.stream.read_exact(&mut head).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => hung_up(),
+            _ => error,
+        })?;
+        self.count(FRAME_LEN as u64);
+        let frame = Frame::decode(&head);
+        let (command, length) = (frame.command, frame.length);
+        if frame.magic != self.link.network.wire_magic() {
+            return Err(Offence::Magic { found: frame.magic }.into());
+        }
+        let limit = command.limit(self.link.network);
+        if length > limit {
+            return Err(Offence::TooLong { command, length, limit }.into());
+        }
+        let mut payload = Vec::new();
+        let mut left = u64::from(length);
+        while left > 0 {
+            if matches!(command, Command::Other | Command::GetHeaders) {
+                payload.clear();
+            }
+            let step = left.min(STEP);
+            let stream = io::Read::by_ref(&mut self.stream);
+            let read = stream.take(step).read_to_end(&mut payload)? as u64;
+            if read < step {
+                return Err(Closed::Lost(hung_up()));
+            }
+            self.count(read);
+            left -= read;
+        }
+        if matches!(command, Command::Other | Command::GetHeaders) {
+            return Ok(Message::Other);
+        }
+        if !frame.matches(&payload) {
+            return Err(Offence::Checksum { command }.into());
+        }
+        Ok(Message::decode(command, payload).map_err(Offence::from)?)
+    }
+
+    fn count(&self, bytes: u64) {
+        self.link.received.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+fn hung_up() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "closed the connection")
+}
+
+/// The first address that answers.
+fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::other("the name has no address");
+    for address in address.to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn check_linked(headers: &[HeaderBytes]) -> Result<(), Offence> {
+    let mut hashes = Vec::with_capacity(headers.len());
+    varve_sha256::double_many(headers.iter().map(Hashed::from), &mut hashes);
+    let mut linked = headers.iter().skip(1).zip(&hashes);
+    let follows = |(header, below): (&HeaderBytes, &[u8; 32])| {
+        Header::new(header).previous().as_bytes() == below
+    };
+    if linked.all(follows) { Ok(()) } else { Err(Offence::Unlinked) }
+}

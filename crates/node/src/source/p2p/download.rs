@@ -1,0 +1,229 @@
+//! Who is asked for which block.
+//!
+//! Blocks are wanted in an order. Each waits, or is *in flight*: asked of one peer. A peer has at
+//! most [`IN_FLIGHT`] in flight; the lowest that wait go to the peer with the fewest.
+//!
+//! ```text
+//! order      41   42   43   44   45   46   47   48
+//!            A    B    A    B    A    –    –    –        41 holds the window when B is idle
+//! ```
+//!
+//! 1. The window is *held* when nothing waits, somebody could take more, and the lowest in flight
+//!    does not come. After [`HOLD`] its peer loses all it has in flight to the others, and is given
+//!    half as much from then on; each block that it delivers gives one back.
+//! 2. A peer that owes something and sends not a byte for [`SILENCE`] is given up, and so is one
+//!    that comes to owe more than [`MAX_OWED`].
+//! 3. A block that comes late, after another peer was asked for it, is taken if it is the first.
+//!    A block that its peer was never asked for is an offence.
+//!
+//! Nothing here knows a socket or a clock: time is what the caller says it waited.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::Duration;
+
+use varve_types::BlockHash;
+
+use crate::source::Giver;
+
+/// Blocks in flight from one peer.
+pub(super) const IN_FLIGHT: usize = 16;
+/// How long one peer may hold the window.
+pub(super) const HOLD: Duration = Duration::from_secs(2);
+/// How long a peer that owes something may say nothing.
+pub(super) const SILENCE: Duration = Duration::from_secs(20);
+/// Blocks that a peer may owe, with those that others were asked for meanwhile.
+const MAX_OWED: usize = 4 * IN_FLIGHT;
+
+/// What a block that came is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Receipt {
+    /// The first copy of a block that was wanted.
+    Wanted,
+    /// It was asked for, but another peer was faster.
+    Late,
+    /// Nobody asked this peer.
+    Unasked,
+}
+
+/// All that is wanted, and all peers.
+#[derive(Default)]
+pub(super) struct Download {
+    wanted: HashMap<BlockHash, Wanted>,
+    /// Those not in flight, by their order.
+    waiting: BTreeMap<u64, BlockHash>,
+    /// Those in flight, by their order.
+    flying: BTreeMap<u64, Giver>,
+    peers: BTreeMap<Giver, Load>,
+    next_order: u64,
+    /// The lowest in flight, and how long the window has waited for it.
+    held: Option<(u64, Duration)>,
+}
+
+struct Wanted {
+    order: u64,
+    /// Who was too slow with it.
+    avoid: Option<Giver>,
+    /// Who said that it is not there.
+    lacking: BTreeSet<Giver>,
+}
+
+struct Load {
+    /// What was asked of this peer and has not come.
+    asked: HashSet<BlockHash>,
+    /// How many of these are in flight, and not taken over by others.
+    flying: usize,
+    limit: usize,
+    silent: Duration,
+}
+
+impl Download {
+    /// Adds blocks behind those that are wanted.
+    pub(super) fn want(&mut self, hashes: &[BlockHash]) {
+        for hash in hashes {
+            let order = self.next_order;
+            self.wanted.entry(*hash).or_insert_with(|| {
+                self.next_order += 1;
+                self.waiting.insert(order, *hash);
+                Wanted { order, avoid: None, lacking: BTreeSet::new() }
+            });
+        }
+    }
+
+    /// A peer that can be asked.
+    pub(super) fn add_peer(&mut self, peer: Giver) {
+        let load =
+            Load { asked: HashSet::new(), flying: 0, limit: IN_FLIGHT, silent: Duration::ZERO };
+        self.peers.insert(peer, load);
+    }
+
+    /// A peer is gone. What it owed waits again.
+    pub(super) fn remove_peer(&mut self, peer: Giver) {
+        self.take_back(peer, None);
+        self.peers.remove(&peer);
+    }
+
+    /// Decides whom to ask for what, and notes it as asked.
+    pub(super) fn assign(&mut self) -> Vec<(Giver, Vec<BlockHash>)> {
+        let mut asked: BTreeMap<Giver, Vec<BlockHash>> = BTreeMap::new();
+        let free = |load: &Load| load.limit.saturating_sub(load.flying);
+        let free: usize = self.peers.values().map(free).sum();
+        let lowest = self.waiting.iter().take(free).map(|(order, hash)| (*order, *hash));
+        for (order, hash) in lowest.collect::<Vec<_>>() {
+            let Some(peer) = self.choose(&hash) else { continue };
+            let load = self.peers.get_mut(&peer).expect("chosen from the peers");
+            load.flying += 1;
+            self.waiting.remove(&order);
+            self.flying.insert(order, peer);
+            // A peer that was slow with it still owes it, and would send it twice.
+            if load.asked.insert(hash) {
+                asked.entry(peer).or_default().push(hash);
+            }
+        }
+        asked.into_iter().collect()
+    }
+
+    /// The peer with the fewest in flight of those that may have the block.
+    fn choose(&self, hash: &BlockHash) -> Option<Giver> {
+        let wanted = self.wanted.get(hash)?;
+        let able = |(peer, load): &(&Giver, &Load)| {
+            load.flying < load.limit && !wanted.lacking.contains(peer)
+        };
+        let slow = |peer: &Giver| wanted.avoid == Some(*peer) && self.peers.len() > 1;
+        let able = self.peers.iter().filter(able).filter(|(peer, _)| !slow(peer));
+        able.min_by_key(|(_, load)| load.flying).map(|(peer, _)| *peer)
+    }
+
+    /// A block came from a peer.
+    pub(super) fn received(&mut self, peer: Giver, hash: &BlockHash) -> Receipt {
+        let Some(load) = self.peers.get_mut(&peer).filter(|load| load.asked.contains(hash)) else {
+            return Receipt::Unasked;
+        };
+        load.asked.remove(hash);
+        load.limit = (load.limit + 1).min(IN_FLIGHT);
+        let Some(wanted) = self.wanted.remove(hash) else { return Receipt::Late };
+        self.waiting.remove(&wanted.order);
+        if let Some(flier) = self.flying.remove(&wanted.order) {
+            self.landed(flier);
+        }
+        Receipt::Wanted
+    }
+
+    /// A peer does not have a block. `true`: nobody has it, and it is no longer wanted.
+    pub(super) fn not_found(&mut self, peer: Giver, hash: &BlockHash) -> bool {
+        let Some(load) = self.peers.get_mut(&peer).filter(|load| load.asked.contains(hash)) else {
+            return false;
+        };
+        load.asked.remove(hash);
+        let Some(wanted) = self.wanted.get_mut(hash) else { return false };
+        wanted.lacking.insert(peer);
+        wanted.avoid = None;
+        let (order, nobody) =
+            (wanted.order, self.peers.keys().all(|peer| wanted.lacking.contains(peer)));
+        if self.flying.get(&order) == Some(&peer) {
+            self.flying.remove(&order);
+            self.waiting.insert(order, *hash);
+            self.landed(peer);
+        }
+        if nobody {
+            self.wanted.remove(hash);
+            self.waiting.remove(&order);
+        }
+        nobody
+    }
+
+    /// The caller waited so long, and these peers sent something meanwhile. Returns the peers to
+    /// be given up.
+    pub(super) fn waited(&mut self, time: Duration, heard: &BTreeSet<Giver>) -> Vec<Giver> {
+        self.hold(time);
+        let mut given_up = Vec::new();
+        for (peer, load) in &mut self.peers {
+            let excused = heard.contains(peer) || load.flying == 0;
+            load.silent = if excused { Duration::ZERO } else { load.silent + time };
+            if load.silent >= SILENCE || load.asked.len() > MAX_OWED {
+                given_up.push(*peer);
+            }
+        }
+        given_up
+    }
+
+    /// Looks whether one peer holds the window.
+    fn hold(&mut self, time: Duration) {
+        let Some((order, peer)) = self.flying.first_key_value().map(|(o, p)| (*o, *p)) else {
+            return;
+        };
+        let idle = self.peers.iter().any(|(other, load)| *other != peer && load.flying == 0);
+        let since = self.held.filter(|(held, _)| *held == order && self.waiting.is_empty() && idle);
+        let waited = since.map_or(Duration::ZERO, |(_, waited)| waited + time);
+        self.held = Some((order, waited));
+        if waited >= HOLD {
+            self.held = None;
+            self.take_back(peer, Some(peer));
+            if let Some(load) = self.peers.get_mut(&peer) {
+                load.limit = (load.limit / 2).max(1);
+            }
+        }
+    }
+
+    /// All that a peer has in flight waits again.
+    fn take_back(&mut self, peer: Giver, avoid: Option<Giver>) {
+        let Some(load) = self.peers.get_mut(&peer) else { return };
+        load.flying = 0;
+        for hash in &load.asked {
+            let Some(wanted) = self.wanted.get_mut(hash) else { continue };
+            if self.flying.get(&wanted.order) == Some(&peer) {
+                self.flying.remove(&wanted.order);
+                self.waiting.insert(wanted.order, *hash);
+                wanted.avoid = avoid;
+            }
+        }
+    }
+
+    fn landed(&mut self, peer: Giver) {
+        if let Some(load) = self.peers.get_mut(&peer) {
+            load.flying = load.flying.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The messages between nodes, as far as a source of blocks needs them.
+//!
+//! ```text
+//! │ magic 4 │ command 12 │ length u32le │ checksum 4 │ payload … │
+//! 0         4            16             20           24
+//!
+//! command    ASCII, filled up with zeros
+//! checksum   the first four bytes of the double SHA-256 of the payload
+//! ```
+//!
+//! | message | payload | limit |
+//! |---|---|---|
+//! | `version` | version, services, time, two addresses, nonce, agent, height, relay | 4 KiB |
+//! | `verack`, `sendheaders` | – | 0 |
+//! | `ping`, `pong` | nonce | 64 |
+//! | `getheaders` | version, locator, stop | not read |
+//! | `headers` | up to 2,000 × (header, `00`) | 162,003 |
+//! | `inv`, `getdata`, `notfound` | up to 50,000 × (kind u32le, hash) | 1,800,009 |
+//! | `block` | a block | that of the network |
+//!
+//! Everything else is [`Message::Other`]: skipped, unread, up to 4 MB. A length is checked against
+//! the limit of its command before a byte of the payload is read.
+
+mod decode;
+
+use varve_types::{BlockHash, Network, compact_size, sha256d};
+
+use crate::source::HeaderBytes;
+
+pub use decode::{MAX_HEADERS, PayloadError};
+
+/// The bytes before a payload.
+pub const FRAME_LEN: usize = 24;
+/// Core's limit of a message, blocks included. A block of BSV may be larger.
+const MAX_MESSAGE: u32 = 4_000_000;
+const MAX_INVENTORY: u64 = 50_000;
+
+/// A block without witnesses, and with them (BIP144).
+const BLOCK: u32 = 2;
+const WITNESS_BLOCK: u32 = BLOCK | 1 << 30;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those on the wire")]
+pub enum Command {
+    Version,
+    Verack,
+    SendHeaders,
+    Ping,
+    Pong,
+    GetHeaders,
+    Headers,
+    GetData,
+    Inv,
+    NotFound,
+    Block,
+    /// None of these.
+    Other,
+}
+
+const NAMES: [(&str, Command); 11] = [
+    ("version", Command::Version),
+    ("verack", Command::Verack),
+    ("sendheaders", Command::SendHeaders),
+    ("ping", Command::Ping),
+    ("pong", Command::Pong),
+    ("getheaders", Command::GetHeaders),
+    ("headers", Command::Headers),
+    ("getdata", Command::GetData),
+    ("inv", Command::Inv),
+    ("notfound", Command::NotFound),
+    ("block", Command::Block),
+];
+
+impl Command {
+    fn from_bytes(bytes: &[u8; 12]) -> Self {
+        let named = |name: &str| {
+            let (head, tail) = bytes.split_at_checked(name.len()).unwrap_or((bytes, &[]));
+            head == name.as_bytes() && tail.iter().all(|byte| *byte == 0)
+        };
+        NAMES.iter().find(|(name, _)| named(name)).map_or(Self::Other, |(_, command)| *command)
+    }
+
+    /// The name, as on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(_, command)| *command == self).map_or("other", |(name, _)| *name)
+    }
+
+    /// The longest payload that is taken.
+    #[must_use]
+    pub const fn limit(self, network: Network) -> u32 {
+        match self {
+            Self::Version => 4096,
+            Self::Verack | Self::SendHeaders => 0,
+            Self::Ping | Self::Pong => 64,
+            Self::Headers => 3 + 2000 * 81,
+            Self::Inv | Self::GetData | Self::NotFound => 9 + 50_000 * 36,
+            Self::Block if network.is_bsv() => u32::MAX,
+            Self::Block | Self::GetHeaders | Self::Other => MAX_MESSAGE,
+        }
+    }
+}
+
+/// What stands before a payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The network.
+    pub magic: [u8; 4],
+    /// What the message is.
+    pub command: Command,
+    /// The length of the payload.
+    pub length: u32,
+    /// The checksum of the payload.
+    pub checksum: [u8; 4],
+}
+
+impl Frame {
+    /// The frame in these bytes. Every 24 bytes are one.
+    #[must_use]
+    pub fn decode(bytes: &[u8; FRAME_LEN]) -> Self {
+        let field = |at: usize| {
+            let field = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);
+            *field.expect("the fields lie within the 24 bytes")
+        };
+        let command = bytes.get(4..).and_then(<[u8]>::first_chunk);
+        Self {
+            magic: field(0),
+            command: Command::from_bytes(command.expect("12 bytes behind the magic")),
+            length: u32::from_le_bytes(field(16)),
+            checksum: field(20),
+        }
+    }
+
+    /// Whether this is the payload that the frame was made for.
+    #[must_use]
+    pub fn matches(&self, payload: &[u8]) -> bool {
+        checksum(payload) == self.checksum
+    }
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// The version of the protocol.
+    pub version: i32,
+    /// What it offers, in bits.
+    pub services: u64,
+    /// Its time.
+    pub time: i64,
+    /// A number to recognise oneself by.
+    pub nonce: u64,
+    /// Its name.
+    pub agent: String,
+    /// The height of its chain.
+    pub height: i32,
+}
+
+/// A thing that a node has or wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inventory {
+    /// What it is.
+    pub kind: u32,
+    /// Its hash.
+    pub hash: BlockHash,
+}
+
+impl Inventory {
+    /// A block to ask for, in the form that this network has.
+    #[must_use]
+    pub const fn block(hash: BlockHash, network: Network) -> Self {
+        Self { kind: if network.is_bsv() { BLOCK } else { WITNESS_BLOCK }, hash }
+    }
+
+    /// Whether it is a block.
+    #[must_use]
+    pub const fn is_block(&self) -> bool {
+        matches!(self.kind, BLOCK | WITNESS_BLOCK)
+    }
+}
+
+/// A message that is understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The first message of either side.
+    Version(Version),
+    /// The answer to it.
+    Verack,
+    /// Asks for new blocks to be announced by their headers.
+    SendHeaders,
+    /// Asks for a sign of life.
+    Ping(u64),
+    /// The sign of life.
+    Pong(u64),
+    /// Asks for the headers above the first of these that is known.
+    GetHeaders(Vec<BlockHash>),
+    /// Headers.
+    Headers(Vec<HeaderBytes>),
+    /// Asks for things.
+    GetData(Vec<Inventory>),
+    /// Announces things.
+    Inv(Vec<Inventory>),
+    /// Things that were asked for and are not there.
+    NotFound(Vec<Inventory>),
+    /// A block.
+    Block(Vec<u8>),
+    /// Something else.
+    Other,
+}
+
+impl Message {
+    const fn command(&self) -> Command {
+        match self {
+            Self::Version(_) => Command::Version,
+            Self::Verack => Command::Verack,
+            Self::SendHeaders => Command::SendHeaders,
+            Self::Ping(_) => Command::Ping,
+            Self::Pong(_) => Command::Pong,
+            Self::GetHeaders(_) => Command::GetHeaders,
+            Self::Headers(_) => Command::Headers,
+            Self::GetData(_) => Command::GetData,
+            Self::Inv(_) => Command::Inv,
+            Self::NotFound(_) => Command::NotFound,
+            Self::Block(_) => Command::Block,
+            Self::Other => Command::Other,
+        }
+    }
+
+    /// The message with its frame.
+    #[must_use]
+    pub fn encode(&self, network: Network) -> Vec<u8> {
+        let payload = self.payload(network);
+        let mut command = [0; 12];
+        let name = self.command().name().as_bytes();
+        command.iter_mut().zip(name).for_each(|(byte, name)| *byte = *name);
+        let length = u32::try_from(payload.len()).expect("payloads are below 4 GiB");
+        let mut bytes = Vec::with_capacity(FRAME_LEN + payload.len());
+        bytes.extend_from_slice(&network.wire_magic());
+        bytes.extend_from_slice(&command);
+        bytes.extend_from_slice(&length.to_le_bytes());
+        bytes.extend_from_slice(&checksum(&payload));
+        bytes.extend_from_slice(&payload);
+        bytes
+    }
+
+    fn payload(&self, network: Network) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self {
+            Self::Version(version) => version.encode(&mut out),
+            Self::Verack | Self::SendHeaders | Self::Other => {}
+            Self::Ping(nonce) | Self::Pong(nonce) => out.extend_from_slice(&nonce.to_le_bytes()),
+            Self::GetHeaders(locator) => {
+                out.extend_from_slice(&protocol(network).to_le_bytes());
+                compact_size::write(locator.len() as u64, &mut out);
+                locator.iter().for_each(|hash| out.extend_from_slice(hash.as_bytes()));
+                out.extend_from_slice(BlockHash::ZERO.as_bytes());
+            }
+            Self::Headers(headers) => {
+                compact_size::write(headers.len() as u64, &mut out);
+                for header in headers {
+                    out.extend_from_slice(header);
+                    out.push(0);
+                }
+            }
+            Self::GetData(list) | Self::Inv(list) | Self::NotFound(list) => {
+                compact_size::write(list.len() as u64, &mut out);
+                for item in list {
+                    out.extend_from_slice(&item.kind.to_le_bytes());
+                    out.extend_from_slice(item.hash.as_bytes());
+                }
+            }
+            Self::Block(bytes) => out.extend_from_slice(bytes),
+        }
+        out
+    }
+}
+
+impl Version {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.version.to_le_bytes());
+        out.extend_from_slice(&self.services.to_le_bytes());
+        out.extend_from_slice(&self.time.to_le_bytes());
+        // Both addresses: services, an IPv6 address and a port, which nobody reads.
+        out.extend_from_slice(&[0; 2 * 26]);
+        out.extend_from_slice(&self.nonce.to_le_bytes());
+        compact_size::write(self.agent.len() as u64, out);
+        out.extend_from_slice(self.agent.as_bytes());
+        out.extend_from_slice(&self.height.to_le_bytes());
+        // No transactions, please.
+        out.push(0);
+    }
+}
+
+/// The version of the protocol that is spoken. Later ones of BSV have frames of another form.
+pub(super) const fn protocol(network: Network) -> i32 {
+    if network.is_bsv() { 70_015 } else { 70_016 }
+}
+
+fn checksum(payload: &[u8]) -> [u8; 4] {
+    *sha256d(payload).first_chunk().expect("a hash has 32 bytes")
+}

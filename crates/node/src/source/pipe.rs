@@ -1,0 +1,237 @@
+//! Blocks from a pipe, in the framing of block files: `cat blk*.dat | varve sync --from -`.
+//!
+//! A pipe cannot be read twice, so every block is given unasked, right behind its header. A block
+//! that comes before its parent waits here, within a limit of bytes.
+//!
+//! One thread reads records into a channel of a few blocks; while the receiver is busy the pipe
+//! fills and its writer waits. Between records zeros are skipped: files are preallocated with them.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use varve_types::{BlockHash, Header, Network};
+
+use super::linker::{Found, Linker};
+use super::{Event, Giver, Source, SourceError, Warning};
+
+/// Blocks read ahead.
+const AHEAD: usize = 4;
+/// How much a record grows by before its bytes are there: a size is not believed.
+const STEP: u64 = 1 << 20;
+/// How many bytes of blocks may wait for their parents.
+pub const WAITING_LIMIT: u64 = 1 << 30;
+
+/// A source over a pipe.
+pub struct Pipe {
+    records: Receiver<Record>,
+    linker: Linker<Vec<u8>, ()>,
+    events: VecDeque<Event>,
+    /// Bytes of the blocks that wait.
+    waiting: u64,
+    limit: u64,
+    ended: bool,
+}
+
+/// What the reading thread says.
+enum Record {
+    Block(Vec<u8>),
+    /// The end, where a record begins that is not all there.
+    End {
+        incomplete: Option<u64>,
+    },
+    Failed(SourceError),
+}
+
+impl Pipe {
+    /// Reads records of this network. `limit` bytes of blocks may wait for their parents:
+    /// [`WAITING_LIMIT`] unless there is a reason.
+    pub fn new(input: impl Read + Send + 'static, network: Network, limit: u64) -> Self {
+        let (sender, records) = sync_channel(AHEAD);
+        thread::spawn(move || read_all(input, network, &sender));
+        Self {
+            records,
+            linker: Linker::new(network.genesis_hash(), |_| ()),
+            events: VecDeque::new(),
+            waiting: 0,
+            limit,
+            ended: false,
+        }
+    }
+
+    fn take(&mut self, record: Record) -> Result<(), SourceError> {
+        match record {
+            Record::Block(bytes) => self.block(bytes)?,
+            Record::Failed(error) => return Err(error),
+            Record::End { incomplete } => {
+                self.ended = true;
+                if let Some(offset) = incomplete {
+                    let warning = Warning::Incomplete { path: PathBuf::from("-"), offset };
+                    self.events.push_back(Event::Warning(warning));
+                }
+                if self.linker.waiting() > 0 {
+                    let count = self.linker.waiting();
+                    self.events.push_back(Event::Warning(Warning::Unlinked { count }));
+                }
+                self.events.push_back(Event::HeadersDone);
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, bytes: Vec<u8>) -> Result<(), SourceError> {
+        let header = *bytes.first_chunk().expect("records are not shorter than a header");
+        let hash = Header::new(&header).hash();
+        self.waiting += bytes.len() as u64;
+        let mut linked = Vec::new();
+        self.linker.push(Found { hash, header, with: bytes }, &mut linked);
+        if self.linker.waiting() == 0 {
+            self.waiting = 0;
+        }
+        self.give(linked);
+        if self.waiting > self.limit {
+            return Err(SourceError::TooUnordered { limit: self.limit });
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, linked: Vec<Found<Vec<u8>>>) {
+        let giver = Giver::ONLY;
+        for Found { hash, header, with: bytes } in linked {
+            self.waiting = self.waiting.saturating_sub(bytes.len() as u64);
+            self.events.push_back(Event::Headers { headers: vec![header], giver });
+            self.events.push_back(Event::Block { hash, bytes, giver });
+        }
+    }
+}
+
+impl Source for Pipe {
+    fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
+        let mut linked = Vec::new();
+        locator.iter().for_each(|hash| self.linker.root(*hash, &mut linked));
+        self.give(linked);
+        if self.ended {
+            self.events.push_back(Event::HeadersDone);
+        }
+        Ok(())
+    }
+
+    /// Blocks come by themselves. When the pipe has ended, none will.
+    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
+        if self.ended {
+            self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
+        }
+        Ok(())
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            match self.records.recv_timeout(timeout) {
+                Ok(record) => self.take(record)?,
+                Err(RecvTimeoutError::Timeout) => return Ok(Event::Idle),
+                Err(RecvTimeoutError::Disconnected) => {
+                    thread::sleep(timeout);
+                    return Ok(Event::Idle);
+                }
+            }
+        }
+    }
+
+    /// There is nobody else to ask: the receiver knows what is invalid.
+    fn blame(&mut self, _giver: Giver, _reason: &str) {}
+}
+
+/// Reads to the end. The receiver may be gone, and then so is the reason to go on.
+fn read_all(input: impl Read, network: Network, records: &SyncSender<Record>) {
+    let mut reader = Reader { input: io::BufReader::with_capacity(1 << 18, input), offset: 0 };
+    loop {
+        let record = match reader.record(network.disk_magic()) {
+            Ok(Some(block)) => Record::Block(block),
+            Ok(None) => Record::End { incomplete: None },
+            Err(ReadError::Incomplete { begin }) => Record::End { incomplete: Some(begin) },
+            Err(ReadError::NotARecord) => {
+                let path = PathBuf::from("-");
+                Record::Failed(SourceError::WrongNetwork { path, network })
+            }
+            Err(ReadError::Io(source)) => {
+                Record::Failed(SourceError::Io { path: PathBuf::from("-"), source })
+            }
+        };
+        let last = !matches!(record, Record::Block(_));
+        if records.send(record).is_err() || last {
+            return;
+        }
+    }
+}
+
+struct Reader<R> {
+    input: R,
+    offset: u64,
+}
+
+enum ReadError {
+    Incomplete { begin: u64 },
+    NotARecord,
+    Io(io::Error),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl<R: Read> Reader<R> {
+    /// The next block, or `None` at the end.
+    fn record(&mut self, magic: [u8; 4]) -> Result<Option<Vec<u8>>, ReadError> {
+        let mut first = [0];
+        while first == [0] {
+            if self.read(&mut first)? == 0 {
+                return Ok(None);
+            }
+        }
+        let begin = self.offset - 1;
+        let mut head = [0; 7];
+        let read = self.read(&mut head)?;
+        let [m1, m2, m3, s0, s1, s2, s3] = head;
+        let [f] = first;
+        let size = u64::from(u32::from_le_bytes([s0, s1, s2, s3]));
+        if read == head.len() && ([f, m1, m2, m3] != magic || size < Header::LEN as u64) {
+            return Err(ReadError::NotARecord);
+        }
+        let mut block = Vec::new();
+        while read == head.len() && (block.len() as u64) < size {
+            let step = (size - block.len() as u64).min(STEP);
+            let got = self.input.by_ref().take(step).read_to_end(&mut block)? as u64;
+            self.offset += got;
+            if got < step {
+                return Err(ReadError::Incomplete { begin });
+            }
+        }
+        if read < head.len() {
+            return Err(ReadError::Incomplete { begin });
+        }
+        Ok(Some(block))
+    }
+
+    /// Fills `bytes`, unless the pipe ends first.
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut read = 0;
+        while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            match self.input.read(rest) {
+                Ok(0) => break,
+                Ok(count) => read += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.offset += read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,280 @@
+//! Block files: plain, XORed, in any order, cut, growing; and the same bytes through a pipe.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use varve_node::source::directory::Directory;
+use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
+use varve_node::source::{SourceError, Warning};
+use varve_node::{Event, Source};
+use varve_sim::{Config, Profile, write_chain};
+use varve_types::Network;
+use varve_types::blk::{Records, XorKey, write_record};
+
+use crate::receiver::Receiver;
+
+/// The blocks of the chain that Core wrote, in the order of its file, and its key.
+fn core_chain() -> Option<(Vec<Vec<u8>>, [u8; 8])> {
+    let folder = varve_testdata::data("regtest-core31/blocks")?;
+    let key = fs::read(folder.join("xor.dat")).unwrap().try_into().unwrap();
+    let mut file = fs::read(folder.join("blk00000.dat")).unwrap();
+    XorKey::new(key).apply(0, &mut file);
+    let records = Records::new(&file, Network::Regtest.disk_magic());
+    Some((records.map(|record| record.block.to_vec()).collect(), key))
+}
+
+fn framed<'a>(blocks: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<u8> {
+    let mut file = Vec::new();
+    for block in blocks {
+        write_record(Network::Regtest.disk_magic(), block, &mut file);
+    }
+    file
+}
+
+fn received(source: &mut dyn Source) -> Receiver {
+    let mut receiver = Receiver::new(Network::Regtest);
+    receiver.sync(source);
+    receiver
+}
+
+/// All blocks but genesis, which nobody needs to be given, and the answers of Core.
+fn check_core_chain(receiver: &Receiver, blocks: &[Vec<u8>]) {
+    let expected = varve_testdata::data("regtest-core31/expected.json").unwrap();
+    let expected: serde_json::Value = serde_json::from_slice(&fs::read(expected).unwrap()).unwrap();
+    let given = receiver.blocks.values().collect::<std::collections::HashSet<_>>();
+    assert!(blocks.iter().skip(1).all(|block| given.contains(block)));
+    assert_eq!(receiver.tip(), expected["tip"]);
+    let tip = |tip: &serde_json::Value| {
+        let number = |field: &str| tip[field].as_u64().unwrap();
+        (number("height"), tip["hash"].as_str().unwrap().to_owned(), number("branchlen"))
+    };
+    let mut tips: Vec<_> = expected["chaintips"].as_array().unwrap().iter().map(tip).collect();
+    let ours = receiver.tree.chain_tips(receiver.tree.best_chain()).into_iter().map(|tip| {
+        (u64::from(tip.height.to_u32()), tip.hash.to_string(), u64::from(tip.branch_length))
+    });
+    let mut ours: Vec<_> = ours.collect();
+    tips.sort();
+    ours.sort();
+    assert_eq!(ours, tips);
+}
+
+#[test]
+fn the_files_of_core_as_they_are() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let folder = varve_testdata::data("regtest-core31").unwrap();
+    let file = folder.join("blocks/blk00000.dat");
+    for path in [folder.clone(), folder.join("blocks"), file] {
+        let mut source = Directory::open(&path, Network::Regtest, false).unwrap();
+        let receiver = received(&mut source);
+        check_core_chain(&receiver, &blocks);
+        assert_eq!((receiver.warnings.len(), receiver.missing.len()), (0, 0));
+    }
+}
+
+#[test]
+fn any_order_in_any_files_and_zeros_behind() {
+    let Some((mut blocks, key)) = core_chain() else { return };
+    let plain = blocks.clone();
+    for round in 0..4 {
+        // Backwards, and three rough shuffles.
+        match round {
+            0 => blocks.reverse(),
+            _ => blocks.sort_by_key(|block| varve_types::sha256d(&block[round..])),
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let xored = round % 2 == 0;
+        let key = XorKey::new(if xored { key } else { [0; 8] });
+        if xored {
+            fs::write(folder.path().join("xor.dat"), core_chain().unwrap().1).unwrap();
+        }
+        for (number, part) in blocks.chunks(blocks.len() / 3 + 1).enumerate() {
+            let mut file = framed(part);
+            key.apply(0, &mut file);
+            file.extend_from_slice(&[0; 1000]);
+            fs::write(folder.path().join(format!("blk{number:05}.dat")), file).unwrap();
+        }
+        let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+        let receiver = received(&mut source);
+        check_core_chain(&receiver, &plain);
+        assert_eq!(receiver.warnings, []);
+        let mut pipe = Pipe::new(framed_file(&blocks), Network::Regtest, WAITING_LIMIT);
+        check_core_chain(&received(&mut pipe), &plain);
+    }
+}
+
+/// The records with zeros between some of them, as `cat blk*.dat` gives them.
+fn framed_file(blocks: &[Vec<u8>]) -> std::io::Cursor<Vec<u8>> {
+    let parts = blocks.chunks(100).map(|part| [framed(part), vec![0; 777]].concat());
+    std::io::Cursor::new(parts.collect::<Vec<_>>().concat())
+}
+
+#[test]
+fn a_cut_record_is_a_warning_wherever_it_is_cut() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let blocks = &blocks[..5];
+    let whole = framed(blocks);
+    let last = whole.len() - blocks[4].len() - 8;
+    for cut in [last + 2, last + 8, last + 50, last + 100, whole.len() - 40] {
+        for padding in [0, 2000] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("blk00000.dat");
+            let file = [&whole[..cut], &vec![0; padding]].concat();
+            fs::write(&path, &file).unwrap();
+            let mut source = Directory::open(&path, Network::Regtest, false).unwrap();
+            let receiver = received(&mut source);
+            assert_eq!(receiver.blocks.len(), 3, "cut at {cut}, {padding} zeros");
+            let offset = last as u64;
+            // Half a magic with zeros behind it is no magic.
+            let seen = padding == 0 || cut > last + 3;
+            let warning = Warning::Incomplete { path, offset };
+            assert_eq!(receiver.warnings, if seen { vec![warning] } else { vec![] });
+        }
+        let pipe = std::io::Cursor::new(whole[..cut].to_vec());
+        let receiver = received(&mut Pipe::new(pipe, Network::Regtest, WAITING_LIMIT));
+        assert_eq!((receiver.blocks.len(), receiver.warnings.len()), (4 - 1, 1), "pipe, {cut}");
+    }
+}
+
+#[test]
+fn a_file_of_half_a_block_is_not_of_another_network() {
+    let file = framed(&[Network::Regtest.genesis_block()]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blk00000.dat");
+    fs::write(&path, &file[..100]).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+    assert_eq!(received(&mut source).warnings, [Warning::Incomplete { path, offset: 0 }]);
+}
+
+#[test]
+fn blocks_without_their_parents_are_left_out_with_a_warning() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let some = blocks[..4].iter().chain(&blocks[5..20]);
+    fs::write(folder.path().join("blk00000.dat"), framed(some)).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+    let receiver = received(&mut source);
+    assert_eq!(receiver.blocks.len(), 3);
+    assert_eq!(receiver.warnings, [Warning::Unlinked { count: 15 }]);
+}
+
+#[test]
+fn files_that_grow_are_followed() {
+    let Some((blocks, key)) = core_chain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("xor.dat"), key).unwrap();
+    let mut bytes = framed(&blocks[..300]);
+    XorKey::new(key).apply(0, &mut bytes);
+    let path = folder.path().join("blk00000.dat");
+    // A node preallocates: the file is longer than what is written.
+    fs::write(&path, [bytes.clone(), vec![0; 1 << 20]].concat()).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, true).unwrap();
+    let mut receiver = received(&mut source);
+    assert_eq!(receiver.blocks.len(), 299);
+    // The next block comes in two halves.
+    let mut more = framed(&blocks[300..301]);
+    XorKey::new(key).apply(bytes.len() as u64, &mut more);
+    let half = more.len() / 2;
+    write_at(&path, bytes.len(), &more[..half]);
+    for _ in 0..3 {
+        let event = source.next_event(Duration::from_millis(300)).unwrap();
+        assert!(matches!(event, Event::Idle | Event::HeadersDone), "{event:?}");
+    }
+    write_at(&path, bytes.len() + half, &more[half..]);
+    receiver.until(&mut source, |receiver| receiver.blocks.len() == 300);
+    // The rest in a second file.
+    let mut rest = framed(&blocks[301..]);
+    XorKey::new(key).apply(0, &mut rest);
+    fs::write(folder.path().join("blk00001.dat"), rest).unwrap();
+    receiver.until(&mut source, |receiver| receiver.blocks.len() == blocks.len() - 1);
+    check_core_chain(&receiver, &blocks);
+    assert_eq!(receiver.warnings, []);
+}
+
+fn write_at(path: &Path, offset: usize, bytes: &[u8]) {
+    use std::io::{Seek as _, SeekFrom};
+    let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(offset as u64)).unwrap();
+    file.write_all(bytes).unwrap();
+}
+
+#[test]
+fn a_simulated_chain_with_reorgs() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        xor: true,
+        reorg_depth: Some(6),
+        transactions: Some(5),
+        ..Config::new(Profile::Mainnet, 300, 5)
+    };
+    let summary = write_chain(&config, folder.path(), |_| ()).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+    let receiver = received(&mut source);
+    assert_eq!(receiver.blocks.len() as u64, summary.blocks - 1);
+    assert_eq!(receiver.tree.height(receiver.tree.best_chain()).to_u32(), summary.height);
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Directory::open(folder.path(), Network::Regtest, false);
+    let nowhere = Directory::open(&folder.path().join("nowhere"), Network::Regtest, false);
+    assert!(matches!(nowhere, Err(SourceError::Io { .. })));
+    assert!(matches!(open(), Err(SourceError::NoBlocks { .. })));
+    fs::write(folder.path().join("blk00000.dat"), [1; 1000]).unwrap();
+    let mut source = open().unwrap();
+    let error = source.next_event(Duration::ZERO).unwrap_err();
+    assert!(error.to_string().contains("choose the network"), "{error}");
+    fs::write(folder.path().join("xor.dat"), [1; 7]).unwrap();
+    assert!(matches!(open(), Err(SourceError::BadKey { .. })));
+    let mut pipe = Pipe::new(&[7_u8; 100][..], Network::Regtest, WAITING_LIMIT);
+    assert!(matches!(
+        pipe.next_event(Duration::from_secs(9)),
+        Err(SourceError::WrongNetwork { .. })
+    ));
+    let Some((mut blocks, _)) = core_chain() else { return };
+    blocks.reverse();
+    let mut pipe = Pipe::new(framed_file(&blocks), Network::Regtest, 5000);
+    let error = loop {
+        if let Err(error) = pipe.next_event(Duration::from_secs(9)) {
+            break error;
+        }
+    };
+    assert!(matches!(error, SourceError::TooUnordered { limit: 5000 }));
+}
+
+#[test]
+fn mainnet_from_one_file() {
+    let Some(path) = varve_testdata::data("chains/mainnet-0-4312.blk.dat") else { return };
+    let mut source = Directory::open(&path, Network::Mainnet, false).unwrap();
+    let mut receiver = Receiver::new(Network::Mainnet);
+    receiver.sync(&mut source);
+    assert_eq!(receiver.blocks.len(), 4312);
+    assert_eq!(receiver.tree.height(receiver.tree.best_chain()).to_u32(), 4312);
+    assert_eq!(receiver.warnings, []);
+    let mut wrong = Directory::open(&path, Network::Regtest, false).unwrap();
+    assert!(matches!(wrong.next_event(Duration::ZERO), Err(SourceError::WrongNetwork { .. })));
+}
+
+#[test]
+fn chains_of_bsv_with_competing_tips() {
+    for (name, height) in [("115_3677f4", 115), ("116_7c9cd2", 116), ("118_0ebc17", 118)] {
+        let folder = format!("chains/conduit-regtest/contrib/blockchains/blockchain_{name}");
+        let Some(folder) = varve_testdata::data(&folder) else { return };
+        let mut file = Vec::new();
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_name().len() == 64 {
+                let block = fs::read(entry.path()).unwrap();
+                write_record(Network::BsvRegtest.disk_magic(), &block, &mut file);
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("blk00000.dat"), file).unwrap();
+        let mut source = Directory::open(folder.path(), Network::BsvRegtest, false).unwrap();
+        let mut receiver = Receiver::new(Network::BsvRegtest);
+        receiver.sync(&mut source);
+        assert_eq!(receiver.tree.height(receiver.tree.best_chain()).to_u32(), height, "{name}");
+        assert_eq!(receiver.warnings, []);
+    }
+}

@@ -1,0 +1,193 @@
+//! Work beside the writer: flushes, merges and checkpoints in threads of their own.
+//!
+//! ```text
+//!  writer    ─ step ─ step ─ decide ─ step ─ step ─ … ─ step ─ take in ─ step ─
+//!                              │ start                            ▲ the result
+//!  lane                        └──────── writes files ────────────┘
+//! ```
+//!
+//! The writer decides what is to be done, at fixed points between steps, by pure functions of what
+//! it knows. A [`Lane`] does it: one thread that does one [`Job`] after the other. The writer takes
+//! the result in at a later fixed point, which is the only moment at which anything of it is seen.
+//! So a lane touches nothing but files that are its own until then, and the set goes through the
+//! same states whatever the threads do, only at other steps.
+//!
+//! There is a lane for each kind of work, so that a short flush does not wait behind a long merge,
+//! and never more than one job in each ([`Slot`]).
+//!
+//! **Inline.** Without threads a job is done at once, where it is started, and taken in there. Then
+//! the order of all operations on files is fixed, and a test can cut the power at each of them.
+//!
+//! **Stopping.** When the set is closed, jobs are told to stop, and do so between two entries of a
+//! run or two chunks of a window file; a file that was not finished is taken away.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::thread::JoinHandle;
+
+/// Where flushes, merges and checkpoints are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Compaction {
+    /// In the writer, when they are due: nothing else is done meanwhile, and the order of
+    /// operations is always the same.
+    Inline,
+    /// In threads of their own, while the writer goes on.
+    #[default]
+    Threads,
+}
+
+/// Tells jobs to stop.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// A flag that nobody sets.
+    pub(crate) fn never() -> Self {
+        Self::default()
+    }
+
+    #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Does one job after the other: in a thread, or at once.
+#[derive(Debug)]
+pub(crate) struct Lane(Option<(Sender<Task>, JoinHandle<()>)>);
+
+impl Lane {
+    pub(crate) fn new(compaction: Compaction, name: &str) -> std::io::Result<Self> {
+        if compaction == Compaction::Inline {
+            return Ok(Self(None));
+        }
+        let (tasks, queue) = mpsc::channel::<Task>();
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || queue.into_iter().for_each(|task| task()))?;
+        Ok(Self(Some((tasks, thread))))
+    }
+
+    pub(crate) fn start<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Job<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        // Whoever has no use for the result any more has dropped the receiver.
+        let task = move || drop(sender.send(work()));
+        match &self.0 {
+            None => task(),
+            Some((tasks, _)) => {
+                tasks.send(Box::new(task)).expect("the thread takes tasks until the lane is gone");
+            }
+        }
+        Job(receiver)
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let Some((tasks, thread)) = self.0.take() {
+            drop(tasks);
+            // A panic there was told to whoever waited for the job.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Work that was started.
+#[derive(Debug)]
+pub(crate) struct Job<T>(Receiver<T>);
+
+impl<T> Job<T> {
+    fn take(&self, wait: bool) -> Option<T> {
+        const PANICKED: &str = "the thread of a job panicked, as its message says";
+        if wait {
+            return Some(self.0.recv().expect(PANICKED));
+        }
+        match self.0.try_recv() {
+            Ok(result) => Some(result),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => panic!("{PANICKED}"),
+        }
+    }
+}
+
+/// Room for one job, and what it is about.
+#[derive(Debug)]
+pub(crate) struct Slot<A, T>(Option<(A, Job<T>)>);
+
+impl<A, T> Default for Slot<A, T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<A, T> Slot<A, T> {
+    pub(crate) const fn is_free(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// What the job under way is about.
+    pub(crate) fn about(&self) -> Option<&A> {
+        self.0.as_ref().map(|(about, _)| about)
+    }
+
+    pub(crate) fn fill(&mut self, about: A, job: Job<T>) {
+        debug_assert!(self.is_free(), "one job at a time");
+        self.0 = Some((about, job));
+    }
+
+    /// What came of the job, if there is one and it is done, or after waiting for it.
+    pub(crate) fn take(&mut self, wait: bool) -> Option<(A, T)> {
+        let result = self.0.as_ref()?.1.take(wait)?;
+        let (about, _) = self.0.take()?;
+        Some((about, result))
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_done_at_once_or_later() {
+        for compaction in [Compaction::Inline, Compaction::Threads] {
+            let (go, wait) = mpsc::channel::<()>();
+            let lane = Lane::new(compaction, "test").unwrap();
+            let mut slot = Slot::default();
+            if compaction == Compaction::Inline {
+                go.send(()).unwrap();
+            }
+            slot.fill("a", lane.start(move || wait.recv().is_ok()));
+            if compaction == Compaction::Threads {
+                assert!(slot.take(false).is_none(), "it is still waiting");
+                assert_eq!(slot.about(), Some(&"a"));
+                go.send(()).unwrap();
+            }
+            assert_eq!(slot.take(compaction == Compaction::Threads), Some(("a", true)));
+            assert!(slot.is_free());
+        }
+    }
+
+    #[test]
+    fn a_lane_ends_when_its_jobs_have_stopped() {
+        let (stop, lane) = (Stop::default(), Lane::new(Compaction::Threads, "test").unwrap());
+        let seen = stop.clone();
+        let job = lane.start(move || {
+            while !seen.is_set() {
+                std::thread::yield_now();
+            }
+        });
+        stop.set();
+        drop(lane);
+        assert_eq!(job.take(false), Some(()), "the thread is gone, the job was finished");
+    }
+}

@@ -1,0 +1,157 @@
+//! Connecting blocks: at once, or prepared and unpublished.
+//!
+//! [`Database::append`] does it all in one call. [`Database::append_prepared`] takes a block whose
+//! coins were found before, at any version, and leaves the publication to others: the joiner's way.
+//!
+//! What was found is brought up to date (`prepare`), and the step is tried. It refuses a coin that
+//! is not alive at the place in the window where it was found. That is rare: another block has
+//! spent it, or a run has taken it over. Then such coins are looked up again, and the second try
+//! or the verdict counts.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use varve_consensus::{BlockAt, PrevoutError};
+use varve_types::{BlockHash, Outpoint};
+
+use super::Database;
+use crate::changes::Changes;
+use crate::coins::Coins;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::prepare::{Prepared, Repeats};
+use crate::undo::UndoHead;
+use crate::version::Version;
+use crate::view::DatabaseView;
+use crate::window::{Spend, StepError};
+
+/// A block that was connected and not published.
+#[derive(Debug)]
+pub struct Appended {
+    /// The set with the block in it.
+    pub version: Arc<Version>,
+    /// What the rules may ask about the block.
+    pub view: DatabaseView,
+}
+
+impl Database {
+    /// Connects a block on the tip. The first block of all is one that stands on none.
+    pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
+        self.check_next(block)?;
+        if self.replay(block)? {
+            self.publish();
+            return Ok(());
+        }
+        let network = self.options.network;
+        let prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
+        self.maintain(prepared.window_bytes())?;
+        self.connect(block, prepared)?;
+        self.publish();
+        Ok(())
+    }
+
+    /// Connects a block on the tip that was prepared at any version, and does not show it to
+    /// readers yet: a [publisher](Database::publisher) does, or the block is
+    /// [rewound](Database::rewind_unpublished) and nobody has seen it. A checkpoint may hold it
+    /// before.
+    pub fn append_prepared(
+        &mut self,
+        block: &BlockAt<'_>,
+        prepared: Prepared,
+    ) -> Result<Appended, Error> {
+        self.check_next(block)?;
+        let (made_for, asked) = (prepared.block, block.hash());
+        if made_for != asked {
+            return Err(Error::OtherBlock { made_for, asked });
+        }
+        self.maintain(prepared.window_bytes())?;
+        let prepared = self.connect(block, prepared)?;
+        let view = DatabaseView::of(prepared, block);
+        Ok(Appended { version: Arc::clone(&self.latest), view })
+    }
+
+    /// Makes the step of a block that stands on the tip. Gives back what was found for it, which is
+    /// right for the set below it.
+    fn connect(&mut self, block: &BlockAt<'_>, mut prepared: Prepared) -> Result<Prepared, Error> {
+        prepared.bring_up_to(&self.latest)?;
+        match self.try_connect(block, &prepared) {
+            // A coin was not where it was found.
+            Err(Error::Step(StepError::Spent { .. } | StepError::NotThere { .. })) => {
+                prepared.find_again(&self.latest)?;
+                self.try_connect(block, &prepared)?;
+            }
+            result => result?,
+        }
+        Ok(prepared)
+    }
+
+    fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &Prepared) -> Result<(), Error> {
+        let sequence = self.next_sequence()?;
+        let Prepared { changes, coins, .. } = prepared;
+        let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
+        verdict.map_err(|reason| self.name_spender(reason))?;
+        let (places, spends) = gone(changes, coins);
+        let mut adds: Vec<Entry<'_>> = Vec::with_capacity(changes.outputs());
+        let created = changes.created(block);
+        adds.extend(created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)));
+        let head = UndoHead {
+            sequence,
+            height: block.height(),
+            block: block.hash(),
+            previous: block.block().header().previous(),
+        };
+        let position = self.undo.position();
+        let write = |out: &mut Vec<u8>| places.iter().for_each(|at| prepared.write_spent(*at, out));
+        let txs = changes.undo_txs(block);
+        self.undo.push_parts(&head, (places.len(), write), (&txs, &adds))?;
+        let tip = Some((block.height(), block.hash()));
+        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+            self.undo.return_to(position);
+            return Err(refused.into());
+        }
+        Ok(())
+    }
+
+    /// The same reason, with the transaction that spent a missing coin before, where a block did
+    /// whose undo record is kept. A record that cannot be read does not change the verdict.
+    pub(super) fn name_spender(&self, reason: PrevoutError) -> PrevoutError {
+        match reason {
+            PrevoutError::Missing { outpoint, spender, spent_by: None } => {
+                let spent_by = self.undo.spender(&outpoint).unwrap_or(None);
+                PrevoutError::Missing { outpoint, spender, spent_by }
+            }
+            other => other,
+        }
+    }
+
+    fn check_next(&self, block: &BlockAt<'_>) -> Result<(), Error> {
+        let (height, previous) = (block.height(), block.block().header().previous());
+        let follows = match self.tip {
+            None => previous == BlockHash::ZERO,
+            Some((tip, hash)) => previous == hash && tip.checked_add(1) == Some(height),
+        };
+        let (block, tip) = (block.hash(), self.tip);
+        if follows { Ok(()) } else { Err(Error::NotNext { block, height, previous, tip }) }
+    }
+}
+
+/// The coins that go with a block: those that it spends, and those that it overwrites. With the
+/// place of each among the keys.
+fn gone(changes: &Changes, coins: &Coins) -> (Vec<usize>, Vec<Spend>) {
+    let prevouts = changes.spends();
+    let (mut places, mut spends) = (Vec::with_capacity(prevouts), Vec::with_capacity(prevouts));
+    let mut spent: Option<HashSet<&Outpoint>> = None;
+    for (place, outpoint) in changes.keys.iter().enumerate() {
+        let Some(birth) = coins.birth(place) else { continue };
+        if place >= prevouts {
+            // What the block both spends and makes again goes once.
+            let spent = spent.get_or_insert_with(|| changes.prevouts().iter().collect());
+            if spent.contains(outpoint) {
+                continue;
+            }
+        }
+        places.push(place);
+        spends.push(Spend { outpoint: *outpoint, birth, location: coins.location(place) });
+    }
+    (places, spends)
+}

@@ -1,0 +1,83 @@
+//! Resolving a block from what a crash has left of it.
+//!
+//! A block that was connected before a crash and after the last checkpoint has an undo record that
+//! may have survived. The record holds every coin that the block took, with its birth: when the
+//! owner appends the block again, nothing has to be looked up on disk.
+//!
+//! **Why it may be believed.** Every step pushes to the undo log or disconnects the tip. The log
+//! gives its next survivor only, cuts all of them off at the first push that differs, and gives
+//! none whose parent is not the present tip. So when a survivor has the sequence of the step to
+//! come, the steps since the checkpoint have been the same as before the crash: the set is the
+//! same, and the record is the one that looking up would lead to. That it names the same block,
+//! prevouts and outputs is compared all the same.
+
+use varve_consensus::BlockAt;
+use varve_types::Outpoint;
+
+use super::Database;
+use crate::changes::Changes;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::prepare::Repeats;
+use crate::sequence::Sequence;
+use crate::undo::UndoRecord;
+use crate::window::{Lookup, Spend, Window};
+
+impl Database {
+    /// Connects a block on the tip from the record that it left before a crash. `false` when there
+    /// is none, and nothing was done.
+    pub(super) fn replay(&mut self, block: &BlockAt<'_>) -> Result<bool, Error> {
+        let sequence = self.next_sequence()?;
+        let Some(record) = self.undo.survivor()? else { return Ok(false) };
+        let hasher = self.latest.window().hasher();
+        let changes = Changes::of(self.options.network, hasher, (block, Repeats::Possible));
+        if !is_of(&record, sequence, (block, &changes)) {
+            return Ok(false);
+        }
+        let entries = changes.spends() + changes.outputs();
+        self.maintain(Window::memory_of(entries, changes.script_bytes))?;
+        let created = changes.created(block);
+        let adds: Vec<Entry<'_>> =
+            created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)).collect();
+        let spends = self.spends_of(&record);
+        let position = self.undo.position();
+        self.undo.push(&record)?;
+        let tip = Some((block.height(), block.hash()));
+        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+            self.undo.return_to(position);
+            return Err(refused.into());
+        }
+        Ok(true)
+    }
+
+    /// The spends of a record, with the places of those that the window has.
+    fn spends_of(&self, record: &UndoRecord) -> Vec<Spend> {
+        let keys: Vec<Outpoint> = record.spent.iter().map(|entry| entry.outpoint).collect();
+        let mut found = Vec::with_capacity(keys.len());
+        self.window.version().lookup(&keys, &mut found);
+        let spend = |(entry, found): (Entry<'_>, Lookup<'_>)| {
+            let (outpoint, birth) = (entry.outpoint, entry.birth);
+            let location = match found {
+                Lookup::Found(found) if found.birth == birth => Some(found.location),
+                _ => None,
+            };
+            Spend { outpoint, birth, location }
+        };
+        record.spent.iter().zip(found).map(spend).collect()
+    }
+}
+
+/// Whether a record is that of the step `sequence`, which connects this block.
+fn is_of(
+    record: &UndoRecord,
+    sequence: Sequence,
+    (block, changes): (&BlockAt<'_>, &Changes),
+) -> bool {
+    let previous = block.block().header().previous();
+    let created = changes.created(block).map(|(outpoint, _)| outpoint);
+    let spent = record.spent.iter().map(|entry| entry.outpoint);
+    (record.sequence, record.height) == (sequence, block.height())
+        && (record.block, record.previous) == (block.hash(), previous)
+        && created.eq(record.created.iter().copied())
+        && spent.take(changes.spends()).eq(changes.prevouts().iter().copied())
+}

@@ -1,0 +1,123 @@
+//! Runs that are late: steps go on between the writing of a run and its taking the pane's place.
+//!
+//! The writer does not wait that long by itself, a thread that writes runs would. Coins of the pane
+//! die meanwhile, some by being reorganised away and made again with another birth, and their
+//! deletes come in a younger pane than the coins made again.
+
+use varve_consensus::contract::draft::{BlockDraft, TxDraft};
+use varve_consensus::{MemorySet, Undo};
+use varve_io::faulty::FaultyStorage;
+use varve_types::{Block, Coin, Network};
+
+use super::super::*;
+use crate::compacter::Compaction;
+use crate::fixture::KEY;
+use crate::manifest::Parameters;
+
+/// A number below `end` by chance.
+fn below(seed: &mut u64, end: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    usize::try_from(*seed >> 33).unwrap() % end
+}
+
+struct Life {
+    database: Database,
+    oracle: MemorySet,
+    chain: Vec<(Vec<u8>, Undo)>,
+    /// The run that is late, and how many steps it still takes.
+    late: Option<(Waiting, usize)>,
+}
+
+impl Life {
+    fn new() -> Self {
+        let parameters = Parameters { window: 1, flush_interval: 1, fan_in: 3, max_probed: 4 };
+        // No memory: every pane is flushed at once.
+        let options = Options {
+            parameters,
+            memory: 0,
+            compaction: Compaction::Inline,
+            ..Options::new(Network::Regtest, KEY)
+        };
+        let database = Database::open(Arc::new(FaultyStorage::new(1)), options).unwrap();
+        let oracle = MemorySet::new(Network::Regtest);
+        Self { database, oracle, chain: Vec::new(), late: None }
+    }
+
+    fn next_height(&self) -> Height {
+        Height::new(u32::try_from(self.chain.len()).unwrap())
+    }
+
+    fn append(&mut self, seed: &mut u64) {
+        let previous = self.database.tip().map_or(BlockHash::ZERO, |(_, hash)| hash);
+        let mut txs = vec![TxDraft::coinbase(self.next_height(), 1)];
+        let coins: Vec<Outpoint> = self.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
+        if !coins.is_empty() && below(seed, 3) > 0 {
+            txs.push(TxDraft::spending(&[coins[below(seed, coins.len())]], 2));
+        }
+        let nonce = u32::try_from(below(seed, 1 << 30)).unwrap();
+        let bytes = BlockDraft { previous, nonce, ..BlockDraft::new(txs) }.bytes();
+        let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+        let at = BlockAt::new(self.next_height(), &block);
+        self.database.append(&at).unwrap();
+        let undo = self.oracle.connect(&at).unwrap();
+        self.chain.push((bytes, undo));
+    }
+
+    fn rewind(&mut self) {
+        let Some((bytes, undo)) = self.chain.pop() else { return };
+        self.database.rewind().unwrap();
+        let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+        self.oracle.disconnect(&BlockAt::new(self.next_height(), &block), undo);
+    }
+
+    /// Has the run of a pane written and holds it back, or lets it come.
+    fn delay(&mut self, seed: &mut u64) {
+        self.late = match self.late.take() {
+            None if below(seed, 3) == 0 => {
+                self.database.maintain(0).unwrap();
+                self.database.waiting.take().map(|waiting| (waiting, below(seed, 7)))
+            }
+            None => None,
+            Some((waiting, 0)) => {
+                self.database.waiting = Some(waiting);
+                None
+            }
+            Some((waiting, steps)) => Some((waiting, steps - 1)),
+        };
+    }
+
+    fn check(&self) {
+        let version = self.database.snapshot();
+        let expected: Vec<(Outpoint, Coin<'_>)> =
+            self.oracle.iter().map(|(outpoint, coin)| (*outpoint, coin)).collect();
+        let mut walk = version.coins().unwrap();
+        for wanted in &expected {
+            assert_eq!(walk.next_coin().unwrap().as_ref(), Some(wanted));
+        }
+        assert_eq!(walk.next_coin().unwrap(), None);
+        let keys: Vec<Outpoint> = expected.iter().map(|(outpoint, _)| *outpoint).collect();
+        let found = version.get(&keys).unwrap();
+        assert!(found.iter().eq(expected.iter().map(|(_, coin)| Some(*coin))));
+    }
+}
+
+#[test]
+fn late_runs_agree_with_the_oracle() {
+    for mut seed in 0..40 {
+        let mut life = Life::new();
+        // Enough coins that not every merge is one of all runs.
+        (0..30).for_each(|_| life.append(&mut seed));
+        for _ in 0..20 {
+            let depth = below(&mut seed, 3);
+            for step in 0..2 * depth + 1 {
+                life.delay(&mut seed);
+                if step < depth {
+                    life.rewind()
+                } else {
+                    life.append(&mut seed)
+                }
+                life.check();
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Threads that are held up: how far the writer goes ahead, and what it waits for.
+
+use std::sync::mpsc::{self, Sender};
+use std::time::Duration;
+
+use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
+use varve_io::faulty::FaultyStorage;
+use varve_types::{Block, Network};
+
+use super::super::*;
+use crate::compacter::{Compaction, Lane};
+use crate::fixture::KEY;
+use crate::manifest::Parameters;
+use crate::undo::UndoConfig;
+
+const PARAMETERS: Parameters =
+    Parameters { window: 1, flush_interval: 1, fan_in: 2, max_probed: 3 };
+
+fn open(memory: usize, parameters: Parameters) -> Database {
+    let compaction = Compaction::Threads;
+    let undo = UndoConfig { cache: 0, ..UndoConfig::default() };
+    let options = Options::new(Network::Regtest, KEY);
+    let options = Options { parameters, memory, compaction, undo, ..options };
+    Database::open(Arc::new(FaultyStorage::new(1)), options).unwrap()
+}
+
+/// Keeps a lane busy until told otherwise.
+fn hold_up(lane: &Lane) -> Sender<()> {
+    let (release, wait) = mpsc::channel();
+    drop(lane.start(move || wait.recv()));
+    release
+}
+
+/// Lets go after a while, from another thread.
+fn later(release: Sender<()>) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        release.send(()).unwrap();
+    })
+}
+
+/// Appends a block with so many outputs.
+fn append(database: &mut Database, outputs: usize) {
+    let height = database.tip().map_or(0, |(tip, _)| tip.to_u32() + 1);
+    let previous = database.tip().map_or(BlockHash::ZERO, |(_, hash)| hash);
+    let mut coinbase = TxDraft::coinbase(Height::new(height), 1);
+    coinbase.outputs = (0..outputs).map(|_| OutputDraft::with_script(vec![0x51; 30])).collect();
+    let bytes = BlockDraft { previous, ..BlockDraft::new(vec![coinbase]) }.bytes();
+    let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+    database.append(&BlockAt::new(Height::new(height), &block)).unwrap();
+}
+
+/// Waits for a flush or a merge that is under way.
+fn settle(database: &mut Database) {
+    while !database.work.flush.is_free() || !database.work.merge.is_free() {
+        database.maintain(0).unwrap();
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_merge_that_takes_long_is_waited_for_only_when_runs_are_too_many() {
+    let mut database = open(0, PARAMETERS);
+    let release = hold_up(&database.work.merge_lane);
+    let most = 3 + 2;
+    while database.runs.as_slice().len() < most {
+        append(&mut database, 3);
+        assert_eq!(database.waits().for_runs, 0, "{} runs", database.runs.as_slice().len());
+    }
+    assert!(!database.work.merge.is_free(), "a merge is under way, and held up");
+    assert!(database.merge_debt() > 0);
+    let later = later(release);
+    for _ in 0..6 {
+        append(&mut database, 3);
+        assert!(database.runs.as_slice().len() <= most + 1);
+    }
+    later.join().unwrap();
+    assert!(database.waits().for_runs > 0);
+    settle(&mut database);
+    assert!(database.runs.as_slice().len() <= 3);
+    assert_eq!(database.merge_debt(), 0);
+    assert!(database.written().merged > 0);
+}
+
+#[test]
+fn a_flush_that_takes_long_is_waited_for_only_when_the_window_is_full() {
+    let parameters = Parameters { window: 1_000, flush_interval: 256, ..PARAMETERS };
+    let mut database = open(4 << 20, parameters);
+    let release = hold_up(&database.work.flush_lane);
+    while database.work.flush.is_free() {
+        append(&mut database, 300);
+    }
+    assert_eq!(database.waits().for_memory, 0);
+    // There is a part of the window's share left, for some blocks more.
+    let need = Window::memory_of(300, 300 * 30);
+    let mut ahead = 0;
+    while !database.budget().is_full(database.window_memory().0, need) {
+        append(&mut database, 300);
+        ahead += 1;
+    }
+    assert!(ahead > 2, "{ahead} blocks");
+    assert_eq!(database.waits().for_memory, 0);
+    let later = later(release);
+    for _ in 0..3 {
+        append(&mut database, 300);
+        let (window, share) = database.window_memory();
+        assert!(window <= share, "{window} of {share}");
+    }
+    later.join().unwrap();
+    assert!(database.waits().for_memory > 0);
+    assert!(database.written().flushed > 0, "it has waited for a run");
+}
+
+/// Steps go on while a checkpoint is written; it is whole, of the step at which it was decided. The
+/// owner's flush waits for it, and not for a merge.
+#[test]
+fn a_checkpoint_that_takes_long_holds_up_nothing_but_a_flush() {
+    let mut database = open(0, PARAMETERS);
+    let merges = hold_up(&database.work.merge_lane);
+    let release = hold_up(&database.work.checkpoint_lane);
+    while database.work.checkpoint.is_free() {
+        append(&mut database, 2);
+    }
+    let decided = database.sequence;
+    append(&mut database, 2);
+    append(&mut database, 2);
+    assert_eq!(database.checkpoint().sequence, Sequence::ZERO);
+    let later = later(release);
+    let flushed = database.flush().unwrap();
+    later.join().unwrap();
+    assert_eq!(flushed.sequence, database.sequence);
+    assert!(flushed.sequence > decided);
+    assert!(database.written().windows > 0);
+    drop(merges);
+    let storage = Arc::clone(&database.storage);
+    drop(database);
+    let names = storage.list().unwrap();
+    let windows = names.iter().filter(|name| name.ends_with(".window")).count();
+    assert_eq!(windows, 1, "the window file of the checkpoint before is gone: {names:?}");
+}
+
+/// What is under way when the set is closed comes to nothing, and the next opener is not hindered.
+#[test]
+fn closing_stops_what_is_under_way() {
+    let mut database = open(0, PARAMETERS);
+    let release = hold_up(&database.work.merge_lane);
+    while database.work.merge.is_free() {
+        append(&mut database, 3);
+    }
+    let number = database.work.merge.about().unwrap().number;
+    let storage = Arc::clone(&database.storage);
+    let later = later(release);
+    drop(database);
+    later.join().unwrap();
+    assert!(!storage.list().unwrap().contains(&number.file_name()), "it was told to stop");
+    let options = Options { parameters: PARAMETERS, ..Options::new(Network::Regtest, KEY) };
+    Database::open(storage, options).unwrap();
+}

@@ -1,0 +1,249 @@
+//! Blocks in, checked and published blocks out: a pool of workers and a state machine a block.
+//!
+//! ```text
+//!              any worker, any order              in order       any worker      in order
+//!  submit ─► Init ─► Parsed ─► Queried ─► Fetched ─► Appended ─────► Joined ─► published, retired
+//!                 walk     resolve    read pages   make the step   the check
+//!                                                  (unpublished)
+//!             └────────────┴─────────┴──────────┴──────────────┴─► Failed, or Cancelled
+//! ```
+//!
+//! Blocks are submitted in any order of height, at most `depth` above the last one that left. A
+//! worker takes the lowest block that something can be done for:
+//!
+//! 1. **Init → Queried.** The block is walked and its keys are looked up at the latest version, as
+//!    far as that goes without reading (`prepare`). If pages must be read, the reads of all of them
+//!    go to the worker's own ring in one submission, and the worker turns to another block. It
+//!    comes back when they have completed; each completion was checked for error and length.
+//! 2. **Fetched → Appended**, by one worker at a time, from the lowest height up: the step is made,
+//!    and nobody sees it. This comes after the fetch, because the death of a coin names its birth,
+//!    so that the coin must be known.
+//! 3. **Appended → Joined.** The caller's check runs over the block and its view. The blocks above
+//!    are appended meanwhile, on trust.
+//! 4. A joined block whose parents have all been published is *published*, and retires with what
+//!    the check gave.
+//!
+//! **A block fails** when the set refuses it, its check does, or a read fails. Nothing at its
+//! height or above is begun any more. When all below it has retired, its step and those above it,
+//! which nobody has seen, are rewound, it retires with the error, and those above as cancelled. The
+//! set stands at the block below, and the caller may submit another one in its place.
+//!
+//! Work is taken under one lock, which is held for moments; a job takes milliseconds.
+
+mod pool;
+mod slot;
+mod state;
+mod worker;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use varve_consensus::BlockAt;
+use varve_types::Height;
+
+use crate::database::Database;
+use crate::error::Error;
+use crate::prepare::Repeats;
+use crate::view::DatabaseView;
+use pool::Pool;
+
+pub use slot::JoinState;
+
+/// Something that holds a block in its place: the block itself, or whatever keeps its bytes.
+pub trait AsBlock {
+    /// The block.
+    fn as_block(&self) -> &BlockAt<'_>;
+}
+
+impl AsBlock for BlockAt<'_> {
+    fn as_block(&self) -> &BlockAt<'_> {
+        self
+    }
+}
+
+impl<T: AsBlock> AsBlock for &T {
+    fn as_block(&self) -> &BlockAt<'_> {
+        (**self).as_block()
+    }
+}
+
+/// How a joiner works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JoinerOptions {
+    /// Threads.
+    pub workers: NonZeroUsize,
+    /// Blocks under way at most.
+    pub depth: NonZeroUsize,
+}
+
+impl JoinerOptions {
+    /// The default depth with so many workers: enough that none waits for another.
+    #[must_use]
+    pub const fn new(workers: NonZeroUsize) -> Self {
+        let eight = NonZeroUsize::MIN.saturating_add(7);
+        let depth = workers.saturating_mul(NonZeroUsize::MIN.saturating_add(3));
+        Self { workers, depth: if depth.get() > 8 { depth } else { eight } }
+    }
+}
+
+/// A block that has left the joiner.
+#[derive(Debug)]
+pub struct Retired<T, R, E> {
+    /// The block.
+    pub block: Arc<T>,
+    /// What the check gave; the block is published then. Otherwise why it is not.
+    pub result: Result<R, JoinError<E>>,
+}
+
+/// Why a block was not joined to the set.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError<E> {
+    /// The set refused it, or failed.
+    #[error(transparent)]
+    Set(Error),
+    /// Its check refused it.
+    #[error("{0}")]
+    Check(E),
+    /// A block below it failed, or the joiner ended before it was done.
+    #[error("the block was given up, because the one at {below} failed; submit it again")]
+    Cancelled {
+        /// The height of the block that failed.
+        below: Height,
+    },
+}
+
+/// Why a block was not taken. It comes back.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError<T> {
+    /// A block has failed since. Whoever submits must know before it goes on.
+    #[error("a block has failed; retire all blocks first")]
+    Failed(T),
+    /// Its height is taken, below the next one, or too far above.
+    #[error("a block at this height cannot be taken now; submit at {next} to {end}")]
+    Height {
+        /// The block.
+        block: T,
+        /// The lowest height that has not retired.
+        next: Height,
+        /// The highest that can be taken.
+        end: Height,
+    },
+}
+
+/// Joins blocks to a database, in a scope: see [`Joiner::scope`].
+pub struct Joiner<'p, 'd, T, R, E> {
+    pool: &'p Pool<'d, T, R, E>,
+}
+
+impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
+    /// Starts the workers, runs `body`, which submits blocks and retires them, and ends the
+    /// workers. Blocks that have not retired by then are given up, and the set stands at the last
+    /// one that was published.
+    ///
+    /// `check` runs in the workers, once for each block that the set took. The blocks it sees are
+    /// on top of each other, but those below may turn out bad later. Readers in other threads take
+    /// snapshots meanwhile ([`Database::reader`]).
+    ///
+    /// ```
+    /// use std::num::NonZeroUsize;
+    /// use std::sync::Arc;
+    /// use varve_consensus::{BlockAt, UnspentOutputsView as _};
+    /// use varve_io::{Disk, StoreId};
+    /// use varve_types::{Block, Height, Network};
+    /// use varve_utxo::{Database, Joiner, JoinerOptions, Options, Repeats, Secret, StoreKey};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// let key = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
+    /// let options = Options::new(Network::Regtest, key);
+    /// let mut set = Database::open(Arc::new(Disk::open(dir.path())?), options)?;
+    ///
+    /// let bytes = Network::Regtest.genesis_block();
+    /// let block = Block::parse(&bytes, Network::Regtest.format())?;
+    /// let blocks = [BlockAt::new(Height::GENESIS, &block)]; // and many more, parsed before
+    ///
+    /// let options = JoinerOptions::new(NonZeroUsize::new(2).unwrap());
+    /// let check = |block: &BlockAt<'_>, view: &_| {
+    ///     // Here: varve_consensus::check_spends, check_scripts.
+    ///     varve_utxo::DatabaseView::query_prevouts_unspent(view, block).map_err(|e| e.to_string())
+    /// };
+    /// let joined = Joiner::scope(&mut set, &options, check, |joiner| {
+    ///     let mut joined = 0;
+    ///     for block in &blocks {
+    ///         // Makes room first: retires what is done, and waits when all is full.
+    ///         while joiner.is_full() {
+    ///             joined += usize::from(joiner.retire().is_some_and(|done| done.result.is_ok()));
+    ///         }
+    ///         joiner.submit(block, Repeats::Possible).map_err(|e| e.to_string())?;
+    ///     }
+    ///     while let Some(done) = joiner.retire() {
+    ///         done.result.map_err(|e| e.to_string())?;
+    ///         joined += 1;
+    ///     }
+    ///     Ok::<_, String>(joined)
+    /// })?;
+    /// assert_eq!(joined?, 1);
+    /// assert_eq!(set.tip(), Some((Height::GENESIS, block.hash())));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// When what was not published could not be rewound. Readers have not seen it, but the set is
+    /// to be opened anew.
+    ///
+    /// # Panics
+    ///
+    /// When `check` or `body` panics.
+    pub fn scope<O>(
+        database: &mut Database,
+        options: &JoinerOptions,
+        check: impl Fn(&BlockAt<'_>, &DatabaseView) -> Result<R, E> + Sync,
+        body: impl FnOnce(&Joiner<'_, '_, T, R, E>) -> O,
+    ) -> Result<O, Error> {
+        let output = {
+            let pool = Pool::new(&mut *database, options, &check);
+            pool.run(options.workers, || body(&Joiner { pool: &pool }))
+        };
+        database.rewind_unpublished()?;
+        Ok(output)
+    }
+
+    /// Takes a block that stands on the tip or above it, if there is room for its height. Say
+    /// [`Repeats::Impossible`] where `varve_consensus::can_repeat` says no.
+    pub fn submit(&self, block: T, repeats: Repeats) -> Result<(), SubmitError<T>> {
+        self.pool.submit(block, repeats)
+    }
+
+    /// Whether nothing can be submitted before something has retired.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.pool.is_full()
+    }
+
+    /// The next block in the order of heights that is done, waiting for it. `None` when there is
+    /// none to wait for: nothing was submitted, or the lowest height is missing.
+    #[must_use]
+    pub fn retire(&self) -> Option<Retired<T, R, E>> {
+        self.pool.retire()
+    }
+
+    /// The next block that is done, if there is one now.
+    #[must_use]
+    pub fn try_retire(&self) -> Option<Retired<T, R, E>> {
+        self.pool.try_retire()
+    }
+
+    /// How far each block under way has come, by height.
+    #[must_use]
+    pub fn states(&self) -> Vec<(Height, JoinState)> {
+        self.pool.states()
+    }
+}
+
+impl<T, R, E> std::fmt::Debug for Joiner<'_, '_, T, R, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Joiner")
+    }
+}

@@ -1,0 +1,159 @@
+//! The workers' common ground: the state under its lock, the database under another.
+//!
+//! The state's lock is held for a decision; the database's while a step is made or rewound, by the
+//! one worker that the state has chosen for it, so that nobody ever waits for it.
+
+use std::num::NonZeroUsize;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+
+use varve_consensus::BlockAt;
+use varve_types::{Height, Network};
+
+use super::slot::JoinState;
+use super::state::{Job, State};
+use super::worker::Worker;
+use super::{AsBlock, JoinerOptions, Retired, SubmitError};
+use crate::database::Database;
+use crate::prepare::Repeats;
+use crate::view::DatabaseView;
+
+/// What the caller checks.
+pub(super) type Check<'d, R, E> =
+    &'d (dyn Fn(&BlockAt<'_>, &DatabaseView) -> Result<R, E> + Sync + 'd);
+
+/// The workers' common ground.
+pub(super) struct Pool<'d, T, R, E> {
+    state: Mutex<State<T, R, E>>,
+    /// Something has changed: there may be work, or something has retired.
+    changed: Condvar,
+    database: Mutex<&'d mut Database>,
+    pub(super) network: Network,
+    pub(super) check: Check<'d, R, E>,
+}
+
+/// What a worker does next.
+pub(super) enum Next<T> {
+    Work(Job<T>),
+    /// There is nothing to do but to wait for reads.
+    Read,
+    End,
+}
+
+impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
+    pub(super) fn new(
+        database: &'d mut Database,
+        options: &JoinerOptions,
+        check: Check<'d, R, E>,
+    ) -> Self {
+        let newest = database.latest().clone();
+        let state = State::new(newest, database.publisher(), options.depth.get());
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            network: database.network(),
+            database: Mutex::new(database),
+            check,
+        }
+    }
+
+    /// Runs `body` beside the workers.
+    pub(super) fn run<O>(&self, workers: NonZeroUsize, body: impl FnOnce() -> O) -> O {
+        std::thread::scope(|scope| {
+            for number in 0..workers.get() {
+                let thread = Builder::new().name(format!("utxo-joiner-{number}"));
+                let spawned = thread.spawn_scoped(scope, || {
+                    let _ends = EndOnPanic(self);
+                    Worker::new(self).run();
+                });
+                spawned.expect("the system has a thread for every worker that was asked for");
+            }
+            let _ends = End(self);
+            body()
+        })
+    }
+
+    /// Changes the state and wakes whoever waits for a change.
+    pub(super) fn update<O>(&self, change: impl FnOnce(&mut State<T, R, E>) -> O) -> O {
+        let output = change(&mut lock(&self.state));
+        self.changed.notify_all();
+        output
+    }
+
+    /// Does something with the database, alone.
+    pub(super) fn with_database<O>(&self, write: impl FnOnce(&mut Database) -> O) -> O {
+        write(&mut lock(&self.database))
+    }
+
+    /// What a worker is to do next; it waits for something when it has no reads under way.
+    pub(super) fn next(&self, reads: bool) -> Next<T> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.ending {
+                return Next::End;
+            }
+            if let Some(job) = state.pick() {
+                return Next::Work(job);
+            }
+            if reads {
+                return Next::Read;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(super) fn submit(&self, block: T, repeats: Repeats) -> Result<(), SubmitError<T>> {
+        self.update(|state| state.submit(block, repeats))
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        lock(&self.state).is_full()
+    }
+
+    pub(super) fn states(&self) -> Vec<(Height, JoinState)> {
+        lock(&self.state).states()
+    }
+
+    pub(super) fn try_retire(&self) -> Option<Retired<T, R, E>> {
+        lock(&self.state).take_retired()
+    }
+
+    pub(super) fn retire(&self) -> Option<Retired<T, R, E>> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(retired) = state.take_retired() {
+                return Some(retired);
+            }
+            if !state.will_retire() {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// A worker or the caller that panics ends the whole, and the panic goes on.
+fn lock<S: ?Sized>(mutex: &Mutex<S>) -> MutexGuard<'_, S> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sends the workers home when the body is through, in whatever way.
+struct End<'p, 'd, T, R, E>(&'p Pool<'d, T, R, E>);
+
+impl<T, R, E> Drop for End<'_, '_, T, R, E> {
+    fn drop(&mut self) {
+        lock(&self.0.state).ending = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Sends all workers home when one panics.
+struct EndOnPanic<'p, 'd, T, R, E>(&'p Pool<'d, T, R, E>);
+
+impl<T, R, E> Drop for EndOnPanic<'_, '_, T, R, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            drop(End(self.0));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! One block in the joiner: how far it has come, and what it has got by then.
+
+use std::sync::Arc;
+
+use crate::database::Appended;
+use crate::prepare::{Prepared, Repeats};
+
+/// How far a block has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JoinState {
+    /// Submitted.
+    Init,
+    /// Walked: its keys are known.
+    Parsed,
+    /// Looked up, but for pages that are being read.
+    Queried,
+    /// All its coins are known as far as they can be before its turn.
+    Fetched,
+    /// Its step is made, unpublished.
+    Appended,
+    /// Its check has passed.
+    Joined,
+    /// It was refused, or the set failed.
+    Failed,
+    /// A block below failed.
+    Cancelled,
+}
+
+impl JoinState {
+    /// Whether a block can go from this state to that.
+    #[must_use]
+    pub const fn leads_to(self, next: Self) -> bool {
+        use JoinState::{Appended, Cancelled, Failed, Fetched, Init, Joined, Parsed, Queried};
+        matches!(
+            (self, next),
+            (Init, Parsed)
+                | (Parsed, Queried)
+                | (Queried, Fetched)
+                | (Fetched, Appended)
+                | (Appended, Joined)
+                | (Init | Parsed | Queried | Fetched | Appended, Failed)
+                | (Init | Parsed | Queried | Fetched | Appended | Joined | Failed, Cancelled)
+        )
+    }
+
+    /// Goes on.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such way.
+    pub(super) fn go_to(&mut self, next: Self) {
+        assert!(self.leads_to(next), "a block went from {self:?} to {next:?}");
+        *self = next;
+    }
+}
+
+/// Which submission: heights are submitted again after a failure, tickets never are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Ticket(pub(super) u32);
+
+/// What a block has got, when no worker has it in hand.
+#[derive(Debug)]
+pub(super) enum Held<R, X> {
+    /// Nothing yet, or a worker has it.
+    Nothing,
+    /// Fetched.
+    Prepared(Box<Prepared>),
+    /// Appended.
+    Appended(Box<Appended>),
+    /// Joined: the version to publish, and what the check gave.
+    Joined(Arc<crate::version::Version>, R),
+    /// Failed.
+    Error(X),
+}
+
+/// A block under way.
+#[derive(Debug)]
+pub(super) struct Slot<T, R, X> {
+    pub(super) block: Arc<T>,
+    pub(super) repeats: Repeats,
+    pub(super) ticket: Ticket,
+    pub(super) state: JoinState,
+    pub(super) held: Held<R, X>,
+    /// A worker is at it, or reads are under way for it.
+    pub(super) busy: bool,
+}
+
+impl<T, R, X> Slot<T, R, X> {
+    pub(super) const fn new(block: Arc<T>, repeats: Repeats, ticket: Ticket) -> Self {
+        let (state, held) = (JoinState::Init, Held::Nothing);
+        Self { block, repeats, ticket, state, held, busy: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_one_way_and_two_ends() {
+        use JoinState::{Appended, Cancelled, Failed, Fetched, Init, Joined, Parsed, Queried};
+        let way = [Init, Parsed, Queried, Fetched, Appended, Joined];
+        for (place, from) in way.iter().enumerate() {
+            for (next, to) in way.iter().enumerate() {
+                assert_eq!(from.leads_to(*to), next == place + 1, "{from:?} to {to:?}");
+            }
+            assert_eq!(from.leads_to(Failed), *from != Joined);
+            assert!(from.leads_to(Cancelled));
+            assert!(!Failed.leads_to(*from) && !Cancelled.leads_to(*from), "the end");
+        }
+        assert!(Failed.leads_to(Cancelled), "when a block below failed too");
+    }
+
+    #[test]
+    #[should_panic(expected = "from Init to Joined")]
+    fn a_step_is_not_left_out() {
+        JoinState::Init.go_to(JoinState::Joined);
+    }
+}

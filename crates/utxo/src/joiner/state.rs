@@ -1,0 +1,269 @@
+//! What is to be done next: the joiner's decisions, without its threads.
+//!
+//! Slots are kept by height. `next` is the lowest height that has not retired, `append` the lowest
+//! whose step has not been made, so `next ≤ append`, and the blocks between are appended and not
+//! published.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use varve_types::Height;
+
+use super::slot::{Held, JoinState, Slot, Ticket};
+use super::{AsBlock, JoinError, Retired, SubmitError};
+use crate::database::{Appended, Publisher};
+use crate::error::Error;
+use crate::prepare::{Prepared, Repeats};
+use crate::version::Version;
+
+/// Everything under way.
+#[derive(Debug)]
+pub(super) struct State<T, R, E> {
+    slots: BTreeMap<Height, Slot<T, R, JoinError<E>>>,
+    retired: VecDeque<Retired<T, R, E>>,
+    next: Height,
+    append: Height,
+    depth: u32,
+    tickets: u32,
+    /// Somebody makes a step, or rewinds some.
+    writing: bool,
+    /// The lowest block that has failed: nothing from there on is begun.
+    failed: Option<Height>,
+    /// A failure has not been told yet; or it never can be mended, if `stuck`.
+    broken: bool,
+    stuck: bool,
+    /// The workers are to go home.
+    pub(super) ending: bool,
+    /// The set with all steps that were made.
+    newest: Arc<Version>,
+    publisher: Publisher,
+}
+
+/// Something to do, and for which block.
+#[derive(Debug)]
+pub(super) struct Job<T> {
+    pub(super) height: Height,
+    pub(super) ticket: Ticket,
+    pub(super) block: Arc<T>,
+    pub(super) task: Task,
+}
+
+/// What to do.
+#[derive(Debug)]
+pub(super) enum Task {
+    /// Walk it and look its keys up at this version.
+    Prepare(Arc<Version>, Repeats),
+    /// Make its step.
+    Append(Box<Prepared>),
+    /// Run the check.
+    Check(Box<Appended>),
+    /// It has failed: rewind all that is not published.
+    Rewind,
+}
+
+impl<T: AsBlock, R, E> State<T, R, E> {
+    pub(super) fn new(newest: Arc<Version>, publisher: Publisher, depth: usize) -> Self {
+        let tip = newest.tip().map(|(height, _)| height);
+        let next = tip.map_or(Some(Height::GENESIS), |tip| tip.checked_add(1)).unwrap_or_default();
+        Self {
+            slots: BTreeMap::new(),
+            retired: VecDeque::new(),
+            next,
+            append: next,
+            depth: u32::try_from(depth).unwrap_or(u32::MAX),
+            tickets: 0,
+            writing: false,
+            failed: None,
+            broken: false,
+            stuck: false,
+            ending: false,
+            newest,
+            publisher,
+        }
+    }
+
+    /// The highest height that can be submitted.
+    fn end(&self) -> Height {
+        self.next.checked_add(self.depth - 1).unwrap_or(Height::new(u32::MAX))
+    }
+
+    pub(super) fn submit(&mut self, block: T, repeats: Repeats) -> Result<(), SubmitError<T>> {
+        if self.broken || self.failed.is_some() || self.ending {
+            return Err(SubmitError::Failed(block));
+        }
+        let height = block.as_block().height();
+        let (next, end) = (self.next, self.end());
+        if height < next || height > end || self.slots.contains_key(&height) {
+            return Err(SubmitError::Height { block, next, end });
+        }
+        self.tickets = self.tickets.wrapping_add(1);
+        let slot = Slot::new(Arc::new(block), repeats, Ticket(self.tickets));
+        self.slots.insert(height, slot);
+        Ok(())
+    }
+
+    /// Whether every height that can be submitted is taken, or none can be before a failure is
+    /// told.
+    pub(super) fn is_full(&self) -> bool {
+        self.slots.len() >= self.depth as usize || self.broken || self.failed.is_some()
+    }
+
+    pub(super) fn states(&self) -> Vec<(Height, JoinState)> {
+        self.slots.iter().map(|(height, slot)| (*height, slot.state)).collect()
+    }
+
+    /// A block that has retired. With the last of them a failure has been told.
+    pub(super) fn take_retired(&mut self) -> Option<Retired<T, R, E>> {
+        let retired = self.retired.pop_front();
+        self.broken = self.stuck || (self.broken && !self.retired.is_empty());
+        retired
+    }
+
+    /// Whether something will retire if one waits.
+    pub(super) fn will_retire(&self) -> bool {
+        !self.ending && !self.stuck && self.slots.contains_key(&self.next)
+    }
+
+    /// The lowest block that something can be done for, and what.
+    pub(super) fn pick(&mut self) -> Option<Job<T>> {
+        let (append, failed) = (self.append, self.failed);
+        if failed == Some(self.next) {
+            return self.pick_rewind();
+        }
+        let begun = self.slots.iter_mut().take_while(|(height, _)| Some(**height) != failed);
+        for (height, slot) in begun.filter(|(_, slot)| !slot.busy) {
+            let task = match (slot.state, std::mem::replace(&mut slot.held, Held::Nothing)) {
+                (JoinState::Init, _) => Task::Prepare(Arc::clone(&self.newest), slot.repeats),
+                (JoinState::Fetched, Held::Prepared(prepared))
+                    if *height == append && !self.writing =>
+                {
+                    self.writing = true;
+                    Task::Append(prepared)
+                }
+                (JoinState::Appended, Held::Appended(appended)) => Task::Check(appended),
+                (_, held) => {
+                    slot.held = held;
+                    continue;
+                }
+            };
+            slot.busy = true;
+            let (height, ticket, block) = (*height, slot.ticket, Arc::clone(&slot.block));
+            return Some(Job { height, ticket, block, task });
+        }
+        None
+    }
+
+    /// All below the failed block has retired: the rest can go, unless a step is being made.
+    fn pick_rewind(&mut self) -> Option<Job<T>> {
+        let slot = self.slots.get_mut(&self.next).filter(|_| !self.writing && !self.stuck)?;
+        self.writing = true;
+        let (height, ticket, block) = (self.next, slot.ticket, Arc::clone(&slot.block));
+        Some(Job { height, ticket, block, task: Task::Rewind })
+    }
+
+    /// The block of this ticket, unless it was cancelled meanwhile.
+    fn slot(&mut self, height: Height, ticket: Ticket) -> Option<&mut Slot<T, R, JoinError<E>>> {
+        self.slots.get_mut(&height).filter(|slot| slot.ticket == ticket)
+    }
+
+    /// The block has come this far and has more before it.
+    pub(super) fn reached(&mut self, (height, ticket): (Height, Ticket), state: JoinState) {
+        if let Some(slot) = self.slot(height, ticket) {
+            slot.state.go_to(state);
+        }
+    }
+
+    pub(super) fn fetched(&mut self, (height, ticket): (Height, Ticket), prepared: Prepared) {
+        if let Some(slot) = self.slot(height, ticket) {
+            slot.state.go_to(JoinState::Fetched);
+            slot.held = Held::Prepared(Box::new(prepared));
+            slot.busy = false;
+        }
+    }
+
+    /// The step is made, or refused.
+    pub(super) fn appended(
+        &mut self,
+        (height, ticket): (Height, Ticket),
+        result: Result<Appended, Error>,
+    ) {
+        self.writing = false;
+        let appended = match result {
+            Ok(appended) => appended,
+            Err(error) => return self.fail((height, ticket), JoinError::Set(error)),
+        };
+        self.newest = Arc::clone(&appended.version);
+        self.append = height.checked_add(1).unwrap_or(height);
+        if let Some(slot) = self.slot(height, ticket) {
+            slot.state.go_to(JoinState::Appended);
+            slot.held = Held::Appended(Box::new(appended));
+            slot.busy = false;
+        }
+    }
+
+    /// The check has spoken about the block that `version` ends with.
+    pub(super) fn checked(
+        &mut self,
+        (height, ticket): (Height, Ticket),
+        result: Result<(Arc<Version>, R), E>,
+    ) {
+        match result {
+            Err(error) => self.fail((height, ticket), JoinError::Check(error)),
+            Ok((version, given)) => {
+                if let Some(slot) = self.slot(height, ticket) {
+                    slot.state.go_to(JoinState::Joined);
+                    slot.held = Held::Joined(version, given);
+                    slot.busy = false;
+                }
+                self.publish_joined();
+            }
+        }
+    }
+
+    /// Publishes and retires what is joined up to the first block that is not.
+    fn publish_joined(&mut self) {
+        while let Some(first) = self.slots.first_entry().filter(|slot| *slot.key() == self.next) {
+            if first.get().state != JoinState::Joined {
+                return;
+            }
+            let Slot { block, held, .. } = first.remove();
+            if let Held::Joined(version, given) = held {
+                self.publisher.publish(version);
+                self.retired.push_back(Retired { block, result: Ok(given) });
+            }
+            self.next = self.next.checked_add(1).unwrap_or(self.next);
+        }
+    }
+
+    pub(super) fn fail(&mut self, (height, ticket): (Height, Ticket), error: JoinError<E>) {
+        if let Some(slot) = self.slot(height, ticket) {
+            slot.state.go_to(JoinState::Failed);
+            slot.held = Held::Error(error);
+            slot.busy = false;
+            self.failed = Some(self.failed.map_or(height, |failed| failed.min(height)));
+        }
+    }
+
+    /// What was not published is rewound, or cannot be: everything retires.
+    pub(super) fn rewound(&mut self, result: Result<Arc<Version>, Error>) {
+        self.writing = false;
+        self.broken = true;
+        let below = self.next;
+        for (height, mut slot) in std::mem::take(&mut self.slots) {
+            let error = match slot.held {
+                Held::Error(error) if height == below => error,
+                _ => {
+                    slot.state.go_to(JoinState::Cancelled);
+                    JoinError::Cancelled { below }
+                }
+            };
+            self.retired.push_back(Retired { block: slot.block, result: Err(error) });
+        }
+        match result {
+            Ok(newest) => {
+                (self.newest, self.append, self.failed) = (newest, below, None);
+            }
+            Err(_) => self.stuck = true,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A worker: takes the lowest block that something can be done for, and does it.
+//!
+//! Every worker has a ring of its own, so that no two ever read through the same one. Blocks whose
+//! pages are being read stay with the worker that asked for them; it looks for completions between
+//! two jobs, and waits for them when there is no job.
+
+use std::sync::Arc;
+
+use varve_io::{BatchReader, Completion};
+use varve_types::Height;
+
+use super::pool::{Next, Pool};
+use super::slot::{JoinState, Ticket};
+use super::state::{Job, Task};
+use super::{AsBlock, JoinError};
+use crate::prepare::{Parsed, Prepared, Queried};
+use crate::query::PageBuffers;
+use crate::run_error::RunError;
+use crate::version::{READ_DEPTH, Version};
+
+/// Tags of reads: the ticket above, the number of the read below.
+const TICKET_SHIFT: u32 = 32;
+
+/// One of the threads.
+pub(super) struct Worker<'p, 'd, T, R, E> {
+    pool: &'p Pool<'d, T, R, E>,
+    /// Made when there is something to read.
+    reader: Option<BatchReader>,
+    buffers: PageBuffers,
+    waiting: Vec<Waiting>,
+}
+
+/// A block whose pages are being read.
+struct Waiting {
+    height: Height,
+    ticket: Ticket,
+    queried: Queried,
+    /// Reads that have not come.
+    left: usize,
+    /// The first that failed.
+    error: Option<RunError>,
+}
+
+impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E> {
+    pub(super) fn new(pool: &'p Pool<'d, T, R, E>) -> Self {
+        Self { pool, reader: None, buffers: PageBuffers::default(), waiting: Vec::new() }
+    }
+
+    /// Works until it is sent home.
+    pub(super) fn run(mut self) {
+        loop {
+            while let Some(done) = self.reader.as_mut().and_then(BatchReader::try_next) {
+                self.accept(done);
+            }
+            match self.pool.next(!self.waiting.is_empty()) {
+                Next::Work(job) => self.work(job),
+                Next::Read => {
+                    if let Some(done) = self.reader.as_mut().and_then(BatchReader::next) {
+                        self.accept(done);
+                    }
+                }
+                Next::End => return,
+            }
+        }
+    }
+
+    fn work(&mut self, job: Job<T>) {
+        let Job { height, ticket, block, task } = job;
+        let (pool, block) = (self.pool, block.as_block());
+        match task {
+            Task::Prepare(version, repeats) => {
+                let parsed = Parsed::new(&version, pool.network, (block, repeats));
+                pool.update(|state| state.reached((height, ticket), JoinState::Parsed));
+                self.query((height, ticket), parsed, &version);
+            }
+            Task::Append(prepared) => {
+                let result = pool.with_database(|set| set.append_prepared(block, *prepared));
+                pool.update(|state| state.appended((height, ticket), result));
+            }
+            Task::Check(appended) => {
+                let given = (pool.check)(block, &appended.view);
+                let result = given.map(|given| (Arc::clone(&appended.version), given));
+                // The coins are freed before the lock is taken.
+                drop(appended);
+                pool.update(|state| state.checked((height, ticket), result));
+            }
+            Task::Rewind => {
+                let result = pool.with_database(|set| {
+                    set.rewind_unpublished().map(|()| Arc::clone(set.latest()))
+                });
+                pool.update(|state| state.rewound(result));
+            }
+        }
+    }
+
+    /// Looks the block's keys up, and starts the reads that it takes.
+    fn query(&mut self, (height, ticket): (Height, Ticket), parsed: Parsed, version: &Version) {
+        let queried = parsed.query(version);
+        self.pool.update(|state| state.reached((height, ticket), JoinState::Queried));
+        match queried.requests(&mut self.buffers) {
+            Err(error) => self.fetched((height, ticket), Err(error)),
+            Ok(requests) if requests.is_empty() => {
+                let prepared = queried.finish(&mut self.buffers);
+                self.fetched((height, ticket), prepared);
+            }
+            Ok(mut requests) => {
+                for request in &mut requests {
+                    request.tag |= u64::from(ticket.0) << TICKET_SHIFT;
+                }
+                let (left, error) = (requests.len(), None);
+                self.waiting.push(Waiting { height, ticket, queried, left, error });
+                let reader = self.reader.get_or_insert_with(|| BatchReader::new(READ_DEPTH));
+                reader.submit(requests);
+            }
+        }
+    }
+
+    /// Takes a read that has completed. With the last of a block its coins are unpacked.
+    fn accept(&mut self, completion: Completion) {
+        let Completion { tag, result } = completion;
+        let of_ticket = |block: &Waiting| u64::from(block.ticket.0) == tag >> TICKET_SHIFT;
+        let place = self.waiting.iter().position(of_ticket);
+        let Some(block) = place.and_then(|place| self.waiting.get_mut(place)) else { return };
+        let tag = tag & ((1 << TICKET_SHIFT) - 1);
+        if let Err(error) = block.queried.accept(Completion { tag, result }) {
+            block.error.get_or_insert(error);
+        }
+        block.left -= 1;
+        if let (0, Some(place)) = (block.left, place) {
+            let Waiting { height, ticket, queried, error, .. } = self.waiting.swap_remove(place);
+            let prepared = match error {
+                Some(error) => Err(error),
+                None => queried.finish(&mut self.buffers),
+            };
+            self.fetched((height, ticket), prepared);
+        }
+    }
+
+    fn fetched(&self, block: (Height, Ticket), prepared: Result<Prepared, RunError>) {
+        self.pool.update(|state| match prepared {
+            Ok(prepared) => state.fetched(block, prepared),
+            Err(error) => state.fail(block, JoinError::Set(error.into())),
+        });
+    }
+}

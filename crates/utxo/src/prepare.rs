@@ -1,0 +1,297 @@
+//! A block on its way into the set, as far as that goes without its turn.
+//!
+//! Everything dear about connecting a block is done here, in any thread and in any order, also for
+//! blocks whose parents are not connected yet:
+//!
+//! 1. [`Parsed`]: the block is walked ([`Changes`]).
+//! 2. [`Queried`]: its keys are looked up at the version of the moment, V. The keys are the
+//!    prevouts and, where outputs can repeat older ones, the outputs it makes.
+//! 3. [`Prepared`]: the pages have been read and the coins unpacked.
+//!
+//! When its turn comes, at a later version W, what was found is brought up to date, by
+//! [`Prepared::bring_up_to`], with a few probes of memory. The rule, for each key:
+//!
+//! - **Found in the window** at a location. If the location still holds the coin alive at W, it is
+//!   the coin: at most one coin of an outpoint lives. Nobody looks beforehand: the step itself,
+//!   which ends the coin there, refuses when it is not, and then the key is asked anew
+//!   ([`Prepared::find_again`]). It is also asked anew when its pane has left the window.
+//! - **Found in a run, or not at all.** Whatever happened to the outpoint after V is an entry in
+//!   V's youngest pane or a younger one: a spend of a coin in a run adds a delete there, and every
+//!   coin made or given back is an add there. So these panes are asked. A coin found there is the
+//!   answer. A coin of a run whose birth they do not delete is still the answer. And what was not
+//!   there at V and is not found there is not there at W.
+//!
+//! Two things bend this. If V's youngest pane has itself become a run, the panes no longer tell
+//! everything since V. And when a pane becomes a run, a coin that was given back while the run was
+//! being written is dropped from the window in favour of the run (`shard/writer.rs`), so "not
+//! there" cannot be concluded from the panes. So when any pane has left the window since V, keys
+//! without a coin are asked anew, and when V's youngest has, all that were not found at a location.
+//! Merges of runs do not matter: they move coins and change none. All of this happens once in a
+//! flush interval, to the few blocks that were under way.
+//!
+//! To ask anew is an ordinary lookup at W, which is right whatever the rest is worth.
+
+use std::ops::Range;
+
+use varve_consensus::BlockAt;
+use varve_io::{BatchReader, Completion, ReadRequest};
+use varve_types::{BlockHash, Network, Outpoint};
+
+use crate::changes::Changes;
+use crate::coins::Coins;
+use crate::entry::Entry;
+use crate::entry_list::write_entry;
+use crate::error::Error;
+use crate::pane::PaneId;
+use crate::query::PageBuffers;
+use crate::run_error::RunError;
+use crate::search::Search;
+use crate::sequence::Sequence;
+use crate::version::{READ_DEPTH, Version};
+use crate::window::{Location, Lookup, Window};
+
+/// Bytes of an encoded coin that are made room for.
+const USUAL_ENTRY: usize = 64;
+
+/// Whether outputs of a block can have the outpoints of older coins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeats {
+    /// They can, so they are looked up: a coin that is overwritten counts as spent.
+    Possible,
+    /// They cannot: see [`varve_consensus::can_repeat`], which knows where that is so.
+    Impossible,
+}
+
+/// A block that was walked.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    block: BlockHash,
+    repeats: Repeats,
+    changes: Changes,
+}
+
+impl Parsed {
+    /// Walks a block, whose keys will be looked up at `version` or a later one.
+    pub(crate) fn new(
+        version: &Version,
+        network: Network,
+        (block, repeats): (&BlockAt<'_>, Repeats),
+    ) -> Self {
+        let changes = Changes::of(network, version.window().hasher(), (block, repeats));
+        Self { block: block.hash(), repeats, changes }
+    }
+
+    /// Looks the keys up, but for reading pages.
+    pub(crate) fn query(self, version: &Version) -> Queried {
+        let search = Search::new(version, &self.changes.keys);
+        let moment = Moment { sequence: version.sequence(), panes: version.window().panes() };
+        Queried { parsed: self, search, moment }
+    }
+}
+
+/// A block whose keys were looked up, but for reading pages.
+#[derive(Debug)]
+pub(crate) struct Queried {
+    parsed: Parsed,
+    search: Search,
+    moment: Moment,
+}
+
+impl Queried {
+    /// The reads that it takes, tagged for [`Queried::accept`]. Call it once.
+    pub(crate) fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
+        self.search.requests(buffers)
+    }
+
+    /// Takes a completed read.
+    pub(crate) fn accept(&mut self, completion: Completion) -> Result<(), RunError> {
+        self.search.accept(completion)
+    }
+
+    /// Unpacks the coins, when all pages have come.
+    pub(crate) fn finish(self, buffers: &mut PageBuffers) -> Result<Prepared, RunError> {
+        let Self { parsed: Parsed { block, repeats, changes }, search, moment } = self;
+        let coins = search.finish(buffers)?;
+        let spent = SpentBytes::of(changes.prevouts(), &coins);
+        Ok(Prepared { block, repeats, changes, coins, spent, moment })
+    }
+}
+
+/// When a lookup was made: the step, and the oldest and the youngest pane then.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    sequence: Sequence,
+    panes: Option<(PaneId, PaneId)>,
+}
+
+/// A block with everything that was found for it, ready for
+/// [`Database::append_prepared`](crate::Database::append_prepared).
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) block: BlockHash,
+    pub(crate) repeats: Repeats,
+    pub(crate) changes: Changes,
+    /// In the order of the changes' keys.
+    pub(crate) coins: Coins,
+    /// The spent coins as the undo record has them.
+    spent: SpentBytes,
+    moment: Moment,
+}
+
+impl Prepared {
+    /// Walks a block and looks its keys up at `version`, waiting for the disk where it must. The
+    /// version may be older than the block's parent.
+    pub fn new(
+        version: &Version,
+        network: Network,
+        block: &BlockAt<'_>,
+        repeats: Repeats,
+    ) -> Result<Self, Error> {
+        let mut queried = Parsed::new(version, network, (block, repeats)).query(version);
+        let mut buffers = PageBuffers::default();
+        if queried.search.unread() > 0 {
+            let mut reader = BatchReader::new(READ_DEPTH);
+            queried.search.fetch(&mut reader, &mut buffers)?;
+        }
+        Ok(queried.finish(&mut buffers)?)
+    }
+
+    /// Bytes of the window that the block takes at most.
+    pub(crate) fn window_bytes(&self) -> usize {
+        let changes = &self.changes;
+        Window::memory_of(changes.spends() + changes.outputs(), changes.script_bytes)
+    }
+
+    /// Makes what was found right for `version`: the rule is in the module's doc. Coins at a
+    /// location in the window are trusted to be there.
+    pub(crate) fn bring_up_to(&mut self, version: &Version) -> Result<(), Error> {
+        let now = Moment { sequence: version.sequence(), panes: version.window().panes() };
+        if now.sequence == self.moment.sequence {
+            return Ok(());
+        }
+        let oldest = now.panes.map(|(oldest, _)| oldest);
+        let (places, keys) = self.without_location(|at| Some(at.pane()) >= oldest);
+        let anew = match (self.moment.panes, now.panes) {
+            (Some((oldest, youngest)), Some((oldest_now, _))) if youngest >= oldest_now => {
+                self.ask_panes(version, youngest, oldest == oldest_now, (&places, &keys))
+            }
+            _ => places,
+        };
+        self.moment = now;
+        self.ask_anew(version, &anew)
+    }
+
+    /// Looks all keys up at `version` whose coin is not where it was found: a step was refused.
+    pub(crate) fn find_again(&mut self, version: &Version) -> Result<(), Error> {
+        let keys = self.changes.keys.iter().enumerate();
+        let moved = keys.filter(|(place, key)| {
+            let found = self.coins.location(*place).zip(self.coins.birth(*place));
+            found.is_some_and(|(at, birth)| !version.window().holds(at, (key, birth)))
+        });
+        let places: Vec<usize> = moved.map(|(place, _)| place).collect();
+        self.ask_anew(version, &places)
+    }
+
+    /// The keys whose coin was not found at a location in the window that `is_good`, and their
+    /// places.
+    fn without_location(&self, is_good: impl Fn(Location) -> bool) -> (Vec<usize>, Vec<Outpoint>) {
+        let keys = self.changes.keys.iter().enumerate();
+        keys.filter(|(place, _)| !self.coins.location(*place).is_some_and(&is_good)).unzip()
+    }
+
+    /// Asks the panes from `first` on what has happened to these keys. Returns the places of those
+    /// to which they do not have the whole answer; they have it when `all_stayed`.
+    fn ask_panes(
+        &mut self,
+        version: &Version,
+        first: PaneId,
+        all_stayed: bool,
+        (places, keys): (&[usize], &[Outpoint]),
+    ) -> Vec<usize> {
+        let mut anew = Vec::new();
+        let (coins, spent) = (&mut self.coins, &mut self.spent);
+        version.window().lookup_since(Some(first), keys, |number, found| {
+            let Some(&place) = places.get(number) else { return };
+            let located = coins.location(place).is_some();
+            let decided = match (found, coins.birth(place).filter(|_| !located)) {
+                (Lookup::Found(found), _) => {
+                    coins.set(place, (found.birth, found.coin), found.location);
+                    spent.forget(place);
+                    true
+                }
+                (Lookup::Unknown, Some(_)) => true,
+                (Lookup::Deleted(births), Some(birth)) => !births.contains(&birth),
+                (_, None) => all_stayed && !located,
+            };
+            if !decided {
+                anew.push(place);
+            }
+        });
+        anew
+    }
+
+    /// Looks these keys up at `version`, whatever was known of them.
+    fn ask_anew(&mut self, version: &Version, places: &[usize]) -> Result<(), Error> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let key = |place: &usize| self.changes.keys.get(*place).copied();
+        let keys: Vec<Outpoint> = places.iter().filter_map(key).collect();
+        let found = version.get(&keys)?;
+        for (number, place) in places.iter().enumerate() {
+            self.coins.copy(*place, &found, number);
+            self.spent.forget(*place);
+        }
+        Ok(())
+    }
+
+    /// Appends the coin of the key in this place as an undo record has it.
+    pub(crate) fn write_spent(&self, place: usize, out: &mut Vec<u8>) {
+        match self.spent.get(place) {
+            Some(bytes) => out.extend_from_slice(bytes),
+            None => {
+                let found = self.changes.keys.get(place).zip(self.coins.birth(place));
+                if let Some(((outpoint, birth), coin)) = found.zip(self.coins.get(place)) {
+                    write_entry(&Entry::add(*outpoint, birth, coin), out);
+                }
+            }
+        }
+    }
+}
+
+/// Spent coins, encoded before their turn.
+#[derive(Debug)]
+struct SpentBytes {
+    bytes: Vec<u8>,
+    /// Where each prevout's coin is; empty when it was not known.
+    spans: Vec<Range<u32>>,
+}
+
+impl SpentBytes {
+    fn of(prevouts: &[Outpoint], coins: &Coins) -> Self {
+        let mut bytes = Vec::with_capacity(prevouts.len() * USUAL_ENTRY);
+        let mut spans = Vec::with_capacity(prevouts.len());
+        // A span beyond four gibibytes is not kept.
+        let at = |bytes: &Vec<u8>| u32::try_from(bytes.len()).unwrap_or_default();
+        for (place, outpoint) in prevouts.iter().enumerate() {
+            let start = at(&bytes);
+            if let Some((coin, birth)) = coins.get(place).zip(coins.birth(place)) {
+                write_entry(&Entry::add(*outpoint, birth, coin), &mut bytes);
+            }
+            spans.push(start..at(&bytes));
+        }
+        Self { bytes, spans }
+    }
+
+    fn get(&self, place: usize) -> Option<&[u8]> {
+        let span = self.spans.get(place).filter(|span| !span.is_empty())?;
+        self.bytes.get(span.start as usize..span.end as usize)
+    }
+
+    /// The coin is another one now.
+    fn forget(&mut self, place: usize) {
+        if let Some(span) = self.spans.get_mut(place) {
+            *span = 0..0;
+        }
+    }
+}

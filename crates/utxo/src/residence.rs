@@ -1,0 +1,120 @@
+//! Whether a run is read through its map or past the cache: a measured rule.
+//!
+//! A page in the cache costs 0.2 µs through the map and about 8 µs by a direct read. A page that is
+//! not costs a direct read the same 8 µs, because many are under way at once; but a fault on the
+//! map stops the thread for the 100 µs of a whole access. So the map wins as long as fewer than one
+//! page in twelve is cold.
+//!
+//! Every query asks the system about a few of the pages that it is about to look at ([`PROBES`],
+//! half a microsecond each), and the share of cold ones is kept as a moving average over the last
+//! [`MEMORY`] or so. Above one in eight the run's pages are read directly, below one in sixteen
+//! through the map; in between nothing changes.
+//!
+//! Reading directly brings nothing into the cache, and so a cold run stays cold by itself. It
+//! becomes resident by [`Run::warm`](crate::Run::warm), which flushes and merges call for runs made
+//! of what was resident.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+use crate::run::Access;
+
+/// Pages that a query asks about in each run.
+pub(crate) const PROBES: usize = 2;
+/// The average forgets what is so many probes ago.
+const MEMORY: u32 = 32;
+/// A share of one.
+const WHOLE: u32 = 1 << 16;
+const DIRECT_ABOVE: u32 = WHOLE / 8;
+const MAPPED_BELOW: u32 = WHOLE / 16;
+
+/// How a run is read: as measured, or as somebody said.
+#[derive(Debug)]
+pub(crate) struct Residence {
+    /// The share of pages that were cold.
+    cold: AtomicU32,
+    mode: AtomicU8,
+}
+
+const MAPPED: u8 = 0;
+const DIRECT: u8 = 1;
+/// The decision was somebody's, and is not measured.
+const FIXED: u8 = 2;
+
+impl Residence {
+    pub(crate) const fn new() -> Self {
+        Self { cold: AtomicU32::new(0), mode: AtomicU8::new(MAPPED) }
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        if self.mode.load(Ordering::Relaxed) & DIRECT == 0 {
+            Access::Mapped
+        } else {
+            Access::Direct
+        }
+    }
+
+    /// Decides for good.
+    pub(crate) fn fix(&self, access: Access) {
+        let mode = if access == Access::Direct { DIRECT } else { MAPPED };
+        self.mode.store(mode | FIXED, Ordering::Relaxed);
+    }
+
+    /// Whether probes are wanted.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.mode.load(Ordering::Relaxed) & FIXED == 0
+    }
+
+    /// Takes a probe. Threads may overwrite each other's: it is an estimate.
+    pub(crate) fn note(&self, is_cached: bool) {
+        let cold = self.cold.load(Ordering::Relaxed);
+        let probe = if is_cached { 0 } else { WHOLE };
+        let cold = (cold * (MEMORY - 1) + probe) / MEMORY;
+        self.cold.store(cold, Ordering::Relaxed);
+        let mode = match cold {
+            DIRECT_ABOVE.. => DIRECT,
+            0..=MAPPED_BELOW => MAPPED,
+            _ => return,
+        };
+        // Only a measured mode is replaced.
+        let _ = self.mode.compare_exchange(mode ^ 1, mode, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_cools_is_read_directly_and_one_that_warms_by_its_map() {
+        let residence = Residence::new();
+        assert_eq!(residence.access(), Access::Mapped);
+        let cold = (0..).take_while(|_| {
+            residence.note(false);
+            residence.access() == Access::Mapped
+        });
+        assert_eq!(cold.count(), 4, "five cold pages on end are enough");
+        (0..MEMORY).for_each(|_| residence.note(false));
+        let warm = (0..).take_while(|_| {
+            residence.note(true);
+            residence.access() == Access::Direct
+        });
+        assert!((60..90).contains(&warm.count()), "and some twenty queries of warm ones");
+    }
+
+    #[test]
+    fn a_few_cold_pages_change_nothing() {
+        let residence = Residence::new();
+        for probe in 0..10_000 {
+            residence.note(probe % 16 != 0);
+            assert_eq!(residence.access(), Access::Mapped);
+        }
+    }
+
+    #[test]
+    fn what_is_fixed_is_not_measured() {
+        let residence = Residence::new();
+        residence.fix(Access::Direct);
+        (0..1000).for_each(|_| residence.note(true));
+        assert_eq!((residence.access(), residence.is_measured()), (Access::Direct, false));
+    }
+}

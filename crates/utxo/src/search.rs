@@ -1,0 +1,106 @@
+//! Looks keys up at one version, in steps, so that a worker need not wait for the disk.
+//!
+//! 1. [`Search::new`] asks the window. Keys that it does not know are sorted and resolved to pages
+//!    of the runs, with the births that the window saw deleted. Nothing is read.
+//! 2. The pages that are not in memory are read: all at once by [`Search::fetch`], or by whoever
+//!    takes the [requests](Search::requests) and brings the [completions](Search::accept).
+//! 3. [`Search::finish`] looks into the pages. The coins are in the order of the keys.
+
+use varve_io::{BatchReader, Completion, ReadRequest};
+use varve_types::Outpoint;
+
+use crate::coins::Coins;
+use crate::query::{PageBuffers, Query};
+use crate::run_error::RunError;
+use crate::sequence::Sequence;
+use crate::version::Version;
+use crate::window::Lookup;
+
+/// Keys being looked up.
+#[derive(Debug)]
+pub(crate) struct Search {
+    coins: Coins,
+    /// The keys that the runs are asked for, sorted, and their places.
+    query: Option<Query>,
+    places: Vec<u32>,
+}
+
+impl Search {
+    /// Asks the window of `version`, and resolves the rest to pages of its runs.
+    pub(crate) fn new(version: &Version, keys: &[Outpoint]) -> Self {
+        let mut coins = Coins::unknown(keys.len());
+        // The first bytes of the key, which nearly always decide the order, and its place.
+        let mut left: Vec<(u64, u32)> = Vec::new();
+        let mut deleted: Vec<(u32, Vec<Sequence>)> = Vec::new();
+        version.window().lookup_since(None, keys, |place, found| {
+            let number = u32::try_from(place).expect("a block has fewer inputs and outputs");
+            if let Lookup::Found(found) = found {
+                coins.set(place, (found.birth, found.coin), found.location);
+                return;
+            }
+            left.push((keys.get(place).map_or(0, prefix), number));
+            if let Lookup::Deleted(births) = found {
+                deleted.push((number, births));
+            }
+        });
+        if left.is_empty() || version.runs().as_slice().is_empty() {
+            return Self { coins, query: None, places: Vec::new() };
+        }
+        let key = |place: &u32| keys.get(*place as usize);
+        left.sort_unstable_by(|(a, at_a), (b, at_b)| {
+            a.cmp(b).then_with(|| key(at_a).cmp(&key(at_b))).then(at_a.cmp(at_b))
+        });
+        let places: Vec<u32> = left.into_iter().map(|(_, place)| place).collect();
+        let sorted = places.iter().filter_map(key).copied().collect();
+        let mut query = Query::new(version.runs(), sorted);
+        if !deleted.is_empty() {
+            for (number, place) in places.iter().enumerate() {
+                if let Ok(at) = deleted.binary_search_by_key(place, |(place, _)| *place) {
+                    let births = deleted.get(at).map_or(&[][..], |(_, births)| births);
+                    query.pass_over(number, births);
+                }
+            }
+        }
+        Self { coins, query: Some(query), places }
+    }
+
+    /// The number of pages that must be read before [`Search::finish`].
+    pub(crate) fn unread(&self) -> usize {
+        self.query.as_ref().map_or(0, Query::unread)
+    }
+
+    /// The reads of those pages, tagged for [`Search::accept`]. Call it once.
+    pub(crate) fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
+        self.query.as_ref().map_or(Ok(Vec::new()), |query| query.requests(buffers))
+    }
+
+    /// Takes a completed read.
+    pub(crate) fn accept(&mut self, completion: Completion) -> Result<(), RunError> {
+        self.query.as_mut().map_or(Ok(()), |query| query.accept(completion))
+    }
+
+    /// Reads the pages and waits for them. `reader` must have nothing pending.
+    pub(crate) fn fetch(
+        &mut self,
+        reader: &mut BatchReader,
+        buffers: &mut PageBuffers,
+    ) -> Result<(), RunError> {
+        self.query.as_mut().map_or(Ok(()), |query| query.fetch(reader, buffers))
+    }
+
+    /// Looks into the pages, and gives their memory back.
+    pub(crate) fn finish(self, buffers: &mut PageBuffers) -> Result<Coins, RunError> {
+        let Self { mut coins, query, places } = self;
+        if let Some(query) = query {
+            let place = |key| places.get(key).map_or(usize::MAX, |place| *place as usize);
+            query.join(&mut coins, place)?;
+            query.release(buffers);
+        }
+        Ok(coins)
+    }
+}
+
+/// The first bytes of a txid as a number: in the order of the keys.
+fn prefix(key: &Outpoint) -> u64 {
+    key.txid.as_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}

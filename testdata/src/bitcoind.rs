@@ -1,0 +1,285 @@
+//! A real node for tests: `bitcoind` on regtest, with a folder and ports of its own.
+//!
+//! The program is the one that `BITCOIND_EXE` names, else `bitcoind` on the path. It listens on
+//! loopback only, is asked through JSON-RPC over plain HTTP with its cookie, and is killed when the
+//! test ends.
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use varve_testdata::bitcoind::Bitcoind;
+//!
+//! let Some(node) = Bitcoind::start(&["-txindex"]) else { return };
+//! assert_eq!(node.call("getblockcount", &json!([])), 0);
+//! ```
+//!
+//! Everything here panics when the node does not do what it is told: a test stops where it fails.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
+
+mod every_kind;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub use every_kind::EveryKind;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A node that runs.
+pub struct Bitcoind {
+    program: PathBuf,
+    folder: Folder,
+    options: Vec<String>,
+    process: Child,
+    rpc_port: u16,
+    p2p_port: u16,
+    cookie: String,
+    /// How often blocks have been mined.
+    mined: AtomicU32,
+}
+
+enum Folder {
+    Own(TempDir),
+    Given(PathBuf),
+}
+
+impl Bitcoind {
+    /// Starts a node with an empty folder and these options beside the usual ones. `None` after
+    /// recording the skip, when there is no program.
+    #[must_use]
+    pub fn start(options: &[&str]) -> Option<Self> {
+        Some(Self::run(program()?, Folder::Own(tempfile::tempdir().unwrap()), options))
+    }
+
+    /// The same with a folder that may have files of a node.
+    #[must_use]
+    pub fn start_in(folder: &Path, options: &[&str]) -> Option<Self> {
+        Some(Self::run(program()?, Folder::Given(folder.to_owned()), options))
+    }
+
+    fn run(program: PathBuf, folder: Folder, options: &[&str]) -> Self {
+        let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (rpc_port, p2p_port) = (port(), port());
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let process = spawn(&program, folder.path(), (rpc_port, p2p_port), &options);
+        let (cookie, mined) = (String::new(), AtomicU32::new(0));
+        let mut node =
+            Self { program, folder, options, process, rpc_port, p2p_port, cookie, mined };
+        node.wait_until_ready();
+        node
+    }
+
+    /// Kills the process, as power loss would.
+    pub fn kill(&mut self) {
+        // It may have ended by itself; there is nothing to do about it here.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Stops the node in order.
+    pub fn stop(&mut self) {
+        self.call("stop", &json!([]));
+        let begin = Instant::now();
+        while self.process.try_wait().unwrap().is_none() {
+            assert!(begin.elapsed() < LIMIT, "the node does not stop");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Starts it again, with the same folder and ports.
+    pub fn start_again(&mut self) {
+        let ports = (self.rpc_port, self.p2p_port);
+        self.process = spawn(&self.program, self.folder.path(), ports, &self.options);
+        self.wait_until_ready();
+    }
+
+    fn wait_until_ready(&mut self) {
+        let begin = Instant::now();
+        loop {
+            self.cookie = fs::read_to_string(self.cookie_file()).unwrap_or_default();
+            if !self.cookie.is_empty() && self.try_call("getblockcount", &json!([])).is_ok() {
+                return;
+            }
+            assert!(begin.elapsed() < LIMIT, "the node did not start");
+            assert!(self.process.try_wait().unwrap().is_none(), "the node ended");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The folder of the network, with `blocks/` in it.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.folder.path().join("regtest")
+    }
+
+    /// The file with the login of this run.
+    #[must_use]
+    pub fn cookie_file(&self) -> PathBuf {
+        self.folder().join(".cookie")
+    }
+
+    /// Where other nodes connect.
+    #[must_use]
+    pub fn p2p_address(&self) -> String {
+        format!("127.0.0.1:{}", self.p2p_port)
+    }
+
+    /// Where JSON-RPC and REST are answered.
+    #[must_use]
+    pub fn rpc_address(&self) -> String {
+        format!("127.0.0.1:{}", self.rpc_port)
+    }
+
+    /// The result of a call, which must go well.
+    pub fn call(&self, method: &str, params: &Value) -> Value {
+        self.try_call(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// The result of a call, or the message of the error.
+    pub fn try_call(&self, method: &str, params: &Value) -> Result<Value, String> {
+        self.post("/", method, params)
+    }
+
+    /// The same of a wallet.
+    pub fn wallet(&self, wallet: &str, method: &str, params: &Value) -> Value {
+        let result = self.post(&format!("/wallet/{wallet}"), method, params);
+        result.unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    fn post(&self, path: &str, method: &str, params: &Value) -> Result<Value, String> {
+        let body = json!({ "id": 0, "method": method, "params": params }).to_string();
+        let stream = TcpStream::connect(("127.0.0.1", self.rpc_port));
+        let mut stream = stream.map_err(|error| error.to_string())?;
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Basic {}\r\nContent-Length: {}\r\n\r\n",
+            base64(self.cookie.as_bytes()),
+            body.len()
+        );
+        let mut answer = String::new();
+        stream.write_all(head.as_bytes()).map_err(|error| error.to_string())?;
+        stream.write_all(body.as_bytes()).map_err(|error| error.to_string())?;
+        stream.read_to_string(&mut answer).map_err(|error| error.to_string())?;
+        let (_, body) = answer.split_once("\r\n\r\n").ok_or("an answer without a body")?;
+        let answer: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
+        match answer.get("error") {
+            None | Some(Value::Null) => Ok(answer.get("result").cloned().unwrap_or_default()),
+            Some(error) => Err(error.get("message").unwrap_or(error).to_string()),
+        }
+    }
+
+    /// Mines blocks that pay to anyone, and returns their hashes.
+    pub fn mine(&self, count: u32) -> Vec<String> {
+        // A number that is dropped makes the blocks of two branches different.
+        let number = self.mined.fetch_add(1, Ordering::Relaxed);
+        let script = format!("raw(04{:08x}7551)", number.swap_bytes());
+        let descriptor = self.call("getdescriptorinfo", &json!([script]));
+        let hashes = self.call("generatetodescriptor", &json!([count, descriptor["descriptor"]]));
+        let hash = |hash: &Value| hash.as_str().unwrap().to_owned();
+        hashes.as_array().unwrap().iter().map(hash).collect()
+    }
+
+    /// The height of the active chain.
+    #[must_use]
+    pub fn height(&self) -> u32 {
+        let height = self.call("getblockcount", &json!([])).as_u64();
+        u32::try_from(height.unwrap()).unwrap()
+    }
+
+    /// The hash of the tip.
+    #[must_use]
+    pub fn tip(&self) -> String {
+        self.call("getbestblockhash", &json!([])).as_str().unwrap().to_owned()
+    }
+
+    /// The block of this hash.
+    #[must_use]
+    pub fn block(&self, hash: &str) -> Vec<u8> {
+        use bitcoin::hex::FromHex as _;
+        Vec::from_hex(self.call("getblock", &json!([hash, 0])).as_str().unwrap()).unwrap()
+    }
+
+    /// Replaces the last `depth` blocks by `depth + 1` others. Returns the hashes of those.
+    pub fn reorganize(&self, depth: u32) -> Vec<String> {
+        let first = self.height() + 1 - depth;
+        let stale = self.call("getblockhash", &json!([first]));
+        self.call("invalidateblock", &json!([stale]));
+        let hashes = self.mine(depth + 1);
+        self.call("reconsiderblock", &json!([stale]));
+        hashes
+    }
+
+    /// Waits until the tip is at this height.
+    pub fn wait_for_height(&self, height: u32) {
+        let begin = Instant::now();
+        while self.height() != height {
+            assert!(begin.elapsed() < LIMIT, "the node does not get to height {height}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Folder {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Own(folder) => folder.path(),
+            Self::Given(folder) => folder,
+        }
+    }
+}
+
+impl Drop for Bitcoind {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(program: &Path, folder: &Path, ports: (u16, u16), options: &Vec<String>) -> Child {
+    Command::new(program)
+        .args(["-regtest", "-server", "-dnsseed=0", "-fixedseeds=0", "-discover=0", "-dbcache=64"])
+        .args(["-listen=1", "-listenonion=0", "-natpmp=0", "-maxtipage=9999999999"])
+        .args(["-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1", "-acceptnonstdtxn=1"])
+        .arg(format!("-rpcport={}", ports.0))
+        .arg(format!("-bind=127.0.0.1:{}", ports.1))
+        .arg(format!("-datadir={}", folder.display()))
+        .args(options)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn program() -> Option<PathBuf> {
+    let named = std::env::var_os("BITCOIND_EXE").map(PathBuf::from);
+    let found = named.or_else(|| {
+        let path = std::env::var_os("PATH")?;
+        std::env::split_paths(&path).map(|dir| dir.join("bitcoind")).find(|file| file.is_file())
+    });
+    if found.is_none() {
+        crate::skip("no bitcoind: run `cargo xtask node`, or set BITCOIND_EXE");
+    }
+    found
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let mut word = [0; 4];
+        word.iter_mut().skip(1).zip(chunk).for_each(|(to, from)| *to = *from);
+        let word = u32::from_be_bytes(word);
+        for place in 0..4 {
+            let digit = DIGITS.get((word >> (18 - 6 * place) & 63) as usize);
+            let digit = digit.filter(|_| place <= chunk.len());
+            text.push(digit.map_or('=', |digit| char::from(*digit)));
+        }
+    }
+    text
+}
