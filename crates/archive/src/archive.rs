@@ -1,0 +1,198 @@
+//! The writer of the archive.
+//!
+//! What is written, in this order:
+//!
+//! 1. **Headers** ([`Archive::set_headers`]), each on a known parent, on any branch. The row gets
+//!    height, median time and the work of the chain up to it.
+//! 2. **Blocks** ([`Archive::set_block`]), when their bytes are in the block store: rows for the
+//!    transactions and for every point they spend, and last the block row, which makes them count.
+//!    In any order.
+//! 3. **Chains**: headers are pushed on the candidate chain and popped from it as the most work
+//!    moves; validated blocks on the confirmed chain. This is the only thing a reorganisation
+//!    changes. A transaction is confirmed when its block is the confirmed one at its height.
+//! 4. **Checkpoint** ([`Archive::checkpoint`]) makes it durable, under the commit sequence up to
+//!    which the archive has followed. After a crash the owner replays from there; what is already
+//!    there is not written twice.
+//!
+//! There is one writer. Readers take a [`Snapshot`] and are never waited for.
+
+mod insert;
+
+use std::sync::Arc;
+
+use varve_types::{Height, Network};
+
+use crate::backend::{Backend, Chain, Indexes, Mark, Saved, TableSize};
+use crate::cow::CowVec;
+use crate::error::{ArchiveError, Result};
+use crate::link::{HeaderLink, TxLink};
+use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, TxState};
+use crate::snapshot::{Snapshot, height_of};
+use insert::Rows;
+
+/// What an archive is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveConfig {
+    /// The chain.
+    pub network: Network,
+    /// The optional tables.
+    pub indexes: Indexes,
+}
+
+/// The archive, as its one writer sees it.
+#[derive(Debug)]
+pub struct Archive<B: Backend> {
+    backend: B,
+    /// The moment as it is: what [`Archive::snapshot`] gives away.
+    now: Snapshot<B::Tables>,
+    sequence: u64,
+    rows: Rows,
+}
+
+impl<B: Backend> Archive<B> {
+    /// Opens the archive as the last checkpoint left it.
+    pub fn open(backend: B, config: ArchiveConfig) -> Result<Self> {
+        let Saved { mark, bounds, candidate, confirmed, states } = backend.saved()?;
+        if let Some(mark) = &mark {
+            check_same(config, mark)?;
+        }
+        let ArchiveConfig { network, indexes } = config;
+        let now = Snapshot {
+            tables: backend.tables(),
+            network,
+            indexes,
+            base: mark.and_then(|mark| mark.base),
+            bounds,
+            candidate: CowVec::from_iter(candidate),
+            confirmed: CowVec::from_iter(confirmed),
+            states: CowVec::from_iter(states),
+            intervals: Arc::default(),
+        };
+        let sequence = mark.map_or(0, |mark| mark.sequence);
+        Ok(Self { backend, now, sequence, rows: Rows::default() })
+    }
+
+    /// The commit sequence of the last checkpoint: replay begins behind it.
+    #[must_use]
+    pub const fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The archive as it is at this moment, for readers.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot<B::Tables> {
+        self.now.clone()
+    }
+
+    /// The archive as it is at this moment, for the writer itself.
+    #[must_use]
+    pub const fn now(&self) -> &Snapshot<B::Tables> {
+        &self.now
+    }
+
+    /// The size of every table, as of the last checkpoint.
+    pub fn sizes(&self) -> Result<Vec<TableSize>> {
+        Ok(self.backend.sizes()?)
+    }
+
+    /// Says that the store begins with a snapshot of the unspent set at this height: the blocks up
+    /// to it will not come. Kept with the next checkpoint.
+    pub fn set_base(&mut self, base: Height) {
+        self.now.base = Some(base);
+    }
+
+    /// Cuts a chain to its first `keep` headers and pushes these, which must follow one another. On
+    /// the confirmed chain blocks above the base must be archived.
+    pub fn set_chain(&mut self, chain: Chain, keep: u32, links: &[HeaderLink]) -> Result<()> {
+        let kept = (keep as usize).min(self.now.heights(chain).len());
+        let mut top = kept.checked_sub(1).and_then(|index| self.now.heights(chain).get(index));
+        for (height, link) in (kept..).zip(links) {
+            let row = self.header(*link)?;
+            if row.parent != top || row.height != height_of(height) {
+                return Err(ArchiveError::NotNext { hash: row.hash });
+            }
+            let below_base = self.now.base.is_some_and(|base| row.height <= base);
+            if chain == Chain::Confirmed && !below_base && self.block(*link)?.is_none() {
+                return Err(ArchiveError::NotArchived { hash: row.hash });
+            }
+            top = Some(*link);
+        }
+        self.backend.set_chain(chain, height_of(kept).to_u32(), links)?;
+        let heights = match chain {
+            Chain::Candidate => &mut self.now.candidate,
+            Chain::Confirmed => &mut self.now.confirmed,
+        };
+        heights.truncate(kept);
+        links.iter().for_each(|link| heights.push(*link));
+        Ok(())
+    }
+
+    /// Pushes a header on a chain.
+    pub fn push(&mut self, chain: Chain, link: HeaderLink) -> Result<()> {
+        let len = height_of(self.now.heights(chain).len());
+        self.set_chain(chain, len.to_u32(), &[link])
+    }
+
+    /// Takes the top off a chain and returns it; `None` when the chain is empty.
+    pub fn pop(&mut self, chain: Chain) -> Result<Option<HeaderLink>> {
+        let Some((height, link)) = self.now.top(chain) else { return Ok(None) };
+        self.set_chain(chain, height.to_u32(), &[])?;
+        Ok(Some(link))
+    }
+
+    /// Notes what validation has found of blocks.
+    pub fn set_block_states(&mut self, states: &[(HeaderLink, BlockState)]) -> Result<()> {
+        self.backend.set_block_states(states)?;
+        for (link, state) in states {
+            self.now.states.set(link.index(), *state);
+        }
+        Ok(())
+    }
+
+    /// Notes what validation has found of transaction rows.
+    pub fn set_tx_states(&mut self, states: &[(TxLink, TxState)]) -> Result<()> {
+        Ok(self.backend.set_tx_states(states)?)
+    }
+
+    /// Keeps the filters of blocks; those that have one keep theirs.
+    pub fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()> {
+        if !self.now.indexes.filters {
+            return Err(ArchiveError::NoIndex { index: "filter" });
+        }
+        let links: Vec<_> = filters.iter().map(|(link, _)| *link).collect();
+        let mut known = Vec::new();
+        crate::backend::Tables::filters(&self.now.tables, &links, &mut known)?;
+        let new = filters.iter().zip(&known).filter(|(_, known)| known.is_none());
+        let new: Vec<_> = new.map(|(filter, _)| filter.clone()).collect();
+        Ok(self.backend.set_filters(&new)?)
+    }
+
+    /// Makes everything so far durable. `sequence` is the commit sequence that it stands for.
+    pub fn checkpoint(&mut self, sequence: u64) -> Result<()> {
+        let Snapshot { network, indexes, base, .. } = self.now;
+        self.backend.checkpoint(&Mark { network, indexes, sequence, base })?;
+        self.sequence = sequence;
+        Ok(())
+    }
+
+    fn header(&self, link: HeaderLink) -> Result<HeaderRow> {
+        self.now.header(link)
+    }
+
+    fn block(&self, link: HeaderLink) -> Result<Option<BlockRow>> {
+        self.now.block(link)
+    }
+}
+
+fn check_same(wanted: ArchiveConfig, found: &Mark) -> Result<()> {
+    if wanted == (ArchiveConfig { network: found.network, indexes: found.indexes }) {
+        return Ok(());
+    }
+    let name = |network: Network, indexes: Indexes| {
+        let scripts = if indexes.scripts { " with scripts" } else { "" };
+        let filters = if indexes.filters { " with filters" } else { "" };
+        format!("{network}{scripts}{filters}")
+    };
+    let found = name(found.network, found.indexes);
+    Err(ArchiveError::Other { found, wanted: name(wanted.network, wanted.indexes) })
+}

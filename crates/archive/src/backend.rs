@@ -1,0 +1,202 @@
+//! The one narrow interface that all queries stand on.
+//!
+//! ```text
+//!            queries, states, snapshots, proofs          written once, in `query` and `archive`
+//! ──────────────────────────────────────────────────── this interface
+//!   memory          mmap            (a relational one)   each passes the suite in `contract`
+//! ```
+//!
+//! [`Tables`] reads and [`Backend`] writes. Both speak of rows as values and take many keys at
+//! once. Nothing of how a back end keeps its rows shows here: no slice of a map, no lock, no
+//! cursor.
+//!
+//! # The contract
+//!
+//! 1. Links are given in order from zero, and not again after a failed append. The transactions of
+//!    a block get consecutive links.
+//! 2. A search gives every row that was appended under the key, newest first. Searches by point and
+//!    by script may also give rows that were *not*: they are candidates, and the caller looks at
+//!    the bytes. So a back end may keep a short fingerprint in place of the key.
+//! 3. A row is found by [`Tables`] that were handed out before or after it was appended. The caller
+//!    knows by its bounds what it should not see yet.
+//! 4. A block that fails to be appended is not there: its header has no [`BlockRow`]. Rows that it
+//!    left behind may be found by a search; the caller tells them by that.
+//! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when
+//!    it was never called. The links of rows that are lost are given again.
+//! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
+//!    call may be made again; after [`BackendError::Fault`] the store must be opened again.
+
+pub mod memory;
+pub mod mmap;
+
+use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
+
+use crate::link::{Bounds, HeaderLink, TxLink};
+use crate::row::{
+    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
+};
+
+/// Why a back end did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// No room. Nothing was written that counts; make room and try again.
+    #[error("the archive has no room left: free some space and try again")]
+    Full(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Anything else: a failed read, a wrong checksum, a link to a row that is not there.
+    #[error("the archive cannot go on: {0}")]
+    Fault(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl BackendError {
+    /// A row that some other row names does not exist.
+    #[must_use]
+    pub fn dangling(what: impl std::fmt::Display) -> Self {
+        Self::Fault(format!("{what} does not exist; run repair").into())
+    }
+
+    /// Whether it is only for want of room.
+    #[must_use]
+    pub const fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+}
+
+/// What a back end answers.
+pub type Result<T> = std::result::Result<T, BackendError>;
+
+/// One answer of a search over many keys: the place of the key in the question, and a row.
+pub type Match = (usize, TxLink);
+
+/// Reading the tables. Cheap to clone; any number of threads read while one writes.
+///
+/// Every call appends its answers to `out` in the order of the keys.
+pub trait Tables: Clone + Send + Sync + 'static {
+    /// Header rows by link.
+    fn headers(&self, links: &[HeaderLink], out: &mut Vec<HeaderRow>) -> Result<()>;
+
+    /// Header rows by hash. A hash has at most one.
+    fn find_headers(&self, hashes: &[BlockHash], out: &mut Vec<Option<HeaderLink>>) -> Result<()>;
+
+    /// The block rows of headers; `None` where the block has not come.
+    fn blocks(&self, links: &[HeaderLink], out: &mut Vec<Option<BlockRow>>) -> Result<()>;
+
+    /// Transaction rows by link.
+    fn txs(&self, links: &[TxLink], out: &mut Vec<TxRow>) -> Result<()>;
+
+    /// Every row of each txid, newest first.
+    fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()>;
+
+    /// Candidates for the spenders of each point, newest first: on every branch.
+    fn find_spenders(&self, points: &[Outpoint], out: &mut Vec<Match>) -> Result<()>;
+
+    /// Candidates for the transactions that pay each script, newest first. None when scripts are
+    /// not indexed.
+    fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()>;
+
+    /// The filters of blocks; `None` where there is none.
+    fn filters(&self, links: &[HeaderLink], out: &mut Vec<Option<FilterRow>>) -> Result<()>;
+
+    /// The states of transaction rows; `None` where nothing is known.
+    fn tx_states(&self, links: &[TxLink], out: &mut Vec<Option<TxState>>) -> Result<()>;
+}
+
+/// One of the two chains that are kept by height.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chain {
+    /// The headers with the most work.
+    Candidate,
+    /// The blocks that are validated and published.
+    Confirmed,
+}
+
+/// Which optional tables a store has. They cannot be added later: a new store is made from the
+/// blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Indexes {
+    /// Transactions by the scripts they pay.
+    pub scripts: bool,
+    /// BIP158 filters.
+    pub filters: bool,
+}
+
+/// What the owner wants to find again with a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The chain.
+    pub network: Network,
+    /// The optional tables.
+    pub indexes: Indexes,
+    /// The commit sequence that the archive has followed up to. Replay begins behind it.
+    pub sequence: u64,
+    /// The block of an imported snapshot: blocks up to it are not in the archive.
+    pub base: Option<Height>,
+}
+
+/// The small, changing part of a store, which its owner keeps in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// What the last checkpoint was marked with; `None` in a new store.
+    pub mark: Option<Mark>,
+    /// How many rows there are.
+    pub bounds: Bounds,
+    /// The candidate chain from genesis on.
+    pub candidate: Vec<HeaderLink>,
+    /// The confirmed chain from genesis on.
+    pub confirmed: Vec<HeaderLink>,
+    /// The state of every header row, in order; those at the end may be left out.
+    pub states: Vec<BlockState>,
+}
+
+/// The size of one table, in bytes on disk or in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSize {
+    /// The table.
+    pub name: &'static str,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes of the rows.
+    pub body: u64,
+    /// Bytes of what finds them.
+    pub head: u64,
+    /// Cells of the head; none in a table without a hash.
+    pub buckets: u64,
+}
+
+/// Writing the tables. There is one writer.
+pub trait Backend {
+    /// Readers of this store.
+    type Tables: Tables;
+
+    /// A reader.
+    fn tables(&self) -> Self::Tables;
+
+    /// The small part as it is. Called when the store is opened.
+    fn saved(&self) -> Result<Saved>;
+
+    /// How many rows there are.
+    fn bounds(&self) -> Bounds;
+
+    /// Appends header rows, parents first, and returns the link of the first.
+    fn append_headers(&mut self, rows: &[HeaderRow]) -> Result<HeaderLink>;
+
+    /// Appends the rows of a block whose header has none yet, and returns its block row.
+    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow>;
+
+    /// Cuts a chain to its first `keep` headers, then appends these.
+    fn set_chain(&mut self, chain: Chain, keep: u32, links: &[HeaderLink]) -> Result<()>;
+
+    /// Sets the states of blocks.
+    fn set_block_states(&mut self, states: &[(HeaderLink, BlockState)]) -> Result<()>;
+
+    /// Sets the states of transaction rows.
+    fn set_tx_states(&mut self, states: &[(TxLink, TxState)]) -> Result<()>;
+
+    /// Sets the filters of blocks that have none.
+    fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()>;
+
+    /// Makes all of the above durable, under this mark.
+    fn checkpoint(&mut self, mark: &Mark) -> Result<()>;
+
+    /// The size of every table, as far as it is saved.
+    fn sizes(&self) -> Result<Vec<TableSize>>;
+}

@@ -1,0 +1,345 @@
+//! The default back end: the tables of the seed over append-only files.
+//!
+//! | table | is a | key | value | row | and its head |
+//! |---|---|---|---|---|---|
+//! | `header` | record map | block hash 32 | parent, height, times, …, work | 128 | 2 to 4 |
+//! | `block` | slab array by header row | – | rows, number, sizes, counts | 32 | 8 |
+//! | `tx` | record multimap | txid 32 | header row 4, offset 4 | 44 | 2 to 4 |
+//! | `spend` | record multimap | fingerprint of the point 5 | tx row 4 | 13 | 2 to 4 |
+//! | `script` | record multimap | fingerprint of the script hash 5 | tx row 4 | 13 | 2 to 4 |
+//! | `filter` | slab array by header row | – | length, filter header, filter | 36 + n | 8 |
+//! | `tx_state` | record map | tx row 4 | flags, place, verdict, fee | 33 | 2 to 4 |
+//! | `candidate`, `confirmed` | array by height | – | header row | 8 | – |
+//! | `block_state` | array by header row | – | code | 8 | – |
+//!
+//! `docs/format/archive.md` draws the rows; `row` encodes them.
+//!
+//! **A block** is written as the seed says: rows of transactions and spends are set, then the
+//! spends are committed, then the transactions, and last the block row, which makes them count.
+//! When a step fails, the rows that were set stay behind as gaps that no search finds.
+//!
+//! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to
+//! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table.
+
+mod read;
+mod row;
+
+use std::sync::Arc;
+
+use varve_io::{Access, Caching, Kind, Storage, StoreId};
+
+use super::{Backend, BackendError, Chain, Mark, Result, Saved, TableSize};
+use crate::link::{Bounds, HeaderLink, TxLink};
+use crate::primitive::{
+    Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Manifest, RecordMap, Row, SlabArray,
+    Table, TableConfig,
+};
+use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
+use row::{BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
+
+pub use read::MmapTables;
+
+const MANIFEST: &str = "archive";
+const KIND: Kind = Kind(*b"ARCHIVE\0");
+
+impl From<Error> for BackendError {
+    fn from(error: Error) -> Self {
+        if error.is_disk_full() {
+            Self::Full(Box::new(error))
+        } else {
+            Self::Fault(Box::new(error))
+        }
+    }
+}
+
+/// How the files of an archive are made. Only [`MmapConfig::relink`] may differ when it is opened
+/// again.
+#[derive(Clone, Copy, Debug)]
+pub struct MmapConfig {
+    /// Who the store is: drawn at random when it is made, and not used afterwards.
+    pub store: StoreId,
+    /// The key of its hashes: drawn at random when it is made, and not used afterwards.
+    pub secret: [u8; 16],
+    /// The bytes of a file, about.
+    pub segment_len: u32,
+    /// How many transactions the first generation of heads is made for.
+    pub first_rows: u32,
+    /// How many rows of a table a crash may leave to be linked again.
+    pub relink: u64,
+}
+
+impl MmapConfig {
+    /// A store of any size, with this identity and secret.
+    #[must_use]
+    pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
+        Self { store, secret, segment_len: 64 << 20, first_rows: 1 << 16, relink: 1 << 22 }
+    }
+
+    fn table(&self, name: &str, rows: u32) -> TableConfig {
+        let mut kind = [0; 8];
+        name.bytes().zip(&mut kind).for_each(|(byte, place)| *place = byte.to_ascii_uppercase());
+        let (kind, geometry) = (Kind(kind), Geometry::for_rows(rows));
+        let Self { store, segment_len, .. } = *self;
+        TableConfig { name: name.to_owned(), kind, store, segment_len, geometry }
+    }
+}
+
+/// The tables on disk, as their writer sees them.
+#[derive(Debug)]
+pub struct MmapBackend {
+    storage: Arc<dyn Storage>,
+    manifest: Manifest,
+    relink: u64,
+    header: RecordMap<32, HEADER>,
+    block: SlabArray<BlockMeasure>,
+    tx: RecordMap<32, TX>,
+    spend: RecordMap<FINGERPRINT, SPEND>,
+    script: RecordMap<FINGERPRINT, SPEND>,
+    filter: SlabArray<FilterMeasure>,
+    tx_state: RecordMap<4, TX_STATE>,
+    candidate: Array,
+    confirmed: Array,
+    block_state: Array,
+    tables: MmapTables,
+    /// The rows of a block, in memory that is used again for the next.
+    tx_rows: Vec<Row<32, TX>>,
+    spend_rows: Vec<Row<FINGERPRINT, SPEND>>,
+}
+
+impl MmapBackend {
+    /// Opens the store in this directory as its last checkpoint left it, or makes a new one.
+    pub fn open(storage: Arc<dyn Storage>, config: MmapConfig) -> Result<Self> {
+        let manifest = Manifest::load(storage.as_ref(), MANIFEST, KIND)?;
+        let manifest = manifest.unwrap_or_else(|| Manifest::new(config.store, config.secret));
+        let config = MmapConfig { store: manifest.store, secret: manifest.secret, ..config };
+        let hasher = Keyed::new(manifest.secret);
+        macro_rules! map {
+            ($name:literal, $rows:expr) => {{
+                let table = config.table($name, $rows);
+                RecordMap::open(Arc::clone(&storage), &table, hasher, manifest.mark($name))?
+            }};
+        }
+        macro_rules! array {
+            ($kind:ident, $name:literal) => {{
+                let table = config.table($name, 1);
+                $kind::open(Arc::clone(&storage), &table, manifest.mark($name))?
+            }};
+        }
+        let rows = config.first_rows;
+        let header = map!("header", rows.div_ceil(64));
+        let block = array!(SlabArray, "block");
+        let tx = map!("tx", rows);
+        let spend = map!("spend", rows.saturating_mul(2));
+        let script = map!("script", rows.saturating_mul(2));
+        let filter = array!(SlabArray, "filter");
+        let tx_state = map!("tx_state", 256);
+        let tables = MmapTables {
+            hasher,
+            header: RecordMap::reader(&header).clone(),
+            block: SlabArray::reader(&block).clone(),
+            tx: RecordMap::reader(&tx).clone(),
+            spend: RecordMap::reader(&spend).clone(),
+            script: RecordMap::reader(&script).clone(),
+            filter: SlabArray::reader(&filter).clone(),
+            tx_state: RecordMap::reader(&tx_state).clone(),
+        };
+        let (candidate, confirmed) = (array!(Array, "candidate"), array!(Array, "confirmed"));
+        let block_state = array!(Array, "block_state");
+        let (tx_rows, spend_rows) = (Vec::new(), Vec::new());
+        let relink = config.relink;
+        Ok(Self {
+            storage,
+            manifest,
+            relink,
+            header,
+            block,
+            tx,
+            spend,
+            script,
+            filter,
+            tx_state,
+            candidate,
+            confirmed,
+            block_state,
+            tables,
+            tx_rows,
+            spend_rows,
+        })
+    }
+
+    /// Whether a crash would leave more rows to be linked than allowed.
+    fn heads(&self) -> Heads {
+        let unlinked = [
+            self.header.unlinked(),
+            self.tx.unlinked(),
+            self.spend.unlinked(),
+            self.script.unlinked(),
+            self.tx_state.unlinked(),
+        ];
+        if unlinked.iter().any(|rows| *rows > self.relink) { Heads::Save } else { Heads::Defer }
+    }
+
+    /// Makes a checkpoint.
+    fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
+        let place = (self.storage.as_ref(), MANIFEST, KIND);
+        let tables: &mut [&mut dyn Table] = &mut [
+            &mut self.header,
+            &mut self.block,
+            &mut self.tx,
+            &mut self.spend,
+            &mut self.script,
+            &mut self.filter,
+            &mut self.tx_state,
+            &mut self.candidate,
+            &mut self.confirmed,
+            &mut self.block_state,
+        ];
+        Ok(self.manifest.checkpoint(place, (tables, heads), &row::encode_mark(mark))?)
+    }
+
+    /// The bytes of a table's files: body and head.
+    fn file_sizes(&self, name: &str) -> Result<(u64, u64)> {
+        let (mut body, mut head) = (0, 0);
+        for file in self.storage.list().map_err(Error::from)? {
+            let Some(rest) = file.strip_prefix(name) else { continue };
+            let of_body = rest.starts_with('-');
+            if of_body || rest.starts_with('.') {
+                let found = self.storage.open(&file, Access::Read, Caching::Buffered);
+                let size = found.and_then(|file| file.size()).map_err(Error::from)?;
+                *(if of_body { &mut body } else { &mut head }) += size;
+            }
+        }
+        Ok((body, head))
+    }
+}
+
+impl Backend for MmapBackend {
+    type Tables = MmapTables;
+
+    fn tables(&self) -> MmapTables {
+        self.tables.clone()
+    }
+
+    fn saved(&self) -> Result<Saved> {
+        let chain = |array: &Array| -> Result<Vec<HeaderLink>> {
+            let reader = array.reader();
+            (0..reader.len()).map(|index| row::header_link(reader.get(index)?)).collect()
+        };
+        let states = self.block_state.reader();
+        let states = (0..states.len()).map(|index| row::decode_state(states.get(index)?));
+        Ok(Saved {
+            mark: row::decode_mark(&self.manifest.owner)?,
+            bounds: self.bounds(),
+            candidate: chain(&self.candidate)?,
+            confirmed: chain(&self.confirmed)?,
+            states: states.collect::<Result<_>>()?,
+        })
+    }
+
+    fn bounds(&self) -> Bounds {
+        let headers = u32::try_from(self.header.reader().rows()).expect("links are u32");
+        Bounds { headers, txs: self.tx.reader().rows() }
+    }
+
+    fn append_headers(&mut self, rows: &[HeaderRow]) -> Result<HeaderLink> {
+        let rows: Vec<_> = rows.iter().map(row::encode_header).collect();
+        let pending = self.header.set(&rows)?;
+        let first = HeaderLink::new(pending.first().0);
+        pending.commit();
+        Ok(first)
+    }
+
+    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
+        let hasher = self.tables.hasher;
+        self.tx_rows.clear();
+        self.tx_rows.extend(block.txs.iter().map(|tx| row::encode_tx(block.header, tx)));
+        let txs = self.tx.set(&self.tx_rows)?;
+        let first = txs.first();
+        let spender = |position: u32| row::tx_value(first, position);
+        self.spend_rows.clear();
+        self.spend_rows.extend(block.spends.iter().map(|(point, position)| {
+            let key = row::fingerprint(hasher.hash(&point.to_bytes()));
+            Row { key, value: spender(*position) }
+        }));
+        let spends = self.spend.set(&self.spend_rows)?;
+        let payers: Vec<_> = block
+            .scripts
+            .iter()
+            .map(|(script, position)| {
+                let key = row::fingerprint(hasher.hash(&script.0));
+                Row { key, value: spender(*position) }
+            })
+            .collect();
+        let payers = self.script.set(&payers)?;
+        let stored = block.row(TxLink::new(first.number()));
+        let index = block.header.to_u32().into();
+        let association = self.block.set(index, &row::encode_block(&stored))?;
+        spends.commit();
+        payers.commit();
+        txs.commit();
+        association.commit();
+        Ok(stored)
+    }
+
+    fn set_chain(&mut self, chain: Chain, keep: u32, links: &[HeaderLink]) -> Result<()> {
+        let array = match chain {
+            Chain::Candidate => &mut self.candidate,
+            Chain::Confirmed => &mut self.confirmed,
+        };
+        array.truncate(keep.into());
+        for link in links {
+            array.push(link.to_u32().into())?;
+        }
+        Ok(())
+    }
+
+    fn set_block_states(&mut self, states: &[(HeaderLink, BlockState)]) -> Result<()> {
+        for (link, state) in states {
+            let index = u64::from(link.to_u32());
+            while self.block_state.reader().len() <= index {
+                self.block_state.push(BlockState::Unknown.code().into())?;
+            }
+            self.block_state.set(index, state.code().into())?;
+        }
+        Ok(())
+    }
+
+    fn set_tx_states(&mut self, states: &[(TxLink, TxState)]) -> Result<()> {
+        for (link, state) in states {
+            self.tx_state.insert(&row::tx_key(*link)?, &row::encode_tx_state(state))?;
+        }
+        Ok(())
+    }
+
+    fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()> {
+        for (link, filter) in filters {
+            self.filter.put(link.to_u32().into(), &row::encode_filter(filter)?)?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, mark: &Mark) -> Result<()> {
+        self.save(mark, self.heads())
+    }
+
+    fn sizes(&self) -> Result<Vec<TableSize>> {
+        let tables = &self.tables;
+        let rows = [
+            ("header", tables.header.rows()),
+            ("block", tables.block.len()),
+            ("tx", tables.tx.rows()),
+            ("spend", tables.spend.rows()),
+            ("script", tables.script.rows()),
+            ("filter", tables.filter.len()),
+            ("tx_state", tables.tx_state.rows()),
+            ("candidate", self.candidate.reader().len()),
+            ("confirmed", self.confirmed.reader().len()),
+            ("block_state", self.block_state.reader().len()),
+        ];
+        let size = |(name, rows)| {
+            let (body, head) = self.file_sizes(name)?;
+            Ok(TableSize { name, rows, body, head, buckets: head / 8 })
+        };
+        rows.into_iter().map(size).collect()
+    }
+}

@@ -1,0 +1,269 @@
+//! Rows as bytes. All numbers are little-endian.
+//!
+//! ```text
+//! header   0        4        8        12       16       48     52     56      60       92
+//!          │ parent │ height │ median │ version│ merkle │ time │ bits │ nonce │ work   │
+//!          │ u32    │ u32    │ u32    │ i32    │ root 32│ u32  │ u32  │ u32   │ 32     │
+//! block    0          8        12       16     20          24       28        32
+//!          │ first tx │ tx     │ number │ size │ base size│ inputs│ outputs │
+//!          │ u64      │ count 4│ u32    │ u32  │ u32      │ u32   │ u32     │
+//! tx       │ header row u32 │ offset u32 │
+//! spend    │ tx row u32 │                          script   │ tx row u32 │
+//! filter   │ length of the filter u32 │ filter header 32 │ filter │
+//! tx state │ flags u32 │ height u32 │ median u32 │ connected u8 │ fee u64 │ sigops u32 │
+//! mark     │ network u8 │ indexes u8 │ sequence u64 │ base u32 │
+//! ```
+//!
+//! A header row of all ones is none: the parent of genesis, no base.
+
+use varve_consensus::Work;
+use varve_types::{BlockHash, Height, MerkleRoot, Network, Txid};
+
+use crate::backend::{BackendError, Indexes, Mark, Result};
+use crate::link::{HeaderLink, TxLink};
+use crate::primitive::{Link, Measure, Row};
+use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, TxRow, TxState};
+use crate::source::BlockNumber;
+
+/// The value of a header row.
+pub(super) const HEADER: usize = 4 * size_of::<u32>() + 32 + 3 * size_of::<u32>() + 32;
+/// A block row.
+pub(super) const BLOCK: usize = size_of::<u64>() + 6 * size_of::<u32>();
+/// The value of a transaction row.
+pub(super) const TX: usize = 2 * size_of::<u32>();
+/// The value of a spend row and of a script row.
+pub(super) const SPEND: usize = size_of::<u32>();
+/// The value of a transaction's state.
+pub(super) const TX_STATE: usize = 3 * size_of::<u32>() + 1 + size_of::<u64>() + size_of::<u32>();
+/// The key of a spend row and of a script row. Of 2^40 fingerprints three billion are used at
+/// mainnet's size, so one search in 300 shows a row that is not meant.
+pub(super) const FINGERPRINT: usize = 5;
+/// What stands before a filter.
+const FILTER_FRONT: usize = size_of::<u32>() + 32;
+const MARK: usize = 1 + 1 + size_of::<u64>() + size_of::<u32>();
+
+const _: () = assert!(Row::<32, HEADER>::LEN == 128);
+const _: () = assert!(BLOCK == 32);
+const _: () = assert!(Row::<32, TX>::LEN == 44);
+const _: () = assert!(Row::<FINGERPRINT, SPEND>::LEN == 13);
+const _: () = assert!(Row::<4, TX_STATE>::LEN == 33);
+const _: () = assert!(MARK == 14);
+
+/// No header row; no base.
+const NONE: u32 = u32::MAX;
+
+/// All block rows are of one length.
+#[derive(Debug)]
+pub(super) struct BlockMeasure;
+
+impl Measure for BlockMeasure {
+    const PREFIX: usize = BLOCK;
+
+    fn len(_: &[u8]) -> usize {
+        BLOCK
+    }
+}
+
+/// A filter tells its length in front.
+#[derive(Debug)]
+pub(super) struct FilterMeasure;
+
+impl Measure for FilterMeasure {
+    const PREFIX: usize = FILTER_FRONT;
+
+    fn len(mut prefix: &[u8]) -> usize {
+        let len = u32::from_le_bytes(take(&mut prefix));
+        FILTER_FRONT + len as usize
+    }
+}
+
+/// The next bytes of a row, zeroes behind its end. Rows are of a known length, so there are none.
+fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
+    let Some((taken, rest)) = bytes.split_first_chunk() else { return [0; N] };
+    *bytes = rest;
+    *taken
+}
+
+/// Puts fields one after another into an array that they fill.
+fn pack<const N: usize>(fields: &[&[u8]]) -> [u8; N] {
+    let mut bytes = [0; N];
+    let mut rest = bytes.as_mut_slice();
+    for field in fields {
+        let (place, after) = rest.split_at_mut(field.len());
+        place.copy_from_slice(field);
+        rest = after;
+    }
+    debug_assert!(rest.is_empty(), "the fields fill the row");
+    bytes
+}
+
+pub(super) fn encode_header(row: &HeaderRow) -> Row<32, HEADER> {
+    let value = pack(&[
+        &row.parent.map_or(NONE, HeaderLink::to_u32).to_le_bytes(),
+        &row.height.to_u32().to_le_bytes(),
+        &row.median_time.to_le_bytes(),
+        &row.version.to_le_bytes(),
+        row.merkle_root.as_bytes(),
+        &row.time.to_le_bytes(),
+        &row.bits.to_le_bytes(),
+        &row.nonce.to_le_bytes(),
+        &row.work.to_le_bytes(),
+    ]);
+    Row { key: row.hash.to_bytes(), value }
+}
+
+pub(super) fn decode_header(row: &Row<32, HEADER>) -> HeaderRow {
+    let bytes = &mut row.value.as_slice();
+    let parent = u32::from_le_bytes(take(bytes));
+    HeaderRow {
+        hash: BlockHash::from_bytes(row.key),
+        parent: (parent != NONE).then_some(HeaderLink::new(parent)),
+        height: Height::new(u32::from_le_bytes(take(bytes))),
+        median_time: u32::from_le_bytes(take(bytes)),
+        version: i32::from_le_bytes(take(bytes)),
+        merkle_root: MerkleRoot::from_bytes(take(bytes)),
+        time: u32::from_le_bytes(take(bytes)),
+        bits: u32::from_le_bytes(take(bytes)),
+        nonce: u32::from_le_bytes(take(bytes)),
+        work: Work::from_le_bytes(&take(bytes)),
+    }
+}
+
+pub(super) fn encode_block(row: &BlockRow) -> [u8; BLOCK] {
+    pack(&[
+        &row.first_tx.to_u64().to_le_bytes(),
+        &row.tx_count.to_le_bytes(),
+        &row.number.get().to_le_bytes(),
+        &row.size.to_le_bytes(),
+        &row.base_size.to_le_bytes(),
+        &row.inputs.to_le_bytes(),
+        &row.outputs.to_le_bytes(),
+    ])
+}
+
+pub(super) fn decode_block(bytes: &[u8]) -> Option<BlockRow> {
+    let bytes = &mut <&[u8; BLOCK]>::try_from(bytes).ok()?.as_slice();
+    Some(BlockRow {
+        first_tx: TxLink::new(u64::from_le_bytes(take(bytes))),
+        tx_count: u32::from_le_bytes(take(bytes)),
+        number: BlockNumber::new(u32::from_le_bytes(take(bytes))),
+        size: u32::from_le_bytes(take(bytes)),
+        base_size: u32::from_le_bytes(take(bytes)),
+        inputs: u32::from_le_bytes(take(bytes)),
+        outputs: u32::from_le_bytes(take(bytes)),
+    })
+}
+
+pub(super) fn encode_tx(block: HeaderLink, (txid, offset): &(Txid, u32)) -> Row<32, TX> {
+    let value = pack(&[&block.to_u32().to_le_bytes(), &offset.to_le_bytes()]);
+    Row { key: txid.to_bytes(), value }
+}
+
+pub(super) fn decode_tx(row: &Row<32, TX>) -> TxRow {
+    let bytes = &mut row.value.as_slice();
+    TxRow {
+        txid: Txid::from_bytes(row.key),
+        block: HeaderLink::new(u32::from_le_bytes(take(bytes))),
+        offset: u32::from_le_bytes(take(bytes)),
+    }
+}
+
+/// The short key of a point or a script hash: the low bytes of its keyed hash.
+pub(super) fn fingerprint(hash: u64) -> [u8; FINGERPRINT] {
+    *hash.to_le_bytes().first_chunk().expect("5 of 8 bytes")
+}
+
+/// The value of a row that names the transaction `position` rows after the first.
+pub(super) fn tx_value(first: Link, position: u32) -> [u8; SPEND] {
+    first.0.saturating_add(position).to_le_bytes()
+}
+
+pub(super) fn tx_link(value: &[u8; SPEND]) -> TxLink {
+    TxLink::new(u32::from_le_bytes(*value).into())
+}
+
+/// The key of a transaction's state.
+pub(super) fn tx_key(link: TxLink) -> Result<[u8; 4]> {
+    let number = u32::try_from(link.to_u64()).map_err(|_| BackendError::dangling(link))?;
+    Ok(number.to_le_bytes())
+}
+
+pub(super) fn encode_tx_state(state: &TxState) -> [u8; TX_STATE] {
+    pack(&[
+        &state.flags.to_le_bytes(),
+        &state.height.to_u32().to_le_bytes(),
+        &state.median_time.to_le_bytes(),
+        &[u8::from(state.connected)],
+        &state.fee.to_le_bytes(),
+        &state.sigops.to_le_bytes(),
+    ])
+}
+
+pub(super) fn decode_tx_state(value: &[u8; TX_STATE]) -> TxState {
+    let bytes = &mut value.as_slice();
+    TxState {
+        flags: u32::from_le_bytes(take(bytes)),
+        height: Height::new(u32::from_le_bytes(take(bytes))),
+        median_time: u32::from_le_bytes(take(bytes)),
+        connected: take::<1>(bytes) != [0],
+        fee: u64::from_le_bytes(take(bytes)),
+        sigops: u32::from_le_bytes(take(bytes)),
+    }
+}
+
+pub(super) fn encode_filter(row: &FilterRow) -> Result<Vec<u8>> {
+    let len = u32::try_from(row.body.len());
+    let len = len.map_err(|_| BackendError::Fault("a filter of 4 GiB".into()))?;
+    let mut bytes = Vec::with_capacity(FILTER_FRONT + row.body.len());
+    bytes.extend_from_slice(&len.to_le_bytes());
+    bytes.extend_from_slice(&row.header);
+    bytes.extend_from_slice(&row.body);
+    Ok(bytes)
+}
+
+pub(super) fn decode_filter(bytes: &[u8]) -> Option<FilterRow> {
+    let (front, body) = bytes.split_first_chunk::<FILTER_FRONT>()?;
+    let (_, header) = front.split_first_chunk::<4>()?;
+    Some(FilterRow { header: *header.first_chunk()?, body: body.to_vec() })
+}
+
+/// A header row out of an array's cell.
+pub(super) fn header_link(cell: u64) -> Result<HeaderLink> {
+    let number = u32::try_from(cell);
+    number.map(HeaderLink::new).map_err(|_| BackendError::Fault("a height without a block".into()))
+}
+
+pub(super) fn decode_state(cell: u64) -> Result<BlockState> {
+    let state = u8::try_from(cell).ok().and_then(BlockState::from_code);
+    state.ok_or_else(|| BackendError::Fault(format!("no block state has code {cell}").into()))
+}
+
+pub(super) fn encode_mark(mark: &Mark) -> [u8; MARK] {
+    let network = Network::ALL.iter().position(|network| *network == mark.network);
+    let network = network.and_then(|place| u8::try_from(place).ok());
+    let indexes = u8::from(mark.indexes.scripts) | u8::from(mark.indexes.filters) << 1;
+    pack(&[
+        &[network.expect("every network is in the list"), indexes],
+        &mark.sequence.to_le_bytes(),
+        &mark.base.map_or(NONE, Height::to_u32).to_le_bytes(),
+    ])
+}
+
+/// The mark in a manifest; `None` in that of a store that was never saved.
+pub(super) fn decode_mark(bytes: &[u8]) -> Result<Option<Mark>> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let damaged = || BackendError::Fault("the manifest's mark does not decode".into());
+    let mut bytes = <&[u8; MARK]>::try_from(bytes).map_err(|_| damaged())?.as_slice();
+    let [network, indexes] = take(&mut bytes);
+    let network = *Network::ALL.get(usize::from(network)).ok_or_else(damaged)?;
+    let indexes = match indexes {
+        0..4 => Indexes { scripts: indexes & 1 != 0, filters: indexes & 2 != 0 },
+        _ => return Err(damaged()),
+    };
+    let sequence = u64::from_le_bytes(take(&mut bytes));
+    let base = u32::from_le_bytes(take(&mut bytes));
+    let base = (base != NONE).then_some(Height::new(base));
+    Ok(Some(Mark { network, indexes, sequence, base }))
+}

@@ -1,0 +1,98 @@
+//! Values and fees.
+//!
+//! A fee is what the inputs spend less what the outputs make, so it takes the bytes of the spent
+//! transactions too. `utxo` knows the same sums while a block is validated; the archive answers
+//! for any block, later.
+
+use varve_types::Amount;
+
+use super::{Output, TxSize, View};
+use crate::backend::Tables;
+use crate::error::Result;
+use crate::link::{HeaderLink, TxLink};
+use crate::source::BlockSource;
+
+/// What a transaction pays for its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeeRate {
+    /// Inputs less outputs.
+    pub fee: Amount,
+    /// In virtual bytes.
+    pub virtual_size: u64,
+}
+
+impl<T: Tables, S: BlockSource> View<T, S> {
+    /// What the outputs of a transaction are worth; `None` when the row does not count.
+    pub fn tx_value(&self, tx: TxLink) -> Result<Option<Amount>> {
+        let Some(place) = self.place(tx)? else { return Ok(None) };
+        self.with_tx(&place, |tx| sum(tx.outputs().map(|output| output.value)))
+    }
+
+    /// What the inputs of a transaction spend; `None` when an output that it spends is not on its
+    /// branch, and for a coinbase.
+    pub fn tx_spend(&self, tx: TxLink) -> Result<Option<Amount>> {
+        let prevouts: Option<Vec<Output>> = self.tx_prevouts(tx)?.into_iter().collect();
+        Ok(prevouts.and_then(|prevouts| sum(prevouts.iter().map(|output| output.value))))
+    }
+
+    /// The fee of a transaction; `None` for a coinbase and where its inputs are not known.
+    pub fn tx_fee(&self, tx: TxLink) -> Result<Option<Amount>> {
+        let (spend, value) = (self.tx_spend(tx)?, self.tx_value(tx)?);
+        Ok(spend.zip(value).and_then(|(spend, value)| spend.checked_sub(value)))
+    }
+
+    /// The fee of a transaction and its virtual size.
+    pub fn tx_fee_rate(&self, tx: TxLink) -> Result<Option<FeeRate>> {
+        let (fee, size) = (self.tx_fee(tx)?, self.tx_size(tx)?);
+        let rate = |(fee, size): (_, TxSize)| FeeRate { fee, virtual_size: size.virtual_size() };
+        Ok(fee.zip(size).map(rate))
+    }
+
+    /// The fee rate of every transaction of a block but the coinbase, in block order; `None` when
+    /// the block has not come or does not spend what is on its branch.
+    pub fn block_fee_rates(&self, link: HeaderLink) -> Result<Option<Vec<FeeRate>>> {
+        let Some(prevouts) = self.block_prevouts(link)? else { return Ok(None) };
+        let mut prevouts = prevouts.into_iter();
+        let rates = self.with_block(link, |block| {
+            let mut rates = Vec::with_capacity(block.txs().len());
+            for tx in block.txs().iter().skip(1) {
+                let spent: Option<Vec<_>> = prevouts.by_ref().take(tx.inputs().len()).collect();
+                let spent = sum(spent?.iter().map(|output| output.value))?;
+                let made = sum(tx.outputs().map(|output| output.value))?;
+                let base = varve_consensus::base_size(tx);
+                let size = TxSize { base, total: tx.bytes().len() as u64 };
+                let (fee, virtual_size) = (spent.checked_sub(made)?, size.virtual_size());
+                rates.push(FeeRate { fee, virtual_size });
+            }
+            Some(rates)
+        });
+        Ok(rates?.flatten())
+    }
+
+    /// The fees of a block; `None` as for [`View::block_fee_rates`].
+    pub fn block_fees(&self, link: HeaderLink) -> Result<Option<Amount>> {
+        let rates = self.block_fee_rates(link)?;
+        Ok(rates.and_then(|rates| sum(rates.iter().map(|rate| rate.fee))))
+    }
+
+    /// What the outputs of a block are worth, the coinbase included.
+    pub fn block_value(&self, link: HeaderLink) -> Result<Option<Amount>> {
+        let value = self.with_block(link, |block| {
+            sum(block.txs().iter().flat_map(|tx| tx.outputs()).map(|output| output.value))
+        });
+        Ok(value?.flatten())
+    }
+
+    /// The fee rates of the `count` blocks that end with this one, upward; blocks that have not
+    /// come are left out.
+    pub fn branch_fee_rates(&self, tip: HeaderLink, count: u32) -> Result<Vec<Vec<FeeRate>>> {
+        let links = self.ancestry(tip, count)?;
+        let rates = links.into_iter().map(|link| self.block_fee_rates(link));
+        rates.filter_map(Result::transpose).collect()
+    }
+}
+
+/// The sum, unless it overflows.
+fn sum(values: impl IntoIterator<Item = Amount>) -> Option<Amount> {
+    values.into_iter().try_fold(Amount::ZERO, Amount::checked_add)
+}

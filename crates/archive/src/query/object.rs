@@ -1,0 +1,179 @@
+//! Whole objects out of rows and bytes.
+//!
+//! Nothing is put together again: a header is a row, a transaction is one slice of its block and a
+//! block is one slice of the block store.
+
+use varve_types::{Amount, BlockHash, Header, Outpoint, Txid};
+
+use super::{TxPlace, View};
+use crate::backend::Tables;
+use crate::error::Result;
+use crate::link::{HeaderLink, TxLink};
+use crate::snapshot::Snapshot;
+use crate::source::BlockSource;
+
+/// An output, with the transaction that made it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    /// The transaction.
+    pub tx: TxPlace,
+    /// The place of the output in it.
+    pub vout: u32,
+    /// What it is worth.
+    pub value: Amount,
+    /// What spending it takes.
+    pub script: Vec<u8>,
+}
+
+impl Output {
+    /// Its point.
+    #[must_use]
+    pub const fn point(&self) -> Outpoint {
+        Outpoint::new(self.tx.txid, self.vout)
+    }
+}
+
+/// The sizes of a transaction in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxSize {
+    /// Without witness ("light").
+    pub base: u64,
+    /// With witness ("heavy").
+    pub total: u64,
+}
+
+impl TxSize {
+    /// The weight (BIP141).
+    #[must_use]
+    pub const fn weight(&self) -> u64 {
+        3 * self.base + self.total
+    }
+
+    /// The virtual size: a quarter of the weight, rounded up.
+    #[must_use]
+    pub const fn virtual_size(&self) -> u64 {
+        self.weight().div_ceil(4)
+    }
+}
+
+impl<T: Tables> Snapshot<T> {
+    /// Whether there is a header with this hash.
+    pub fn is_header(&self, hash: BlockHash) -> Result<bool> {
+        Ok(self.to_header(hash)?.is_some())
+    }
+
+    /// Whether the block with this hash has come.
+    pub fn is_block(&self, hash: BlockHash) -> Result<bool> {
+        self.to_header(hash)?.map_or(Ok(false), |link| self.is_associated(link))
+    }
+
+    /// Whether the block of this header has come.
+    pub fn is_associated(&self, link: HeaderLink) -> Result<bool> {
+        Ok(self.block(link)?.is_some())
+    }
+
+    /// Whether there is a transaction with this hash, in any block.
+    pub fn is_tx(&self, txid: Txid) -> Result<bool> {
+        Ok(!self.txs(txid)?.is_empty())
+    }
+
+    /// Whether the row is that of a coinbase.
+    pub fn is_coinbase(&self, tx: TxLink) -> Result<bool> {
+        Ok(self.place(tx)?.is_some_and(|place| place.is_coinbase()))
+    }
+
+    /// The 80 bytes of a header.
+    pub fn raw_header(&self, link: HeaderLink) -> Result<[u8; Header::LEN]> {
+        let row = self.header(link)?;
+        let below = row.parent.map(|parent| self.header(parent)).transpose()?;
+        Ok(row.to_bytes(below.map_or(BlockHash::ZERO, |row| row.hash)))
+    }
+}
+
+impl<T: Tables, S: BlockSource> View<T, S> {
+    /// The serialised block, lent by the block store; `None` when it has not come.
+    pub fn raw_block(&self, link: HeaderLink) -> Result<Option<S::Bytes<'_>>> {
+        let Some(row) = self.stored(link)? else { return Ok(None) };
+        self.bytes(link, &row, 0..row.size).map(Some)
+    }
+
+    /// The serialised transaction, lent by the block store; `None` when the row does not count.
+    pub fn raw_tx(&self, tx: TxLink) -> Result<Option<S::Bytes<'_>>> {
+        let Some(place) = self.place(tx)? else { return Ok(None) };
+        let range = self.tx_range(&place)?;
+        self.bytes(place.block, &place.stored, range).map(Some)
+    }
+
+    /// The output at a point, from the confirmed chain where it is there, else from the newest
+    /// block that has it.
+    pub fn output(&self, point: Outpoint) -> Result<Option<Output>> {
+        let place = self.to_tx(point.txid)?;
+        place.map_or(Ok(None), |place| self.output_of(&place, point.vout))
+    }
+
+    /// An output of a transaction.
+    pub fn output_of(&self, place: &TxPlace, vout: u32) -> Result<Option<Output>> {
+        self.with_tx(place, |tx| {
+            let output = tx.outputs().nth(vout as usize)?;
+            let (value, script) = (output.value, output.script.to_vec());
+            Some(Output { tx: *place, vout, value, script })
+        })
+    }
+
+    /// All outputs of a transaction.
+    pub fn outputs(&self, tx: TxLink) -> Result<Vec<Output>> {
+        let Some(place) = self.place(tx)? else { return Ok(Vec::new()) };
+        self.with_tx(&place, |tx| {
+            let outputs = (0..).zip(tx.outputs());
+            let made = outputs.map(|(vout, output)| {
+                let (value, script) = (output.value, output.script.to_vec());
+                Output { tx: place, vout, value, script }
+            });
+            made.collect()
+        })
+    }
+
+    /// An input as the wire has it, without its witness.
+    pub fn raw_input(&self, tx: TxLink, vin: u32) -> Result<Option<Vec<u8>>> {
+        let Some(place) = self.place(tx)? else { return Ok(None) };
+        self.with_tx(&place, |tx| {
+            let mut bytes = Vec::new();
+            tx.inputs().nth(vin as usize)?.write(&mut bytes);
+            Some(bytes)
+        })
+    }
+
+    /// An output as the wire has it.
+    pub fn raw_output(&self, tx: TxLink, vout: u32) -> Result<Option<Vec<u8>>> {
+        let Some(place) = self.place(tx)? else { return Ok(None) };
+        self.with_tx(&place, |tx| {
+            let mut bytes = Vec::new();
+            tx.outputs().nth(vout as usize)?.write(&mut bytes);
+            Some(bytes)
+        })
+    }
+
+    /// The items of an input's witness; `None` when there is no such input.
+    pub fn witness(&self, tx: TxLink, vin: u32) -> Result<Option<Vec<Vec<u8>>>> {
+        let Some(place) = self.place(tx)? else { return Ok(None) };
+        self.with_tx(&place, |tx| {
+            let witness = tx.witnesses().nth(vin as usize)?;
+            Some(witness.items().map(<[u8]>::to_vec).collect())
+        })
+    }
+
+    /// Whether some input of the transaction has a witness.
+    pub fn is_segregated(&self, tx: TxLink) -> Result<bool> {
+        let Some(place) = self.place(tx)? else { return Ok(false) };
+        self.with_tx(&place, |tx| tx.has_witness())
+    }
+
+    /// The sizes of a transaction; `None` when the row does not count.
+    pub fn tx_size(&self, tx: TxLink) -> Result<Option<TxSize>> {
+        let Some(place) = self.place(tx)? else { return Ok(None) };
+        self.with_tx(&place, |tx| {
+            let total = tx.bytes().len() as u64;
+            Some(TxSize { base: varve_consensus::base_size(tx), total })
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! The history of a script (an address), where scripts are indexed.
+//!
+//! ```text
+//! script hash ──search──► rows that may pay it ──bytes──► outputs ──spenders──► rows that spend
+//! ```
+//!
+//! Only paying is indexed, once a transaction; spending is found from the outputs. Transactions
+//! that wait in the mempool have no rows and are not here. Rows in blocks that are not confirmed
+//! are.
+
+use varve_types::{Amount, Height};
+
+use super::{Output, Spender, TxPlace, View};
+use crate::backend::Tables;
+use crate::error::{ArchiveError, Result};
+use crate::row::ScriptHash;
+use crate::source::BlockSource;
+
+/// Which rows a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those in confirmed blocks.
+    Confirmed,
+    /// Those in other blocks.
+    Unconfirmed,
+    /// All.
+    Both,
+}
+
+impl Scope {
+    const fn has(self, tx: &TxPlace) -> bool {
+        match self {
+            Self::Confirmed => tx.confirmed,
+            Self::Unconfirmed => !tx.confirmed,
+            Self::Both => true,
+        }
+    }
+}
+
+/// A part of a long answer, which is ordered by height, then by position in the block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Begin behind this place: that of the last answer of the page before.
+    pub after: Option<(Height, u32)>,
+    /// At most so many answers.
+    pub limit: usize,
+}
+
+impl Page {
+    /// Everything.
+    pub const ALL: Self = Self { after: None, limit: usize::MAX };
+
+    /// Sorts the answers and keeps those of the page.
+    fn cut<A>(&self, mut answers: Vec<A>, place: impl Fn(&A) -> &TxPlace) -> Vec<A> {
+        answers.retain(|answer| {
+            let tx = place(answer);
+            self.after.is_none_or(|after| (tx.height, tx.position) > after)
+        });
+        answers.sort_by_key(|answer| (place(answer).height, place(answer).position));
+        answers.truncate(self.limit);
+        answers
+    }
+}
+
+/// What a script has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// The worth of its unspent outputs.
+    pub value: Amount,
+    /// How many there are.
+    pub outputs: usize,
+}
+
+impl<T: Tables, S: BlockSource> View<T, S> {
+    /// Every output that pays the script, in no order.
+    fn paid(&self, script: ScriptHash, scope: Scope) -> Result<Vec<Output>> {
+        if !self.indexes().scripts {
+            return Err(ArchiveError::NoIndex { index: "script" });
+        }
+        if let Some(height) = self.base() {
+            return Err(ArchiveError::BelowBase { height });
+        }
+        let mut found = Vec::new();
+        self.tables.find_payers(&[script], &mut found)?;
+        found.dedup();
+        let mut outputs = Vec::new();
+        for (_, link) in found {
+            let Some(place) = self.place(link)?.filter(|place| scope.has(place)) else { continue };
+            let made = self.outputs(place.link)?.into_iter();
+            outputs.extend(made.filter(|output| ScriptHash::of(&output.script) == script));
+        }
+        Ok(outputs)
+    }
+
+    /// The outputs that pay the script.
+    pub fn script_outputs(
+        &self,
+        script: ScriptHash,
+        scope: Scope,
+        page: Page,
+    ) -> Result<Vec<Output>> {
+        Ok(page.cut(self.paid(script, scope)?, |output| &output.tx))
+    }
+
+    /// The inputs that spend outputs of the script.
+    pub fn script_spenders(
+        &self,
+        script: ScriptHash,
+        scope: Scope,
+        page: Page,
+    ) -> Result<Vec<Spender>> {
+        let points: Vec<_> = self.paid(script, Scope::Both)?.iter().map(Output::point).collect();
+        let mut spenders = Vec::new();
+        for spender in self.spenders_of(&unique(points))?.into_iter().flatten() {
+            if scope.has(&spender.tx) {
+                spenders.push(spender);
+            }
+        }
+        Ok(page.cut(spenders, |spender| &spender.tx))
+    }
+
+    /// The transactions that pay the script or spend from it, each row once.
+    pub fn script_history(
+        &self,
+        script: ScriptHash,
+        scope: Scope,
+        page: Page,
+    ) -> Result<Vec<TxPlace>> {
+        let paying = self.paid(script, scope)?.into_iter().map(|output| output.tx);
+        let spending = self.script_spenders(script, scope, Page::ALL)?;
+        let mut all: Vec<_> = paying.chain(spending.iter().map(|spender| spender.tx)).collect();
+        all.sort_by_key(|tx| tx.link);
+        all.dedup();
+        Ok(page.cut(all, |tx| tx))
+    }
+
+    /// The outputs of the confirmed chain that pay the script at least `minimum` and that no input
+    /// of it spends.
+    pub fn script_unspent(
+        &self,
+        script: ScriptHash,
+        minimum: Amount,
+        page: Page,
+    ) -> Result<Vec<Output>> {
+        let mut outputs = self.paid(script, Scope::Confirmed)?;
+        outputs.retain(|output| output.value >= minimum);
+        let points: Vec<_> = outputs.iter().map(Output::point).collect();
+        let mut spenders = self.spenders_of(&points)?.into_iter();
+        outputs.retain(|output| {
+            let spenders = spenders.next().unwrap_or_default();
+            // A transaction that was made again is another coin: its spenders come after it.
+            let spends =
+                |spender: &Spender| spender.tx.confirmed && spender.tx.height >= output.tx.height;
+            !spenders.iter().any(spends)
+        });
+        Ok(page.cut(outputs, |output| &output.tx))
+    }
+
+    /// What the script has on the confirmed chain.
+    pub fn script_balance(&self, script: ScriptHash) -> Result<Balance> {
+        let unspent = self.script_unspent(script, Amount::ZERO, Page::ALL)?;
+        let value = unspent.iter().try_fold(Amount::ZERO, |sum, out| sum.checked_add(out.value));
+        let value = value.ok_or(ArchiveError::Damaged { what: "a balance beyond all money" })?;
+        Ok(Balance { value, outputs: unspent.len() })
+    }
+}
+
+fn unique<K: Ord>(mut keys: Vec<K>) -> Vec<K> {
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}

@@ -1,0 +1,141 @@
+//! Real chains, with their stale branches.
+
+use varve_archive::contract::Disk;
+use varve_archive::{FilterHashes, HeaderProof, INTERVAL};
+use varve_types::merkle::merkle_root;
+use varve_types::{BlockHash, Height, Network};
+
+use crate::back_ends::on_every_back_end;
+use crate::load;
+use crate::rig::Rig;
+
+fn shown(hash: [u8; 32]) -> String {
+    BlockHash::from_bytes(hash).to_string()
+}
+
+/// Mainnet 0–4312: two whole intervals of 2,048 headers and a partial one.
+fn mainnet<D: Disk>(disk: D) {
+    let Some(blocks) = load::mainnet() else { return };
+    let mut rig = Rig::new(Network::Mainnet, disk);
+    rig.add_all(&blocks);
+    rig.check();
+    rig.archive().checkpoint(4313).unwrap();
+    rig.reopen();
+    assert_eq!(rig.archive().sequence(), 4313);
+    rig.check();
+    check_header_proofs(&rig);
+    check_locators(&rig);
+}
+
+fn check_header_proofs<D: Disk>(rig: &Rig<D>) {
+    let view = rig.view();
+    let hashes: Vec<_> = rig.model.active.iter().map(|hash| hash.to_bytes()).collect();
+    for checkpoint in [0, 1, 2, 100, INTERVAL - 1, INTERVAL, INTERVAL + 4, 4095, 4096, 4312] {
+        let leaves = hashes[..=checkpoint as usize].to_vec();
+        let expected = merkle_root(leaves).root;
+        let checkpoint = Height::new(checkpoint);
+        assert_eq!(view.header_root(checkpoint).unwrap(), Some(expected), "up to {checkpoint}");
+        for target in [0, 1, 2047, 2048, 3000, checkpoint.to_u32()] {
+            let proof = view.header_proof(Height::new(target), checkpoint).unwrap();
+            if target > checkpoint.to_u32() {
+                assert_eq!(proof, None);
+                continue;
+            }
+            let HeaderProof { branch, root } = proof.unwrap();
+            assert_eq!(root, expected);
+            assert_eq!(branch.root(hashes[target as usize]), Some(expected));
+        }
+    }
+    assert_eq!(view.header_root(Height::new(4313)).unwrap(), None);
+}
+
+fn check_locators<D: Disk>(rig: &Rig<D>) {
+    let view = rig.view();
+    let locator = view.locator(varve_archive::Chain::Confirmed).unwrap();
+    assert_eq!(locator.first(), rig.model.active.last());
+    assert_eq!(locator.last(), rig.model.active.first());
+    assert!(locator.len() < 32);
+    let known = [BlockHash::from_bytes([1; 32]), rig.model.active[1000]];
+    let hashes = view.hashes_after(&known, rig.model.active[1005], 2000).unwrap();
+    assert_eq!(hashes, rig.model.active[1001..=1005]);
+    let headers = view.headers_after(&known, BlockHash::ZERO, 2000).unwrap();
+    assert_eq!(headers.len(), 2000);
+    assert_eq!(headers[0][..], rig.model.get(&rig.model.active[1001]).bytes[..80]);
+}
+
+/// Core 31's chain: all script types, stale branches, reorganisations 1 to 6 deep, and its filters.
+fn core31<D: Disk>(disk: D) {
+    let Some(expected) = load::json("regtest-core31/expected.json") else { return };
+    let Some(blocks) = load::core31() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    rig.add_all(&blocks);
+    rig.check();
+    let active: Vec<_> = rig.model.active.iter().map(ToString::to_string).collect();
+    let hashes: Vec<_> = expected["blockhash"].as_array().unwrap().iter().collect();
+    assert_eq!(active, hashes.iter().map(|hash| hash.as_str().unwrap()).collect::<Vec<_>>());
+    let view = rig.view();
+    let tip = |(height, link, len): (Height, _, u32)| {
+        (u64::from(height.to_u32()), view.header(link).unwrap().hash.to_string(), u64::from(len))
+    };
+    let mut tips: Vec<_> = view.chain_tips().unwrap().into_iter().map(tip).collect();
+    let mut answers: Vec<_> = expected["chaintips"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tip| {
+            let hash = tip["hash"].as_str().unwrap().to_owned();
+            (tip["height"].as_u64().unwrap(), hash, tip["branchlen"].as_u64().unwrap())
+        })
+        .collect();
+    tips.sort();
+    answers.sort();
+    assert_eq!(tips, answers);
+    drop(view);
+    rig.make_filters();
+    rig.archive().checkpoint(1).unwrap();
+    rig.reopen();
+    check_filters(&rig, &expected["filters"]);
+}
+
+fn check_filters<D: Disk>(rig: &Rig<D>, expected: &serde_json::Value) {
+    let view = rig.view();
+    let mut seen = 0;
+    for (height, answer) in expected.as_object().unwrap() {
+        let height = Height::new(height.parse().unwrap());
+        let row = view.filter(view.to_confirmed(height).unwrap()).unwrap().unwrap();
+        let body: String = row.body.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(body, answer["filter"].as_str().unwrap(), "at {height}");
+        assert_eq!(shown(row.header), answer["header"].as_str().unwrap(), "at {height}");
+        seen += 1;
+    }
+    assert!(seen > 80);
+    let FilterHashes { previous, hashes } =
+        view.filter_hashes(Height::new(10), 5).unwrap().unwrap();
+    let header = |height| view.filter_header(view.to_confirmed(Height::new(height)).unwrap());
+    assert_eq!(Some(previous), header(9).unwrap());
+    let last = hashes
+        .iter()
+        .fold(previous, |previous, hash| varve_types::sha256d([*hash, previous].as_flattened()));
+    assert_eq!(Some(last), header(14).unwrap());
+    let checkpoints = view.filter_checkpoints(Height::new(600), 100).unwrap().unwrap();
+    assert_eq!(checkpoints.len(), 6);
+    assert_eq!(Some(checkpoints[1]), header(200).unwrap());
+}
+
+/// btcd's chain: 3A, 4A and 5A overtake 3 and 4.
+fn btcd<D: Disk>(disk: D) {
+    let Some(blocks) = load::btcd_reorg() else { return };
+    let mut rig = Rig::new(Network::Mainnet, disk);
+    for block in &blocks {
+        rig.add(block);
+        rig.check();
+    }
+    assert_eq!(rig.model.active.len(), 6);
+    assert_eq!(rig.view().chain_tips().unwrap().len(), 2);
+    let stale = rig.view().to_header(rig.model.blocks[4].hash).unwrap().unwrap();
+    assert!(!rig.view().is_stronger(stale).unwrap());
+    let (fork, above) = rig.view().fork_from(varve_archive::Chain::Confirmed, stale).unwrap();
+    assert_eq!((fork, above.len()), (Some(Height::new(2)), 2));
+}
+
+on_every_back_end!(mainnet, core31, btcd);

@@ -1,0 +1,242 @@
+//! What the archive cannot know, and moments that do not move.
+
+use std::sync::Arc;
+
+use varve_archive::contract::Disk;
+use varve_archive::{
+    Archive, ArchiveConfig, ArchiveError, BlockNumber, BlockState, Chain, Indexes, MemoryBlocks,
+    Page, Scope, ScriptHash, TxState, View,
+};
+use varve_blocks::{BlockStore, Options, Synced};
+use varve_consensus::BlockAt;
+use varve_io::StoreId;
+use varve_io::faulty::FaultyStorage;
+use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
+
+use crate::back_ends::on_every_back_end;
+use crate::load;
+use crate::rig::{Rig, check};
+
+/// A pruned block is told apart from one that never was, in every question that needs its bytes.
+fn pruned_blocks_say_so<D: Disk>(disk: D) {
+    let Some(blocks) = load::core31() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    rig.add_all(&blocks);
+    let (_, spenders) = rig.model.walk();
+    let (point, spends) = spenders.iter().find(|(_, spends)| spends.len() == 1).unwrap();
+    let (txid, vin, block) = *spends.first().unwrap();
+    let height = Height::new(rig.model.get(&block).height);
+    let place = rig.view().txs(txid).unwrap()[0];
+    let number = rig.model.blocks.iter().position(|model| model.hash == block).unwrap();
+    rig.blocks.prune(BlockNumber::new(u32::try_from(number).unwrap()));
+    let view = rig.view();
+    let is_pruned = |error: ArchiveError| match error {
+        ArchiveError::Pruned { height: at } => assert_eq!(at, height),
+        other => panic!("{other}"),
+    };
+    is_pruned(view.raw_tx(place.link).err().unwrap());
+    is_pruned(view.raw_block(place.block).err().unwrap());
+    is_pruned(view.spenders(*point).err().unwrap());
+    is_pruned(view.confirmed_spender(*point).err().unwrap());
+    is_pruned(view.get_prevout(place.link, vin).err().unwrap());
+    is_pruned(view.output(Outpoint::new(txid, 0)).err().unwrap());
+    is_pruned(view.block_fees(place.block).err().unwrap());
+    // Rows stay.
+    assert_eq!(view.txs(txid).unwrap()[0], place);
+    assert!(view.tx_branch(&place).unwrap().root(txid.to_bytes()).is_some());
+}
+
+/// The same answers over the block store itself.
+fn over_the_block_store<D: Disk>(disk: D) {
+    let Some(blocks) = load::kernel() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    rig.add_all(&blocks);
+    let format = Network::Regtest.format();
+    let storage = Arc::new(FaultyStorage::new(1));
+    let options = Options::new(StoreId([7; 16]), [8; 16], format);
+    let mut store = BlockStore::open(storage, options, Synced::NEW).unwrap();
+    for block in &blocks {
+        store.append(&Block::parse(block, format).unwrap()).unwrap();
+    }
+    check(&View::new(rig.archive().snapshot(), store.reader()), &rig.model);
+}
+
+/// A store that began with a snapshot at height 100: what is below is not "not found".
+fn below_the_base<D: Disk>(disk: D) {
+    let Some(blocks) = load::kernel() else { return };
+    let base = Height::new(100);
+    let config = ArchiveConfig { network: Network::Regtest, indexes: Indexes::default() };
+    let mut archive = Archive::open(disk.open(), config).unwrap();
+    archive.set_base(base);
+    let mut stored = MemoryBlocks::default();
+    let mut links = Vec::new();
+    for (height, bytes) in (0..).zip(&blocks) {
+        let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
+        let link = archive.set_header(block.header()).unwrap();
+        if height > base.to_u32() {
+            let number = stored.push(bytes);
+            archive.set_block(&BlockAt::new(Height::new(height), &block), number).unwrap();
+        }
+        archive.push(Chain::Confirmed, link).unwrap();
+        links.push(link);
+    }
+    archive.checkpoint(1).unwrap();
+    drop(archive);
+    let archive = Archive::open(disk.open(), config).unwrap();
+    let view = View::new(archive.snapshot(), &stored);
+    assert_eq!(view.base(), Some(base));
+    let below = |error: ArchiveError, at: Height| match error {
+        ArchiveError::BelowBase { height } => assert_eq!(height, at),
+        other => panic!("{other}"),
+    };
+    below(view.raw_block(links[7]).err().unwrap(), Height::new(7));
+    below(view.txids(links[100]).err().unwrap(), base);
+    assert!(view.txids(links[101]).unwrap().is_some());
+    below(view.to_tx(Txid::from_bytes([1; 32])).err().unwrap(), base);
+    let old = Block::parse(&blocks[5], Network::Regtest.format()).unwrap().txids()[0];
+    below(view.output(Outpoint::new(old, 0)).err().unwrap(), base);
+    assert_eq!(view.header(links[7]).unwrap().height, Height::new(7), "headers are there");
+}
+
+/// A snapshot shows its moment while the archive goes on and reorganises.
+fn snapshots_do_not_move<D: Disk>(disk: D) {
+    let Some(blocks) = load::core31() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    let mut kept = Vec::new();
+    for (number, block) in blocks.iter().enumerate() {
+        let tip = rig.model.active.len();
+        rig.add_all(std::slice::from_ref(block));
+        if number % 250 == 5 || rig.model.active.len() < tip {
+            kept.push((rig.archive().snapshot(), rig.model.clone()));
+        }
+    }
+    assert!(kept.len() > 2);
+    for (snapshot, model) in kept {
+        check(&View::new(snapshot.clone(), &rig.blocks), &model);
+        let later = rig.model.blocks.last().unwrap().hash;
+        assert_eq!(snapshot.to_header(later).unwrap(), None, "it came later");
+    }
+}
+
+/// Readers in other threads check whole moments while the writer goes on.
+fn readers_beside_the_writer<D: Disk>(disk: D) {
+    let Some(blocks) = load::core31() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    let mut stored = MemoryBlocks::default();
+    for block in &blocks {
+        stored.push(block);
+    }
+    std::thread::scope(|scope| {
+        for (number, block) in blocks.iter().enumerate() {
+            rig.add_all(std::slice::from_ref(block));
+            if number % 150 == 149 {
+                let (view, model) =
+                    (View::new(rig.archive().snapshot(), &stored), rig.model.clone());
+                scope.spawn(move || check(&view, &model));
+            }
+        }
+    });
+}
+
+/// States of blocks and transactions, and the rule under which a verdict is used again.
+fn states<D: Disk>(disk: D) {
+    let Some(blocks) = load::kernel() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    rig.add_all(&blocks[..20]);
+    let before = rig.archive().snapshot();
+    let link = before.to_confirmed(Height::new(9)).unwrap();
+    let tx = before.coinbase(link).unwrap().unwrap();
+    let (height, median_time) = (Height::new(9), 77);
+    let state = TxState { flags: 5, height, median_time, connected: true, fee: 1, sigops: 2 };
+    let archive = rig.archive();
+    assert!(before.is_validateable(link).unwrap());
+    archive.set_block_states(&[(link, BlockState::Valid)]).unwrap();
+    archive.set_tx_states(&[(tx, state)]).unwrap();
+    archive.checkpoint(3).unwrap();
+    rig.reopen();
+    let now = rig.archive().snapshot();
+    assert_eq!(before.block_state(link), BlockState::Unknown, "the older moment");
+    assert!(now.is_validated(link) && !now.is_confirmable(link));
+    let under = |flags, height, time| now.tx_state_under(tx, flags, Height::new(height), time);
+    assert_eq!(under(5, 9, 77).unwrap(), Some(state));
+    assert_eq!(under(5, 10, 80).unwrap(), Some(state));
+    assert_eq!(under(4, 9, 77).unwrap(), None);
+    assert_eq!(under(5, 8, 77).unwrap(), None);
+    assert_eq!(under(5, 9, 76).unwrap(), None);
+}
+
+/// Headers first: candidates whose blocks are missing, then coming in any order.
+fn headers_first<D: Disk>(disk: D) {
+    let Some(blocks) = load::kernel() else { return };
+    let network = Network::Regtest;
+    let config = ArchiveConfig { network, indexes: Indexes::default() };
+    let mut archive = Archive::open(disk.open(), config).unwrap();
+    let mut stored = MemoryBlocks::default();
+    let parsed: Vec<_> =
+        blocks.iter().map(|bytes| Block::parse(bytes, network.format()).unwrap()).collect();
+    archive
+        .initialize(&BlockAt::new(Height::GENESIS, &parsed[0]), stored.push(&blocks[0]))
+        .unwrap();
+    let orphan = archive.set_header(parsed[7].header());
+    assert!(matches!(orphan, Err(ArchiveError::UnknownParent { .. })));
+    let headers: Vec<_> = parsed.iter().map(Block::header).collect();
+    let links = archive.set_headers(&headers).unwrap();
+    assert_eq!(archive.set_headers(&headers).unwrap(), links, "known ones keep their rows");
+    archive.set_chain(Chain::Candidate, 1, &links[1..]).unwrap();
+    let confirm = archive.push(Chain::Confirmed, links[1]);
+    assert!(matches!(confirm, Err(ArchiveError::NotArchived { .. })));
+    let gap = archive.push(Chain::Confirmed, links[2]);
+    assert!(matches!(gap, Err(ArchiveError::NotNext { .. })));
+    for height in [5_u32, 3, 1, 2] {
+        let index = height as usize;
+        let block = BlockAt::new(Height::new(height), &parsed[index]);
+        archive.set_block(&block, stored.push(&blocks[index])).unwrap();
+        archive.set_block_states(&[(links[index], BlockState::Valid)]).unwrap();
+    }
+    let now = archive.now();
+    assert_eq!(now.top_associated_from(Height::GENESIS).unwrap(), Some(Height::new(3)));
+    let missing = now.unassociated(Height::new(2), Height::new(7), 10).unwrap();
+    let heights: Vec<_> = missing.iter().map(|(height, _)| height.to_u32()).collect();
+    assert_eq!(heights, [4, 6, 7]);
+    assert_eq!(now.unassociated(Height::GENESIS, Height::new(99), 2).unwrap().len(), 2);
+    assert_eq!(now.unassociated_count(Height::GENESIS).unwrap(), blocks.len() - 5);
+    assert_eq!(now.validated_fork().unwrap(), links[1..4]);
+    assert!(now.is_coalesced() && now.candidate_fork().len() == blocks.len() - 1);
+    archive.set_chain(Chain::Confirmed, 1, &links[1..4]).unwrap();
+    assert_eq!(archive.now().fork(), Some(Height::new(3)));
+    let mut unknown = blocks[1].clone();
+    unknown[68] ^= 1;
+    let unknown = Block::parse(&unknown, network.format()).unwrap();
+    let unknown = archive.set_block(&BlockAt::new(Height::new(1), &unknown), BlockNumber::new(0));
+    assert!(matches!(unknown, Err(ArchiveError::UnknownHeader { .. })));
+}
+
+/// A store is refused when it was made for something else, and a missing index is said.
+fn other_stores<D: Disk>(disk: D) {
+    let config = ArchiveConfig { network: Network::Signet, indexes: Indexes::default() };
+    let mut archive = Archive::open(disk.open(), config).unwrap();
+    archive.checkpoint(0).unwrap();
+    let view = View::new(archive.snapshot(), MemoryBlocks::default());
+    let history = view.script_history(ScriptHash::of(b""), Scope::Both, Page::ALL);
+    assert!(matches!(history, Err(ArchiveError::NoIndex { index: "script" })));
+    assert!(matches!(archive.set_filters(&[]), Err(ArchiveError::NoIndex { .. })));
+    assert!(view.to_header(BlockHash::ZERO).unwrap().is_none());
+    drop(archive);
+    let other = ArchiveConfig { network: Network::Mainnet, ..config };
+    let error = Archive::open(disk.open(), other).err().unwrap();
+    assert!(error.to_string().contains("signet"), "{error}");
+    let indexes = Indexes { scripts: true, filters: false };
+    assert!(Archive::open(disk.open(), ArchiveConfig { indexes, ..config }).is_err());
+    assert!(Archive::open(disk.open(), config).is_ok());
+}
+
+on_every_back_end!(
+    pruned_blocks_say_so,
+    over_the_block_store,
+    below_the_base,
+    snapshots_do_not_move,
+    readers_beside_the_writer,
+    states,
+    headers_first,
+    other_stores
+);

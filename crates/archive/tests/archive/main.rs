@@ -1,0 +1,15 @@
+//! The archive against a plain walk of the blocks: real chains, simulated ones, random
+//! reorganisations, on every back end.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+
+mod back_ends;
+mod chains;
+mod confirmable;
+mod crash;
+mod limits;
+mod load;
+mod model;
+mod random;
+mod rig;
+mod simulated;
