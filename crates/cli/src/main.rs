@@ -19,6 +19,11 @@ use clap::Parser as _;
 
 use crate::args::{Args, Command};
 
+/// Gives memory of large, short-lived blocks back and keeps threads apart, which the system's
+/// allocator does not: with that one the set would take half as much again as it was told.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match &args.command {
