@@ -19,8 +19,8 @@ use clap::Parser as _;
 
 use crate::args::{Args, Command};
 
-/// Gives memory of large, short-lived blocks back and keeps threads apart, which the system's
-/// allocator does not: with that one the set would take half as much again as it was told.
+/// Memory that one thread asks for and another gives back, as the window's, fragments the system's
+/// allocator; this one stays closer to the budget.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
