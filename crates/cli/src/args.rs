@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use varve_sim::Profile;
-use varve_types::{Network, Outpoint};
+use varve_types::{BlockHash, Network, Outpoint, Txid};
 use varve_utxo::SetHash;
 
 /// A chain database: history, unspent outputs, live transactions and search in one store.
@@ -59,9 +59,100 @@ Examples:
   varve sim --out big --blocks 120 --profile bsv")]
     Sim(Sim),
 
+    /// Take blocks from a node's files, another node or a pipe; check and store them
+    #[command(after_help = "\
+Examples:
+  varve sync --from ~/.bitcoin
+  varve sync --from chain --network regtest --datadir data --verify scripts
+  cat blk*.dat | varve sync --from -
+  varve sync --peer 127.0.0.1:8333 --follow
+  varve sync --rpc http://user:password@127.0.0.1:8332 --stop-height 800000")]
+    Sync(Sync),
+
+    /// Tell which chain is stored, how far it goes, and what the stores hold
+    Status,
+
+    /// Read every store, check every checksum, and compare the stores with one another
+    Verify,
+
+    /// Make everything anew that derives from blocks
+    Repair,
+
+    /// Show a transaction and the blocks that hold it
+    Tx {
+        /// The transaction
+        txid: Txid,
+    },
+
+    /// Show a block
+    Block {
+        /// Its hash, or a height of the confirmed chain
+        #[arg(value_name = "HASH|HEIGHT")]
+        block: String,
+    },
+
+    /// Show which input of the confirmed chain spends an output
+    Spender {
+        /// The output: its transaction and number
+        #[arg(value_name = "TXID:VOUT")]
+        outpoint: Outpoint,
+    },
+
     /// Ask, count, export or import the unspent outputs of a data directory
     #[command(subcommand)]
     Utxo(Utxo),
+}
+
+/// Arguments of `varve sync`.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("source").required(true))]
+pub(crate) struct Sync {
+    /// A folder of blk*.dat files, a folder with `blocks/` in it, one block file, or `-` for
+    /// standard input
+    #[arg(long, value_name = "PATH", group = "source")]
+    pub from: Option<PathBuf>,
+
+    /// A node to fetch from; may be given more than once
+    #[arg(long = "peer", value_name = "HOST:PORT", group = "source")]
+    pub peers: Vec<String>,
+
+    /// The interface of a node: http://user:password@host:port
+    #[arg(long, value_name = "URL", group = "source")]
+    pub rpc: Option<String>,
+
+    /// Do not go above this height
+    #[arg(long, value_name = "HEIGHT")]
+    pub stop_height: Option<u32>,
+
+    /// What is checked of each block beside its form
+    #[arg(long, value_enum, default_value_t = VerifyKind::Spends)]
+    pub verify: VerifyKind,
+
+    /// Do not check the scripts of this block and of those below it
+    #[arg(long, value_name = "HASH")]
+    pub assume_valid: Option<BlockHash>,
+
+    /// Go on as new blocks come
+    #[arg(long)]
+    pub follow: bool,
+}
+
+/// How much of a block is checked.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum VerifyKind {
+    /// That it may spend what it spends
+    Spends,
+    /// All scripts as well
+    Scripts,
+}
+
+impl From<VerifyKind> for varve_node::Verify {
+    fn from(kind: VerifyKind) -> Self {
+        match kind {
+            VerifyKind::Spends => Self::Spends,
+            VerifyKind::Scripts => Self::Scripts,
+        }
+    }
 }
 
 /// What can be done with the unspent outputs.
@@ -168,7 +259,7 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "S", default_value_t = 7)]
     pub seed: u64,
 
-    /// Keep the chain in this folder instead of a temporary one
+    /// Keep the chain in this folder, and the database in its subfolder `data`
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
 }

@@ -1,5 +1,8 @@
 //! One module a command.
 
 pub(crate) mod demo;
+pub(crate) mod maintain;
+pub(crate) mod show;
 pub(crate) mod sim;
+pub(crate) mod sync;
 pub(crate) mod utxo;

@@ -2,8 +2,12 @@
 //!
 //! ```text
 //!  ~/.varve/NETWORK/        or what --datadir names, used as it is given
-//!  └── utxo/                the unspent set: docs/format/utxo.md
+//!  ├── node, commit/         what a sync has made it: docs/format/node.md
+//!  ├── blocks/, archive/     raw blocks and the history
+//!  └── utxo/                 the unspent set: docs/format/utxo.md
 //! ```
+//!
+//! A folder that `utxo import` has made has an unspent set alone.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -11,9 +15,10 @@ use std::sync::Arc;
 use std::{env, fs, thread};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use varve_io::{Disk, StoreId};
+use varve_io::{Disk, Storage, StoreId};
+use varve_node::{DataDirectory, Options as NodeOptions, Organizer};
 use varve_types::Network;
-use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey};
+use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey, Version};
 
 use crate::args::Global;
 
@@ -44,12 +49,70 @@ impl DataDir {
         Self { root: root.to_owned(), network, memory }
     }
 
-    /// Opens the unspent set, which must be there.
-    pub(crate) fn open_utxo(&self) -> Result<Database> {
+    /// Opens the node, which must be there.
+    pub(crate) fn open_node(&self) -> Result<Organizer> {
+        if !self.has_node()? {
+            bail!(
+                "there is no chain in {}; make one with `varve sync`, or pass another --datadir or \
+                 --network",
+                self.root.display()
+            );
+        }
+        self.create_node()
+    }
+
+    /// Opens the node, or makes one.
+    pub(crate) fn create_node(&self) -> Result<Organizer> {
+        if !self.has_node()? && self.utxo().join(MANIFEST_FILE).exists() {
+            bail!(
+                "{} holds an imported set of unspent outputs alone; sync into another --datadir",
+                self.root.display()
+            );
+        }
+        Ok(Organizer::open(self.storage()?, self.node_options()?)?)
+    }
+
+    /// Makes everything anew that derives from blocks.
+    pub(crate) fn repair_node(&self) -> Result<Organizer> {
+        if !self.has_node()? {
+            bail!("there is no chain in {}; make one with `varve sync`", self.root.display());
+        }
+        Ok(Organizer::repair(self.storage()?, self.node_options()?)?)
+    }
+
+    fn has_node(&self) -> Result<bool> {
+        Ok(self.root.exists() && DataDirectory::exists(self.storage()?.as_ref())?)
+    }
+
+    fn storage(&self) -> Result<Arc<dyn Storage>> {
+        let root = &self.root;
+        fs::create_dir_all(root).with_context(|| format!("cannot make {}", root.display()))?;
+        Ok(Arc::new(Disk::open(root)?))
+    }
+
+    fn node_options(&self) -> Result<NodeOptions> {
+        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        let workers = threads();
+        Ok(NodeOptions { memory, workers, ..NodeOptions::new(self.network, random()?) })
+    }
+
+    /// The unspent set as the node has it, or that of a folder without a node.
+    pub(crate) fn open_set(&self) -> Result<OpenSet> {
+        if self.has_node()? {
+            let node = self.open_node()?;
+            let version = Arc::clone(&node.snapshot().utxo);
+            return Ok(OpenSet { version, _node: Some(node), _database: None });
+        }
+        let database = self.open_utxo()?;
+        Ok(OpenSet { version: database.snapshot(), _node: None, _database: Some(database) })
+    }
+
+    /// Opens the unspent set of a folder without a node, which must be there.
+    fn open_utxo(&self) -> Result<Database> {
         let folder = self.utxo();
         if !folder.join(MANIFEST_FILE).exists() {
             bail!(
-                "there is no unspent set in {}; make one with `varve utxo import FILE`, or pass \
+                "there is no unspent set in {}; make one with `varve sync` or `varve utxo import FILE`, or pass \
                  another --datadir or --network",
                 self.root.display()
             );
@@ -77,14 +140,28 @@ impl DataDir {
     }
 
     fn open(&self) -> Result<Database> {
-        let (mut id, mut secret) = ([0; 16], [0; 16]);
-        let drawn = getrandom::fill(&mut id).and_then(|()| getrandom::fill(&mut secret));
-        ensure!(drawn.is_ok(), "the system gives no random numbers; nothing was opened");
-        let key = StoreKey { id: StoreId(id), secret: Secret::new(secret) };
+        let key = StoreKey { id: StoreId(random()?), secret: Secret::new(random()?) };
         let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
         let options = Options { memory, workers: threads(), ..Options::new(self.network, key) };
         Ok(Database::open(Arc::new(Disk::open(&self.utxo())?), options)?)
     }
+}
+
+/// An unspent set, and what holds its folder.
+pub(crate) struct OpenSet {
+    pub(crate) version: Arc<Version>,
+    _node: Option<Organizer>,
+    _database: Option<Database>,
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    ensure!(
+        getrandom::fill(&mut bytes).is_ok(),
+        "the system gives no random numbers; nothing was opened"
+    );
+    Ok(bytes)
 }
 
 /// The threads that the machine has.

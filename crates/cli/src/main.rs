@@ -29,6 +29,13 @@ fn main() -> ExitCode {
     let done = match &args.command {
         Command::Demo(demo) => command::demo::run(demo, &args.global),
         Command::Sim(sim) => command::sim::run(sim, args.global.json),
+        Command::Sync(sync) => command::sync::run(sync, &args.global),
+        Command::Status => command::show::status(&args.global),
+        Command::Tx { txid } => command::show::tx(*txid, &args.global),
+        Command::Block { block } => command::show::block(block, &args.global),
+        Command::Spender { outpoint } => command::show::spender(*outpoint, &args.global),
+        Command::Verify => command::maintain::verify(&args.global),
+        Command::Repair => command::maintain::repair(&args.global),
         Command::Utxo(utxo) => command::utxo::run(utxo, &args.global),
     };
     match done {

@@ -41,6 +41,22 @@ impl Progress {
         Self { what, unit, steps, bar, started, logged: started }
     }
 
+    /// Says how many steps it will take, when that becomes known.
+    pub(crate) fn set_length(&mut self, steps: u64) {
+        self.steps = steps;
+        if let Some(bar) = &self.bar {
+            bar.set_length(steps);
+        }
+    }
+
+    /// Says something beside the work.
+    pub(crate) fn say(&self, line: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(line),
+            None => eprintln!("{line}"),
+        }
+    }
+
     /// Says how far the work has come.
     pub(crate) fn set(&mut self, step: u64, bytes: u64) {
         let rate = self.rate(step, bytes, self.started.elapsed());

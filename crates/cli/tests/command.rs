@@ -78,7 +78,14 @@ fn demo_leaves_a_set_that_can_be_asked() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_str().unwrap();
     let demo = json(&varve(&["demo", "--blocks", "103", "--keep", data, "--json"]));
-    let stats = json(&varve(&["utxo", "stats", "--datadir", data, "--network=regtest", "--json"]));
+    let stats = json(&varve(&[
+        "utxo",
+        "stats",
+        "--datadir",
+        &format!("{data}/data"),
+        "--network=regtest",
+        "--json",
+    ]));
     for field in ["height", "bestblock", "txouts", "hash_serialized_3"] {
         assert_eq!(stats[field], demo[field], "{field}");
     }

@@ -13,10 +13,26 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
+pub mod commit_log;
+mod data_directory;
+mod error;
 #[cfg(test)]
 mod fixture;
 pub mod header_tree;
+mod organizer;
+mod recovery;
+mod snapshot;
 pub mod source;
+mod spent_coins;
+mod stored_block;
+mod stores;
+mod verify;
 
+pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
+pub use error::Error;
 pub use header_tree::{Branch, ChainTip, HeaderId, HeaderTree, InsertError, Invalid};
+pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
+pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};
 pub use source::{Event, Giver, Source, SourceError};
+pub use verify::Verified;

@@ -3,9 +3,10 @@
 //! 1. Simulate a chain that looks like today's main chain, and write it as block files.
 //! 2. Read the files back, parse every transaction, hash it, and check every merkle root and that
 //!    each block follows the one before it.
-//! 3. Connect every block to an unspent set on disk, and make it durable.
-//! 4. Compare the tip and the set's hash with the answers the simulator's own model gave, and sum
-//!    the chain up.
+//! 3. Sync a node from the files: every block is checked, stored, archived and joined to the unspent
+//!    set, and everything is made durable.
+//! 4. Compare the tip, the tips of all branches and the set's hash with the answers the simulator's
+//!    own model gave, and sum the chain up.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -14,15 +15,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
-use varve_consensus::BlockAt;
+use varve_node::Organizer;
+use varve_node::source::directory::Directory;
 use varve_sim::stats::{Meter, Stats};
 use varve_sim::{Config, Profile};
 use varve_types::blk::Records;
-use varve_types::{Block, BlockHash, Height, Network};
-use varve_utxo::{Database, SetHash, Statistics};
+use varve_types::{Block, BlockHash, Network};
+use varve_utxo::{SetHash, Statistics};
 
 use crate::args::{Demo, Global};
-use crate::command::{sim, utxo};
+use crate::command::{sim, sync, utxo};
 use crate::data_dir::DataDir;
 use crate::progress::{Progress, megabytes_per_second};
 
@@ -37,8 +39,6 @@ struct Reading {
     transactions: u64,
     /// Time spent on parsing, hashing and merkle roots alone.
     parsing: Duration,
-    /// Time spent on connecting blocks to the set.
-    connecting: Duration,
     stats: Stats,
 }
 
@@ -55,11 +55,14 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<()> {
     let config = Config::new(Profile::Mainnet, args.blocks, args.seed);
     let (written, sim_rate) = sim::write(&config, folder)?;
     let network = config.network();
-    let mut set = DataDir::at(folder, network, global.memory).create_utxo()?;
-    let reading = read_back(&folder.join("blocks"), (&mut set, network), written.blocks)?;
-    set.flush()?;
-    let counted = utxo::statistics(&set.snapshot(), SetHash::HashSerialized3)?;
-    check(&reading, &counted, &folder.join("expected.json"))?;
+    let reading = read_back(&folder.join("blocks"), network, written.blocks)?;
+    let mut node = DataDir::at(&folder.join("data"), network, global.memory).create_node()?;
+    let mut source = Directory::open(folder, network, false)?;
+    let started = Instant::now();
+    sync::sync(&mut node, &mut source, &sync::plain_options())?;
+    let sync_rate = megabytes_per_second(reading.bytes, started.elapsed());
+    let counted = utxo::statistics(&node.snapshot().utxo, SetHash::HashSerialized3)?;
+    check(&node, &counted, &folder.join("expected.json"))?;
 
     let parse_rate = megabytes_per_second(reading.bytes, reading.parsing);
     if global.json {
@@ -74,19 +77,16 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<()> {
             "hash_serialized_3": counted.hash.map(utxo::shown),
             "sim_mb_per_s": sim_rate,
             "parse_mb_per_s": parse_rate,
+            "sync_mb_per_s": sync_rate,
         });
         println!("{answer}");
     } else {
-        print_summary(&reading, &counted, parse_rate);
+        print_summary(&reading, &counted, (parse_rate, sync_rate));
     }
     Ok(())
 }
 
-fn read_back(
-    folder: &Path,
-    (set, network): (&mut Database, Network),
-    blocks: u64,
-) -> Result<Reading> {
+fn read_back(folder: &Path, network: Network, blocks: u64) -> Result<Reading> {
     let mut progress = Progress::start("read back", blocks);
     let mut reading = Reading {
         tip: BlockHash::from_bytes([0; 32]),
@@ -94,7 +94,6 @@ fn read_back(
         bytes: 0,
         transactions: 0,
         parsing: Duration::ZERO,
-        connecting: Duration::ZERO,
         stats: Stats::default(),
     };
     let mut meter = Meter::new(network, WARM_UP);
@@ -105,7 +104,7 @@ fn read_back(
         }
         let file = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         for record in Records::new(&file, network.disk_magic()) {
-            read_block(record.block, network, (set, &mut reading))
+            read_block(record.block, network, &mut reading)
                 .with_context(|| format!("{}, offset {}", path.display(), record.offset))?;
             meter.add(record.block)?;
             progress.set(reading.blocks, reading.bytes);
@@ -116,11 +115,7 @@ fn read_back(
     Ok(reading)
 }
 
-fn read_block(
-    bytes: &[u8],
-    network: Network,
-    (set, reading): (&mut Database, &mut Reading),
-) -> Result<()> {
+fn read_block(bytes: &[u8], network: Network, reading: &mut Reading) -> Result<()> {
     let started = Instant::now();
     let block = Block::parse(bytes, network.format())?;
     let merkle_root = block.merkle_tree().root;
@@ -129,10 +124,6 @@ fn read_block(
     let header = block.header();
     ensure!(merkle_root == header.merkle_root(), "the merkle root is wrong");
     ensure!(header.previous() == reading.tip, "the block does not follow the one before it");
-    let started = Instant::now();
-    let height = u32::try_from(reading.blocks).context("more blocks than heights")?;
-    set.append(&BlockAt::new(Height::new(height), &block))?;
-    reading.connecting += started.elapsed();
     reading.tip = block.hash();
     reading.blocks += 1;
     reading.bytes += bytes.len() as u64;
@@ -140,32 +131,37 @@ fn read_block(
     Ok(())
 }
 
-/// The tip that was read and the set must be those that the simulator's model came to.
-fn check(reading: &Reading, counted: &Statistics, path: &Path) -> Result<()> {
+/// The tip, all branches and the set must be those that the simulator's model came to.
+fn check(node: &Organizer, counted: &Statistics, path: &Path) -> Result<()> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let expected: Value =
         serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
-    let tip = expected.get("tip").and_then(Value::as_str).unwrap_or_default();
-    if tip != reading.tip.to_string() {
-        bail!("read the tip {}, but {} says {tip}", reading.tip, path.display());
+    let said = |field: &str| expected.get(field).and_then(Value::as_str).unwrap_or_default();
+    let tip = node.snapshot().tip.1.to_string();
+    if said("tip") != tip {
+        bail!("synced to the tip {tip}, but {} says {}", path.display(), said("tip"));
+    }
+    let tips = expected.get("chaintips").and_then(Value::as_array).map_or(0, Vec::len);
+    if node.chain_tips().len() != tips {
+        let found = node.chain_tips().len();
+        bail!("found {found} branches, but {} says {tips}", path.display());
     }
     let hash = counted.hash.map(utxo::shown).unwrap_or_default();
-    let model = expected.get("hash_serialized_3").and_then(Value::as_str).unwrap_or_default();
+    let model = said("hash_serialized_3");
     if model != hash {
         bail!("the unspent set has the hash {hash}, but {} says {model}", path.display());
     }
     Ok(())
 }
 
-fn print_summary(reading: &Reading, counted: &Statistics, parse_rate: f64) {
+fn print_summary(reading: &Reading, counted: &Statistics, (parse_rate, sync_rate): (f64, f64)) {
     let stats = &reading.stats;
-    let connect_rate = megabytes_per_second(reading.bytes, reading.connecting);
     println!();
     println!("  tip        {}", reading.tip);
     println!("  chain      {} blocks, {} transactions", reading.blocks, reading.transactions);
     println!("  parsed     {parse_rate:.0} MB/s with every txid and merkle root, one thread");
-    println!("  connected  {connect_rate:.0} MB/s to the unspent set on disk");
+    println!("  synced     {sync_rate:.0} MB/s, checked, stored and archived");
     println!("  unspent    {} outputs, as the simulator's own model says:", counted.txouts);
     println!("             {}", counted.hash.map(utxo::shown).unwrap_or_default());
     if stats.transactions == 0 {

@@ -24,8 +24,8 @@ pub(crate) fn run(command: &Utxo, global: &Global) -> Result<()> {
     match command {
         Utxo::Get { outpoint } => get(&data, *outpoint, global.json),
         Utxo::Stats { hash } => {
-            let database = data.open_utxo()?;
-            let found = statistics(&database.snapshot(), (*hash).into())?;
+            let set = data.open_set()?;
+            let found = statistics(&set.version, (*hash).into())?;
             print_statistics(&found, *hash, global.json);
             Ok(())
         }
@@ -35,10 +35,10 @@ pub(crate) fn run(command: &Utxo, global: &Global) -> Result<()> {
 }
 
 fn get(data: &DataDir, outpoint: Outpoint, as_json: bool) -> Result<()> {
-    let database = data.open_utxo()?;
-    let coins = database.query(&[outpoint])?;
+    let set = data.open_set()?;
+    let coins = set.version.get(&[outpoint])?;
     let Some(coin) = coins.get(0) else {
-        let tip = database.tip().map_or("the empty set".to_owned(), |(height, hash)| {
+        let tip = set.version.tip().map_or("the empty set".to_owned(), |(height, hash)| {
             format!("the set at height {height}, block {hash}")
         });
         bail!("{outpoint} is not in {tip}: it never was there, or it is spent");
@@ -107,8 +107,8 @@ fn print_statistics(found: &Statistics, hash: HashKind, as_json: bool) {
 }
 
 fn export(data: &DataDir, path: &Path, global: &Global) -> Result<()> {
-    let database = data.open_utxo()?;
-    let version = database.snapshot();
+    let set = data.open_set()?;
+    let version = &set.version;
     let file = File::create_new(path).with_context(|| {
         format!("cannot make {}; name a file that does not exist yet", path.display())
     })?;

@@ -46,6 +46,11 @@ impl<T, K> Linker<T, K> {
         self.rise(hash, out);
     }
 
+    /// Whether the receiver knows this header and it has not been seen here.
+    pub(super) fn is_unseen_root(&self, hash: &BlockHash) -> bool {
+        matches!(self.linked.get(hash), Some(None))
+    }
+
     /// Takes a header. It and what it completes go to `out`; one seen before goes nowhere.
     pub(super) fn push(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
         if let Some(kept) = self.linked.get_mut(&found.hash) {

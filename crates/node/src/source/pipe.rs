@@ -6,7 +6,7 @@
 //! One thread reads records into a channel of a few blocks; while the receiver is busy the pipe
 //! fills and its writer waits. Between records zeros are skipped: files are preallocated with them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -33,6 +33,8 @@ pub struct Pipe {
     /// Bytes of the blocks that wait.
     waiting: u64,
     limit: u64,
+    /// What was asked for and has not been given since.
+    wanted: BTreeSet<BlockHash>,
     ended: bool,
 }
 
@@ -58,6 +60,7 @@ impl Pipe {
             events: VecDeque::new(),
             waiting: 0,
             limit,
+            wanted: BTreeSet::new(),
             ended: false,
         }
     }
@@ -76,6 +79,8 @@ impl Pipe {
                     let count = self.linker.waiting();
                     self.events.push_back(Event::Warning(Warning::Unlinked { count }));
                 }
+                let missing = std::mem::take(&mut self.wanted).into_iter();
+                self.events.extend(missing.map(|hash| Event::Missing { hash }));
                 self.events.push_back(Event::HeadersDone);
             }
         }
@@ -85,6 +90,12 @@ impl Pipe {
     fn block(&mut self, bytes: Vec<u8>) -> Result<(), SourceError> {
         let header = *bytes.first_chunk().expect("records are not shorter than a header");
         let hash = Header::new(&header).hash();
+        if self.linker.is_unseen_root(&hash) {
+            // The receiver has the header, but perhaps not the block.
+            self.linker.push(Found { hash, header, with: Vec::new() }, &mut Vec::new());
+            self.events.push_back(Event::Block { hash, bytes, giver: Giver::ONLY });
+            return Ok(());
+        }
         self.waiting += bytes.len() as u64;
         let mut linked = Vec::new();
         self.linker.push(Found { hash, header, with: bytes }, &mut linked);
@@ -123,6 +134,8 @@ impl Source for Pipe {
     fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
         if self.ended {
             self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
+        } else {
+            self.wanted.extend(hashes);
         }
         Ok(())
     }
@@ -130,6 +143,9 @@ impl Source for Pipe {
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
         loop {
             if let Some(event) = self.events.pop_front() {
+                if let Event::Block { hash, .. } = &event {
+                    self.wanted.remove(hash);
+                }
                 return Ok(event);
             }
             match self.records.recv_timeout(timeout) {

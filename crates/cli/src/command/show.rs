@@ -1,0 +1,171 @@
+//! `varve status`, `tx`, `block`, `spender`: what the stores say.
+
+use anyhow::{Context as _, Result, bail};
+use hex_conservative::DisplayHex as _;
+use serde_json::{Value, json};
+use varve_archive::HeaderLink;
+use varve_node::{ArchiveView, ChainTip};
+use varve_types::{BlockHash, Height, Outpoint, Txid};
+
+use crate::args::Global;
+use crate::data_dir::DataDir;
+
+/// Runs `varve status`.
+pub(crate) fn status(global: &Global) -> Result<()> {
+    let node = DataDir::new(global)?.open_node()?;
+    let snapshot = node.snapshot();
+    let (height, hash) = snapshot.tip;
+    let headers = node.header_height().to_u32();
+    let tips = node.chain_tips();
+    let tables = node.table_sizes()?;
+    let archive: u64 = tables.iter().map(|table| table.body + table.head).sum();
+    let (blocks, coins) = (snapshot.blocks.count(), snapshot.utxo.coin_count());
+    if global.json {
+        let tip = |tip: &ChainTip| {
+            json!({
+                "height": tip.height.to_u32(),
+                "hash": tip.hash.to_string(),
+                "branchlen": tip.branch_length,
+            })
+        };
+        let answer = json!({
+            "network": global.network.name(),
+            "height": height.to_u32(),
+            "bestblock": hash.to_string(),
+            "headers": headers,
+            "chaintips": tips.iter().map(tip).collect::<Value>(),
+            "stores": {
+                "blocks": { "blocks": blocks },
+                "utxo": { "txouts": coins, "runs": snapshot.utxo.runs().as_slice().len() },
+                "archive": {
+                    "transactions": snapshot.archive.bounds().txs,
+                    "headers": snapshot.archive.bounds().headers,
+                    "bytes": archive,
+                },
+                "commit": { "sequence": snapshot.sequence.0 },
+            },
+        });
+        println!("{answer}");
+        return Ok(());
+    }
+    println!("  network    {}", global.network);
+    println!("  tip        {hash} at height {height}, headers up to {headers}");
+    println!("  stored     {blocks} blocks, {} transactions", snapshot.archive.bounds().txs);
+    println!("  unspent    {coins} outputs");
+    for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
+        let (height, length) = (tip.height, tip.branch_length);
+        println!("  branch     {} at height {height}, {length} blocks long", tip.hash);
+    }
+    Ok(())
+}
+
+/// Runs `varve tx`.
+pub(crate) fn tx(txid: Txid, global: &Global) -> Result<()> {
+    let node = DataDir::new(global)?.open_node()?;
+    let view = node.snapshot().view();
+    let place = view.to_tx(txid)?;
+    let place = place.with_context(|| format!("transaction {txid} is in no stored block"))?;
+    let bytes = view.raw_tx(place.link)?.context("its block has not come")?;
+    let hex = bytes.to_lower_hex_string();
+    let mut blocks = Vec::new();
+    for (link, _) in view.blocks_of(txid)? {
+        blocks.push(view.header(link)?.hash.to_string());
+    }
+    let hash = view.header(place.block)?.hash.to_string();
+    let height = place.height.to_u32();
+    if global.json {
+        let answer = json!({
+            "txid": txid.to_string(),
+            "hex": hex,
+            "height": height,
+            "blockhash": hash,
+            "confirmed": place.confirmed,
+            "blocks": blocks,
+        });
+        println!("{answer}");
+        return Ok(());
+    }
+    let confirmed = if place.confirmed { "" } else { ", not in the confirmed chain" };
+    println!("  txid       {txid}");
+    println!("  block      {hash} at height {height}{confirmed}");
+    println!("  hex        {hex}");
+    Ok(())
+}
+
+/// Runs `varve block`.
+pub(crate) fn block(name: &str, global: &Global) -> Result<()> {
+    let node = DataDir::new(global)?.open_node()?;
+    let view = node.snapshot().view();
+    let link = find_block(&view, name)?;
+    let row = view.header(link)?;
+    let confirmed = view.to_confirmed(row.height) == Some(link);
+    let txids = view.txids(link)?.with_context(|| format!("block {name} has not come"))?;
+    let bytes = view.raw_block(link)?.with_context(|| format!("block {name} has not come"))?;
+    let previous = row.parent.map(|parent| view.header(parent)).transpose()?;
+    let previous = previous.map(|row| row.hash.to_string());
+    let txids: Vec<String> = txids.iter().map(Txid::to_string).collect();
+    if global.json {
+        let answer = json!({
+            "hash": row.hash.to_string(),
+            "height": row.height.to_u32(),
+            "confirmed": confirmed,
+            "previousblockhash": previous,
+            "merkleroot": row.merkle_root.to_string(),
+            "time": row.time,
+            "bits": format!("{:08x}", row.bits),
+            "nonce": row.nonce,
+            "size": bytes.len(),
+            "tx": txids,
+            "hex": bytes.to_lower_hex_string(),
+        });
+        println!("{answer}");
+        return Ok(());
+    }
+    let branch = if confirmed { "" } else { ", not in the confirmed chain" };
+    println!("  block      {} at height {}{branch}", row.hash, row.height);
+    println!("  previous   {}", previous.as_deref().unwrap_or("none"));
+    println!("  time       {}", row.time);
+    println!("  size       {} bytes, {} transactions", bytes.len(), txids.len());
+    txids.iter().for_each(|txid| println!("  tx         {txid}"));
+    Ok(())
+}
+
+/// A block by its hash, or by its height in the confirmed chain.
+fn find_block(view: &ArchiveView, name: &str) -> Result<HeaderLink> {
+    if let Ok(height) = name.parse::<u32>() {
+        let link = view.to_confirmed(Height::new(height));
+        return link.with_context(|| format!("the chain does not reach height {height}"));
+    }
+    let Ok(hash) = name.parse::<BlockHash>() else {
+        bail!("{name} is neither a height nor a block hash of 64 digits");
+    };
+    view.to_header(hash)?.with_context(|| format!("block {hash} is not known"))
+}
+
+/// Runs `varve spender`.
+pub(crate) fn spender(outpoint: Outpoint, global: &Global) -> Result<()> {
+    let node = DataDir::new(global)?.open_node()?;
+    let view = node.snapshot().view();
+    if view.output(outpoint)?.is_none() {
+        bail!("output {outpoint} is in no stored block");
+    }
+    let Some(spender) = view.confirmed_spender(outpoint)? else {
+        println!("{}", if global.json { "null" } else { "unspent" });
+        return Ok(());
+    };
+    let (txid, vin, height) = (spender.tx.txid, spender.vin, spender.tx.height.to_u32());
+    let hash = view.header(spender.tx.block)?.hash;
+    if global.json {
+        let answer = json!({
+            "txid": txid.to_string(),
+            "vin": vin,
+            "height": height,
+            "blockhash": hash.to_string(),
+        });
+        println!("{answer}");
+    } else {
+        println!("  spender    input {vin} of {txid}");
+        println!("  block      {hash} at height {height}");
+    }
+    Ok(())
+}

@@ -1,0 +1,175 @@
+//! `varve sync`: takes blocks from a source, checks them, and stores what follows from them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Result, bail};
+use serde_json::json;
+use varve_node::source::Clock;
+use varve_node::source::directory::Directory;
+use varve_node::source::p2p::{P2p, Settings};
+use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
+use varve_node::source::rpc::{Login, Rpc};
+use varve_node::{Organizer, Report, Source, SyncOptions};
+use varve_types::{Height, Network};
+
+use crate::args::{Global, Sync};
+use crate::data_dir::{DataDir, random};
+use crate::progress::Progress;
+
+/// Runs the command.
+pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
+    let options = sync_options(args);
+    let mut source = source(args, global.network, &options.clock)?;
+    let mut node = DataDir::new(global)?.create_node()?;
+    let done = sync(&mut node, source.as_mut(), &options)?;
+    let (height, hash) = node.snapshot().tip;
+    if global.json {
+        let answer = json!({
+            "network": global.network.name(),
+            "height": height.to_u32(),
+            "bestblock": hash.to_string(),
+            "headers": node.header_height().to_u32(),
+            "connected": done.connected,
+            "bytes": done.bytes,
+            "refused": done.refused,
+        });
+        println!("{answer}");
+    } else {
+        println!("at height {height}, block {hash}");
+    }
+    Ok(())
+}
+
+/// What a sync came to.
+pub(crate) struct Done {
+    /// Blocks joined to the set, counting those that were disconnected again.
+    pub(crate) connected: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Blocks that were refused.
+    pub(crate) refused: u64,
+}
+
+/// Syncs under a progress bar.
+pub(crate) fn sync(
+    node: &mut Organizer,
+    source: &mut dyn Source,
+    options: &SyncOptions,
+) -> Result<Done> {
+    let mut progress = Progress::start("sync", 0);
+    let mut done = Done { connected: 0, bytes: 0, refused: 0 };
+    node.sync(source, options, &mut |report| match report {
+        Report::Headers { height } => {
+            let end = options.stop_height.map_or(height, |stop| stop.min(height));
+            progress.set_length(u64::from(end.to_u32()));
+        }
+        Report::Connected { height, bytes } => {
+            done.connected += 1;
+            done.bytes += bytes;
+            progress.set(u64::from(height.to_u32()), done.bytes);
+        }
+        Report::Refused { hash, reason } => {
+            done.refused += 1;
+            progress.say(&format!("block {hash} is refused: {reason}"));
+        }
+        Report::Missing { hash } => {
+            progress.say(&format!("nobody has block {hash}; sync from another source too"));
+        }
+        Report::Warning(warning) => progress.say(&format!("warning: {warning}")),
+        Report::Committed { .. } | Report::Stored { .. } => {}
+    })?;
+    progress.set_length(done.connected);
+    progress.finish(done.bytes);
+    Ok(done)
+}
+
+fn sync_options(args: &Sync) -> SyncOptions {
+    SyncOptions {
+        verify: args.verify.into(),
+        assume_valid: args.assume_valid,
+        stop_height: args.stop_height.map(Height::new),
+        follow: args.follow,
+        all_branches: args.from.is_some(),
+        ..plain_options()
+    }
+}
+
+/// A sync of everything that a source has, without scripts.
+pub(crate) fn plain_options() -> SyncOptions {
+    let start = Instant::now();
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+    };
+    SyncOptions {
+        verify: varve_node::Verify::Spends,
+        assume_valid: None,
+        stop_height: None,
+        follow: false,
+        all_branches: true,
+        clock: Arc::new(move || start.elapsed()),
+        now: Arc::new(now),
+    }
+}
+
+fn source(args: &Sync, network: Network, clock: &Clock) -> Result<Box<dyn Source>> {
+    if let Some(path) = &args.from {
+        if path == Path::new("-") {
+            return Ok(Box::new(Pipe::new(std::io::stdin(), network, WAITING_LIMIT)));
+        }
+        return Ok(Box::new(Directory::open(path, network, args.follow)?));
+    }
+    if let Some(url) = &args.rpc {
+        let (address, login) = parse_url(url)?;
+        return Ok(Box::new(Rpc::connect(&address, network, &login)?));
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Box::new(P2p::new(Settings {
+        network,
+        peers: args.peers.clone(),
+        clock: Arc::clone(clock),
+        epoch: since.as_secs(),
+        nonce: u64::from_le_bytes(random()?),
+    })))
+}
+
+/// The parts of `http://user:password@host:port`. What stands before the host without a password is the
+/// path of a cookie file; REST needs neither.
+fn parse_url(url: &str) -> Result<(String, Login)> {
+    let rest = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+    if rest.contains("://") {
+        bail!("{url} is not an address like http://user:password@127.0.0.1:8332; write one");
+    }
+    let Some((login, address)) = rest.rsplit_once('@') else {
+        return Ok((rest.to_owned(), Login::Nobody));
+    };
+    let login = match login.split_once(':') {
+        Some((user, password)) => {
+            Login::Password { user: user.to_owned(), password: password.to_owned() }
+        }
+        None => Login::Cookie(login.into()),
+    };
+    Ok((address.to_owned(), login))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_with_and_without_a_login() {
+        let (address, login) = parse_url("http://me:se:cret@127.0.0.1:8332/").unwrap();
+        assert_eq!(address, "127.0.0.1:8332");
+        assert!(matches!(login, Login::Password { user, password }
+            if (user.as_str(), password.as_str()) == ("me", "se:cret")));
+        let (address, login) = parse_url("http:///home/me/.bitcoin/.cookie@node:18443").unwrap();
+        assert_eq!(address, "node:18443");
+        assert!(
+            matches!(login, Login::Cookie(path) if path == Path::new("/home/me/.bitcoin/.cookie"))
+        );
+        assert!(matches!(parse_url("node:1").unwrap(), (_, Login::Nobody)));
+        assert!(parse_url("https://node").is_err());
+    }
+}

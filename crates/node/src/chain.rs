@@ -1,0 +1,78 @@
+//! The header tree, and which blocks have been found valid on their branch.
+//!
+//! The organizer writes it; the workers that check blocks look back along branches meanwhile. So it
+//! is behind a lock, which both hold for moments.
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use varve_types::Height;
+
+use crate::header_tree::{HeaderId, HeaderTree};
+
+/// The headers and what is known of them.
+pub(crate) struct Chain {
+    pub(crate) tree: HeaderTree,
+    /// By the number of the header: its block was connected, checked and good.
+    valid: Vec<bool>,
+}
+
+impl Chain {
+    pub(crate) const fn new(tree: HeaderTree) -> Self {
+        Self { tree, valid: Vec::new() }
+    }
+
+    /// The block of this header may be connected without checks.
+    pub(crate) fn is_valid(&self, id: HeaderId) -> bool {
+        self.valid.get(id.to_u32() as usize).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn set_valid(&mut self, id: HeaderId) {
+        let index = id.to_u32() as usize;
+        if self.valid.len() <= index {
+            self.valid.resize(index + 1, false);
+        }
+        if let Some(valid) = self.valid.get_mut(index) {
+            *valid = true;
+        }
+    }
+
+    /// All blocks up to this one are valid.
+    pub(crate) fn set_branch_valid(&mut self, tip: HeaderId) {
+        let mut at = Some(tip);
+        while let Some(id) = at.filter(|id| !self.is_valid(*id)) {
+            self.set_valid(id);
+            at = self.tree.parent(id);
+        }
+    }
+
+    /// Where the chain should go from `tip`: to the best chain, but not above `stop`; `tip` itself
+    /// when that is as good or on the way already.
+    pub(crate) fn target(&self, tip: HeaderId, stop: Option<Height>) -> HeaderId {
+        let tree = &self.tree;
+        let best = tree.best_chain();
+        if tree.work(best) <= tree.work(tip) && tree.invalid(tip).is_none() {
+            return tip;
+        }
+        let height = stop.map_or(tree.height(best), |stop| stop.min(tree.height(best)));
+        let target = tree.ancestor(best, height).expect("not above the best");
+        if tree.is_on_branch(target, tip) { tip } else { target }
+    }
+}
+
+/// The chain as organizer and workers share it.
+#[derive(Clone)]
+pub(crate) struct SharedChain(Arc<RwLock<Chain>>);
+
+impl SharedChain {
+    pub(crate) fn new(chain: Chain) -> Self {
+        Self(Arc::new(RwLock::new(chain)))
+    }
+
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Chain> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Chain> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,274 @@
+//! The commit log: the truth about the confirmed chain.
+//!
+//! A block is part of the confirmed chain when the frame of its commit is synced. One frame a
+//! commit; a commit may take in many blocks, or none when it only remembers bad ones.
+//!
+//! ```text
+//!  0         8        12       16      48     52      56          64      66
+//!  ┌─────────┬────────┬────────┬───────┬──────┬───────┬───────────┬───────┬─────────┐
+//!  │ commit  │ tip    │ tip    │ tip   │ fork │ blocks│ end of    │ marks │ marks … │
+//!  │ sequence│ height │ number │ hash  │height│ synced│ blocks    │       │         │
+//!  │ u64     │ u32    │ u32    │ 32 B  │ u32  │ u32   │ u64       │ u16   │         │
+//!  └─────────┴────────┴────────┴───────┴──────┴───────┴───────────┴───────┴─────────┘
+//!  mark      │ block hash 32 B │ length u16 │ reason, UTF-8, at most 512 B │
+//! ```
+//!
+//! * *Fork*: the highest block that the chain before this commit and the one after it share.
+//! * *Blocks synced, end of blocks*: how much of the block store is durable ([`Synced`]). The
+//!   block store was synced before the frame was written, so all of it must be there.
+//! * *Marks*: blocks that were found invalid since the last commit. They are never taken back.
+//!
+//! What is behind the last whole frame was never acknowledged, and is cut when the log is opened.
+//! To tell such a torn end from damage, every checkpoint of the node notes the end of the log in the
+//! file `checkpoint`, an envelope: frames before that position must be whole.
+//!
+//! ```text
+//!  0           8          12
+//!  ┌───────────┬──────────┐
+//!  │ end of log│ archived │    archived: the archive has all blocks with lower numbers
+//!  │ u64       │ u32      │
+//!  └───────────┴──────────┘
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use varve_blocks::{BlockNumber, Synced};
+use varve_io::{
+    Envelope, FileOffset, FormatError, GlobalOffset, Kind, Segments, SegmentsConfig, Storage,
+    StoreId, load, replace,
+};
+use varve_types::{BlockHash, Height, Reader};
+
+const KIND: Kind = Kind(*b"COMMITS\0");
+const CHECKPOINT_KIND: Kind = Kind(*b"COMMITCP");
+const CHECKPOINT: &str = "checkpoint";
+const CHECKPOINT_VERSION: u32 = 1;
+const SEGMENT_SIZE: u64 = 16 << 20;
+
+/// The length of a commit without its marks.
+const FIXED_LEN: usize = size_of::<u64>()
+    + 2 * size_of::<u32>()
+    + size_of::<BlockHash>()
+    + 2 * size_of::<u32>()
+    + size_of::<u64>()
+    + size_of::<u16>();
+const _: () = assert!(FIXED_LEN == 66);
+/// The longest reason that is kept; what is longer is cut.
+const REASON_MAX: usize = 512;
+
+/// The order of commits, from 1 on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitSequence(pub u64);
+
+/// One commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// Its number.
+    pub sequence: CommitSequence,
+    /// The tip of the confirmed chain.
+    pub tip: (Height, BlockHash),
+    /// The tip in the block store.
+    pub number: BlockNumber,
+    /// The highest block that the chain shares with the one of the commit before.
+    pub fork: Height,
+    /// How much of the block store is durable.
+    pub synced: Synced,
+    /// Blocks found invalid, and why.
+    pub marks: Vec<(BlockHash, Arc<str>)>,
+}
+
+impl Commit {
+    /// The payload of the frame. Reasons are cut to what a mark holds.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(FIXED_LEN);
+        bytes.extend_from_slice(&self.sequence.0.to_le_bytes());
+        bytes.extend_from_slice(&self.tip.0.to_u32().to_le_bytes());
+        bytes.extend_from_slice(&self.number.get().to_le_bytes());
+        bytes.extend_from_slice(self.tip.1.as_bytes());
+        bytes.extend_from_slice(&self.fork.to_u32().to_le_bytes());
+        bytes.extend_from_slice(&self.synced.count.to_le_bytes());
+        bytes.extend_from_slice(&self.synced.position.get().to_le_bytes());
+        let marks = self.marks.iter().take(usize::from(u16::MAX));
+        bytes.extend_from_slice(&short(marks.len()).to_le_bytes());
+        for (hash, reason) in marks {
+            let reason = reason.get(..reason.floor_char_boundary(REASON_MAX)).unwrap_or_default();
+            bytes.extend_from_slice(hash.as_bytes());
+            bytes.extend_from_slice(&short(reason.len()).to_le_bytes());
+            bytes.extend_from_slice(reason.as_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the payload of a frame.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        let damaged = |at, what| FormatError::Damaged { at, what };
+        let mut reader = Reader::new(bytes);
+        let commit = Self::read(&mut reader).map_err(|_| damaged(bytes.len(), "a short commit"))?;
+        reader.end().map_err(|_| damaged(reader.offset(), "a commit that does not end"))?;
+        Ok(commit)
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, varve_types::DecodeError> {
+        let sequence = CommitSequence(reader.u64("a commit sequence")?);
+        let height = Height::new(reader.u32("a height")?);
+        let number = BlockNumber::new(reader.u32("a block number")?);
+        let hash = BlockHash::from_bytes(*reader.array("a block hash")?);
+        let fork = Height::new(reader.u32("a fork height")?);
+        let count = reader.u32("a count of blocks")?;
+        let position = GlobalOffset::new(reader.u64("a log position")?);
+        let mut marks = Vec::new();
+        for _ in 0..reader.u16("a count of marks")? {
+            let hash = BlockHash::from_bytes(*reader.array("a block hash")?);
+            let length = reader.u16("the length of a reason")?;
+            let reason = reader.take(length.into(), "a reason")?;
+            marks.push((hash, Arc::from(String::from_utf8_lossy(reason))));
+        }
+        let synced = Synced { count, position };
+        Ok(Self { sequence, tip: (height, hash), number, fork, synced, marks })
+    }
+}
+
+fn short(length: usize) -> u16 {
+    u16::try_from(length).expect("cut to fit before")
+}
+
+/// What the log tells when it is opened.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// The last commit; `None` in a new store.
+    pub last: Option<Commit>,
+    /// All blocks that were found invalid.
+    pub marks: BTreeMap<BlockHash, Arc<str>>,
+    /// The archive had all blocks below this number at the last checkpoint.
+    pub archived: u32,
+}
+
+/// The log, open for appending.
+#[derive(Debug)]
+pub struct CommitLog {
+    storage: Arc<dyn Storage>,
+    segments: Segments,
+}
+
+impl CommitLog {
+    /// Opens the log of a directory, or makes one, and reads all of it.
+    pub fn open(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<(Self, History)> {
+        let (durable, archived) = read_checkpoint(storage.as_ref())?;
+        let config = SegmentsConfig {
+            prefix: "commits".to_owned(),
+            kind: KIND,
+            store,
+            segment_size: SEGMENT_SIZE,
+        };
+        let segments = Segments::open(Arc::clone(&storage), config, durable)?;
+        let mut history = History { archived, ..History::default() };
+        for frame in segments.reader().frames(GlobalOffset::ZERO) {
+            let commit = Commit::decode(&frame?).map_err(|error| {
+                error.in_file(&storage.path().join("commits"), FileOffset::ZERO)
+            })?;
+            history.marks.extend(commit.marks.iter().cloned());
+            history.last = Some(commit);
+        }
+        Ok((Self { storage, segments }, history))
+    }
+
+    /// Appends a commit, durably. The block store must be durable up to what it says.
+    pub fn append(&mut self, commit: &Commit) -> varve_io::Result<()> {
+        self.segments.append(&[&commit.encode()])?;
+        self.segments.sync()?;
+        Ok(())
+    }
+
+    /// Notes that all frames so far are durable and the archive has all blocks below `archived`.
+    pub fn checkpoint(&mut self, archived: u32) -> varve_io::Result<()> {
+        let end = self.segments.sync()?;
+        let mut payload = end.get().to_le_bytes().to_vec();
+        payload.extend_from_slice(&archived.to_le_bytes());
+        let envelope = Envelope { version: CHECKPOINT_VERSION, payload: payload.as_slice() };
+        replace(self.storage.as_ref(), CHECKPOINT, CHECKPOINT_KIND, &envelope)
+    }
+}
+
+fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<(GlobalOffset, u32)> {
+    let Some(found) = load(storage, CHECKPOINT, CHECKPOINT_KIND)? else {
+        return Ok((GlobalOffset::ZERO, 0));
+    };
+    let path = storage.path().join(CHECKPOINT);
+    if found.version != CHECKPOINT_VERSION {
+        let error = FormatError::Version { found: found.version, supported: CHECKPOINT_VERSION };
+        return Err(error.in_file(&path, FileOffset::ZERO));
+    }
+    let fields = found.payload.split_first_chunk::<8>();
+    let fields = fields.and_then(|(end, rest)| Some((*end, <[u8; 4]>::try_from(rest).ok()?)));
+    let damaged = FormatError::Damaged { at: 0, what: "a checkpoint of another length" };
+    let (end, archived) = fields.ok_or_else(|| damaged.in_file(&path, FileOffset::ZERO))?;
+    Ok((GlobalOffset::new(u64::from_le_bytes(end)), u32::from_le_bytes(archived)))
+}
+
+#[cfg(test)]
+mod tests {
+    use varve_io::faulty::{Crash, FaultyStorage};
+
+    use super::*;
+
+    fn commit(sequence: u64) -> Commit {
+        let byte = u8::try_from(sequence).unwrap();
+        let height = u32::from(byte);
+        Commit {
+            sequence: CommitSequence(sequence),
+            tip: (Height::new(height), BlockHash::from_bytes([byte; 32])),
+            number: BlockNumber::new(height + 1),
+            fork: Height::new(height.saturating_sub(1)),
+            synced: Synced { count: height + 2, position: GlobalOffset::new(sequence * 1000) },
+            marks: vec![(BlockHash::from_bytes([byte ^ 0xff; 32]), Arc::from("bad-txns-ümlaut"))],
+        }
+    }
+
+    #[test]
+    fn a_commit_survives_its_bytes_and_every_cut_is_seen() {
+        let bytes = commit(7).encode();
+        assert_eq!(Commit::decode(&bytes), Ok(commit(7)));
+        assert_eq!(bytes.len(), FIXED_LEN + 34 + "bad-txns-ümlaut".len());
+        for end in 0..bytes.len() {
+            assert!(Commit::decode(&bytes[..end]).is_err(), "cut at {end}");
+        }
+        assert!(Commit::decode(&[bytes, vec![0]].concat()).is_err());
+    }
+
+    #[test]
+    fn long_reasons_are_cut_between_letters() {
+        let reason: String = "ü".repeat(300);
+        let mut long = commit(1);
+        long.marks = vec![(BlockHash::ZERO, Arc::from(reason.as_str()))];
+        let found = Commit::decode(&long.encode()).unwrap();
+        assert_eq!(&*found.marks[0].1, &reason[..512]);
+    }
+
+    #[test]
+    fn every_power_cut_leaves_what_was_acknowledged() {
+        let storage = Arc::new(FaultyStorage::new(1));
+        let store = StoreId([1; 16]);
+        let (mut log, history) = CommitLog::open(storage.clone(), store).unwrap();
+        assert_eq!(history.last, None);
+        let mut acknowledged = vec![(0, 0)];
+        for sequence in 1..=5 {
+            log.append(&commit(sequence)).unwrap();
+            acknowledged.push((storage.operations(), sequence));
+            if sequence == 3 {
+                log.checkpoint(9).unwrap();
+            }
+        }
+        for n in 0..=storage.operations() {
+            let least = acknowledged.iter().rev().find(|(at, _)| *at <= n).unwrap().1;
+            for crash in Crash::ways(10) {
+                let (_, history) =
+                    CommitLog::open(Arc::new(storage.crash(n, crash)), store).unwrap();
+                let found = history.last.map_or(0, |commit| commit.sequence.0);
+                assert!(found >= least, "{found} < {least} after {n}, {crash:?}");
+                assert_eq!(history.marks.len() as u64, found);
+            }
+        }
+    }
+}

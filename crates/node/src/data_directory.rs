@@ -1,0 +1,183 @@
+//! The folder of a node: one opener, one network, one identity.
+//!
+//! ```text
+//!  DATADIR/
+//!    lock        held by the one opener; tells the others who that is
+//!    node        envelope: network, identity, secret
+//!    commit/     the commit log: which chain is confirmed
+//!    blocks/     raw blocks: the journal
+//!    utxo/       the unspent set       ┐ derived from blocks and commits,
+//!    archive/    the history           ┘ made anew by `repair`
+//! ```
+//!
+//! The payload of `node`:
+//!
+//! ```text
+//!  0          16       32     33
+//!  ┌──────────┬────────┬──────┬─────────┐
+//!  │ store id │ secret │length│ network │     the name of the network in ASCII
+//!  │ 16 B     │ 16 B   │ u8   │         │
+//!  └──────────┴────────┴──────┴─────────┘
+//! ```
+//!
+//! Its version is that of the whole folder: a program refuses a folder that a newer one made, and one
+//! of another network.
+
+use std::sync::Arc;
+
+use varve_io::{
+    Envelope, FileOffset, FormatError, Kind, LockGuard, Storage, StoreId, load, replace,
+};
+use varve_types::Network;
+
+use crate::error::Error;
+
+const FILE: &str = "node";
+const KIND: Kind = Kind(*b"NODE\0\0\0\0");
+/// The version of the folder that this program makes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// 32 random bytes that a new folder takes its identity and its secret from.
+pub type Seed = [u8; 32];
+
+/// Who a store is, and the key of its hash tables.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    /// The same in all files of the folder.
+    pub store: StoreId,
+    /// Nobody outside knows it.
+    pub secret: [u8; 16],
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Identity").field("store", &self.store).finish_non_exhaustive()
+    }
+}
+
+/// A folder that is ours until this is dropped.
+#[derive(Debug)]
+pub struct DataDirectory {
+    root: Arc<dyn Storage>,
+    identity: Identity,
+    _lock: LockGuard,
+}
+
+impl DataDirectory {
+    /// Takes the folder. A new one becomes a folder of `network`, with an identity out of `seed`.
+    pub fn open(root: Arc<dyn Storage>, network: Network, seed: &Seed) -> Result<Self, Error> {
+        let lock = root.lock()?;
+        let identity = match load(root.as_ref(), FILE, KIND)? {
+            Some(found) => identity_of(root.as_ref(), &found, network)?,
+            None => create(root.as_ref(), network, seed)?,
+        };
+        Ok(Self { root, identity, _lock: lock })
+    }
+
+    /// Whether a folder has been made a node's.
+    pub fn exists(root: &dyn Storage) -> Result<bool, Error> {
+        Ok(root.list()?.iter().any(|name| name == FILE))
+    }
+
+    /// Who the store is.
+    #[must_use]
+    pub const fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    /// The folder of one of the stores.
+    pub fn store(&self, name: &str) -> Result<Arc<dyn Storage>, Error> {
+        Ok(self.root.directory(name)?)
+    }
+
+    /// Removes all files of one of the stores.
+    pub fn clear(&self, name: &str) -> Result<(), Error> {
+        let storage = self.store(name)?;
+        for file in storage.list()?.iter().filter(|file| *file != varve_io::LOCK_FILE) {
+            storage.remove(file)?;
+        }
+        Ok(storage.sync_dir()?)
+    }
+}
+
+fn create(root: &dyn Storage, network: Network, seed: &Seed) -> Result<Identity, Error> {
+    let (store, secret) = seed.split_at(16);
+    let store = StoreId(store.try_into().expect("half of 32 bytes"));
+    let secret = secret.try_into().expect("half of 32 bytes");
+    let name = network.name();
+    let mut payload = seed.to_vec();
+    payload.push(u8::try_from(name.len()).expect("names of networks are short"));
+    payload.extend_from_slice(name.as_bytes());
+    let envelope = Envelope { version: FORMAT_VERSION, payload: payload.as_slice() };
+    replace(root, FILE, KIND, &envelope)?;
+    Ok(Identity { store, secret })
+}
+
+fn identity_of(
+    root: &dyn Storage,
+    found: &Envelope<Vec<u8>>,
+    network: Network,
+) -> Result<Identity, Error> {
+    let path = root.path();
+    if found.version != FORMAT_VERSION {
+        let (path, found) = (path.to_path_buf(), found.version);
+        return Err(Error::OtherFormat { path, found, supported: FORMAT_VERSION });
+    }
+    let fields = || {
+        let (store, rest) = found.payload.split_first_chunk::<16>()?;
+        let (secret, rest) = rest.split_first_chunk::<16>()?;
+        let (length, name) = rest.split_first()?;
+        let name = std::str::from_utf8(name).ok().filter(|name| name.len() == usize::from(*length));
+        Some((Identity { store: StoreId(*store), secret: *secret }, name?))
+    };
+    let damaged = FormatError::Damaged { at: 0, what: "it is no identity of a node" };
+    let damaged = || damaged.in_file(&path.join(FILE), FileOffset::ZERO);
+    let (identity, name) = fields().ok_or_else(damaged)?;
+    if name != network.name() {
+        let (path, found) = (path.to_path_buf(), name.to_owned());
+        return Err(Error::OtherNetwork { path, found, wanted: network });
+    }
+    Ok(identity)
+}
+
+#[cfg(test)]
+mod tests {
+    use varve_io::faulty::{Crash, FaultyStorage};
+
+    use super::*;
+
+    fn open(root: &Arc<FaultyStorage>, network: Network, seed: u8) -> Result<Identity, Error> {
+        let root: Arc<dyn Storage> = root.clone();
+        DataDirectory::open(root, network, &[seed; 32]).map(|directory| directory.identity())
+    }
+
+    #[test]
+    fn the_identity_stays_and_others_are_refused() {
+        let root = Arc::new(FaultyStorage::new(1));
+        assert!(!DataDirectory::exists(root.as_ref()).unwrap());
+        let first = open(&root, Network::Regtest, 1).unwrap();
+        assert!(DataDirectory::exists(root.as_ref()).unwrap());
+        assert_eq!(open(&root, Network::Regtest, 2).unwrap().store, first.store);
+        let message = open(&root, Network::Mainnet, 2).unwrap_err().to_string();
+        assert!(message.contains("regtest") && message.contains("mainnet"), "{message}");
+        let held = DataDirectory::open(root.clone(), Network::Regtest, &[0; 32]).unwrap();
+        let message = open(&root, Network::Regtest, 2).unwrap_err().to_string();
+        assert!(message.contains("in use by"), "{message}");
+        drop(held);
+        let newer = Envelope { version: FORMAT_VERSION + 1, payload: &[][..] };
+        replace(root.as_ref(), FILE, KIND, &newer).unwrap();
+        let message = open(&root, Network::Regtest, 2).unwrap_err().to_string();
+        assert!(message.contains("format 2"), "{message}");
+    }
+
+    #[test]
+    fn every_power_cut_leaves_a_folder_that_opens() {
+        let root = Arc::new(FaultyStorage::new(1));
+        open(&root, Network::Regtest, 1).unwrap();
+        for n in 0..=root.operations() {
+            for crash in Crash::ways(10) {
+                open(&Arc::new(root.crash(n, crash)), Network::Regtest, 2).unwrap();
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Why the node cannot go on. That a block is invalid is no error: see `organizer`.
+
+use std::path::PathBuf;
+
+use varve_types::{BlockHash, DecodeError, Height, Network};
+
+use crate::source::SourceError;
+
+/// Why an operation of the node failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The folder was made by another version of the program.
+    #[error(
+        "{} has format {found}, and this program reads format {supported}; use the program that \
+         made it, or sync into another --datadir", path.display()
+    )]
+    OtherFormat {
+        /// The folder.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// Ours.
+        supported: u32,
+    },
+    /// The folder holds another chain.
+    #[error(
+        "{} holds the chain of {found}, not of {wanted}; pass --network {found}, or another \
+         --datadir", path.display()
+    )]
+    OtherNetwork {
+        /// The folder.
+        path: PathBuf,
+        /// Its network.
+        found: String,
+        /// The one asked for.
+        wanted: Network,
+    },
+    /// The stores of the folder contradict one another.
+    #[error("the stores do not agree: {what}; run `varve repair`")]
+    Disagree {
+        /// What does not fit.
+        what: String,
+    },
+    /// Scripts cannot be checked on this network.
+    #[error("scripts of {network} cannot be checked; use --verify spends")]
+    NoScripts {
+        /// The network.
+        network: Network,
+    },
+    /// The bytes of a stored block are gone.
+    #[error("the bytes of block {hash} at {height} are not there; run `varve verify`")]
+    NoBytes {
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: Height,
+    },
+    /// A stored block does not decode.
+    #[error("stored block {hash} does not decode ({source}); run `varve verify`")]
+    Undecodable {
+        /// The block.
+        hash: BlockHash,
+        /// Why.
+        source: DecodeError,
+    },
+    /// A verifier or a set could not answer, which says nothing about the block.
+    #[error("block {hash} could not be checked: {what}")]
+    Unchecked {
+        /// The block.
+        hash: BlockHash,
+        /// Why.
+        what: String,
+    },
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The block store failed.
+    #[error("the block store: {0}")]
+    Blocks(#[from] varve_blocks::Error),
+    /// The archive failed.
+    #[error("the archive: {0}")]
+    Archive(#[from] varve_archive::ArchiveError),
+    /// The unspent set failed.
+    #[error("the unspent set: {0}")]
+    Utxo(#[from] varve_utxo::Error),
+    /// The disk failed.
+    #[error(transparent)]
+    Storage(#[from] varve_io::Error),
+}
+
+impl From<varve_archive::BackendError> for Error {
+    fn from(error: varve_archive::BackendError) -> Self {
+        Self::Archive(error.into())
+    }
+}

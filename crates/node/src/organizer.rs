@@ -1,0 +1,292 @@
+//! The organizer: one thread that owns all writers and moves the tip.
+//!
+//! ```text
+//!  source ─► intake ──► block store, archive          any order, any branch
+//!               │
+//!               └► target ─► feeder ─► joiner ─► reached ─► commit ─► readers
+//!                            in order   workers   in order   one record
+//! ```
+//!
+//! * **Target**: the chain with the most work whose blocks are all stored and none known to be
+//!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)).
+//! * When the target is above the set, its blocks go to the joiner. When it is on another branch, the
+//!   set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the snapshot of
+//!   the last commit, and get the next when the new branch has won.
+//! * A block that fails is marked with the reason, for ever; the target is then another, perhaps the old
+//!   tip, and the set is turned to it.
+//! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of at most
+//!   [`Limits::lag`] bytes of blocks.
+
+mod feeder;
+mod intake;
+mod judge;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+
+use varve_consensus::{BlockAt, Params};
+use varve_types::{BlockHash, Height, Network};
+use varve_utxo::{
+    Compaction, Database, DatabaseView, Joiner, JoinerOptions, Parameters, UndoConfig,
+};
+
+use crate::data_directory::{DataDirectory, Seed};
+use crate::error::Error;
+use crate::header_tree::{ChainTip, Invalid};
+use crate::snapshot::{NodeReader, NodeSnapshot};
+use crate::source::{Clock, Source};
+use crate::stores::Stores;
+use feeder::{Feeder, Pause};
+use intake::Intake;
+use judge::Judge;
+
+/// How a node is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The rules, and with them the network.
+    pub params: Params,
+    /// Randomness for a new folder.
+    pub seed: Seed,
+    /// Bytes of memory for the unspent set.
+    pub memory: usize,
+    /// Threads.
+    pub workers: NonZeroUsize,
+    /// How the unspent set of a new folder is cut.
+    pub parameters: Parameters,
+    /// How undo records are kept.
+    pub undo: UndoConfig,
+    /// Where the unspent set is flushed and merged.
+    pub compaction: Compaction,
+    /// The length of a file of blocks.
+    pub block_segment: u64,
+    /// When commits and checkpoints are made.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// The defaults for a network.
+    #[must_use]
+    pub fn new(network: Network, seed: Seed) -> Self {
+        Self {
+            params: Params::new(network),
+            seed,
+            memory: 3 << 29,
+            workers: NonZeroUsize::MIN,
+            parameters: Parameters::default(),
+            undo: UndoConfig::default(),
+            compaction: Compaction::default(),
+            block_segment: varve_blocks::Options::SEGMENT_SIZE,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// When commits and checkpoints are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A commit takes in about so many bytes of blocks in a long sync.
+    pub group: u64,
+    /// A commit waits at most so long.
+    pub latency: Duration,
+    /// A checkpoint is made when so many bytes of blocks have been stored since the last.
+    pub lag: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { group: 64 << 20, latency: Duration::from_secs(1), lag: 256 << 20 }
+    }
+}
+
+/// How much is checked of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// Everything but scripts.
+    Spends,
+    /// Everything.
+    Scripts,
+}
+
+/// How to sync.
+#[derive(Clone)]
+pub struct SyncOptions {
+    /// How much is checked.
+    pub verify: Verify,
+    /// The scripts of this block and of those below it are not checked.
+    pub assume_valid: Option<BlockHash>,
+    /// The chain does not go above this height.
+    pub stop_height: Option<Height>,
+    /// Go on when everything is there, as new blocks come.
+    pub follow: bool,
+    /// Also fetch blocks of branches that have less work than the best.
+    pub all_branches: bool,
+    /// For the time between commits.
+    pub clock: Clock,
+    /// The time of day, in seconds since 1970.
+    pub now: Arc<dyn Fn() -> u32 + Send + Sync>,
+}
+
+/// What happens during a sync.
+#[derive(Debug)]
+pub enum Report<'a> {
+    /// Headers came.
+    Headers {
+        /// The height of the best header.
+        height: Height,
+    },
+    /// A block was stored.
+    Stored {
+        /// Its length.
+        bytes: u64,
+    },
+    /// A block was joined to the set. Readers do not see it yet.
+    Connected {
+        /// Its height.
+        height: Height,
+        /// Its length.
+        bytes: u64,
+    },
+    /// The tip moved.
+    Committed {
+        /// The height of the tip.
+        height: Height,
+        /// The tip.
+        hash: BlockHash,
+    },
+    /// A header or block was refused.
+    Refused {
+        /// The block.
+        hash: BlockHash,
+        /// Why.
+        reason: &'a str,
+    },
+    /// Nobody has the bytes of a block.
+    Missing {
+        /// The block.
+        hash: BlockHash,
+    },
+    /// The source has something to tell.
+    Warning(&'a str),
+}
+
+/// The node, as its one writer sees it.
+pub struct Organizer {
+    pub(crate) utxo: Database,
+    pub(crate) stores: Stores,
+    pub(crate) options: Options,
+    /// Holds the folder.
+    pub(crate) _directory: DataDirectory,
+}
+
+impl Organizer {
+    /// A handle that takes snapshots in other threads.
+    #[must_use]
+    pub fn reader(&self) -> NodeReader {
+        NodeReader { published: Arc::clone(&self.stores.published) }
+    }
+
+    /// The node as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<NodeSnapshot> {
+        self.stores.published.load_full()
+    }
+
+    /// Every branch that is known, and the confirmed tip.
+    #[must_use]
+    pub fn chain_tips(&self) -> Vec<ChainTip> {
+        self.stores.chain.read().tree.chain_tips(self.stores.tip)
+    }
+
+    /// The height of the best header.
+    #[must_use]
+    pub fn header_height(&self) -> Height {
+        let tree = &self.stores.chain.read().tree;
+        tree.height(tree.best_header())
+    }
+
+    /// Whether and why a block cannot be in the chain.
+    #[must_use]
+    pub fn invalid(&self, hash: &BlockHash) -> Option<Invalid> {
+        let tree = &self.stores.chain.read().tree;
+        let known = tree.find(hash).and_then(|id| tree.invalid(id));
+        let mark = self.stores.marks.get(hash);
+        known.or_else(|| mark.map(|reason| Invalid { block: *hash, reason: reason.clone() }))
+    }
+
+    /// The sizes of the archive's tables, as of the last checkpoint.
+    pub fn table_sizes(&self) -> Result<Vec<varve_archive::TableSize>, Error> {
+        Ok(self.stores.archive.sizes()?)
+    }
+
+    /// Takes from the source until it has no more, or the stop height is reached; for ever when it
+    /// follows. What was committed stays, also when an error ends it.
+    pub fn sync(
+        &mut self,
+        source: &mut dyn Source,
+        options: &SyncOptions,
+        report: &mut dyn FnMut(Report<'_>),
+    ) -> Result<(), Error> {
+        let network = self.options.params.network;
+        if options.verify == Verify::Scripts && network.is_bsv() {
+            return Err(Error::NoScripts { network });
+        }
+        let mut intake = Intake::new(source, options, report);
+        intake.begin(&self.stores)?;
+        loop {
+            self.turn(options.stop_height)?;
+            match self.join(&mut intake)? {
+                Pause::Turn => {}
+                Pause::Checkpoint => self.checkpoint()?,
+                Pause::Done => return self.checkpoint(),
+            }
+        }
+    }
+
+    /// Makes everything durable, so that opening again finds nothing to do.
+    pub fn checkpoint(&mut self) -> Result<(), Error> {
+        self.stores.checkpoint()?;
+        self.utxo.flush()?;
+        Ok(())
+    }
+
+    /// Rewinds the set until it is on the branch of the target.
+    fn turn(&mut self, stop: Option<Height>) -> Result<(), Error> {
+        let target = self.stores.chain.read().target(self.stores.tip, stop);
+        self.rewind_to_branch(target)
+    }
+
+    /// Joins blocks until the feeder pauses.
+    fn join(&mut self, intake: &mut Intake<'_>) -> Result<Pause, Error> {
+        let options = intake.options;
+        let judge = Judge {
+            chain: self.stores.chain.clone(),
+            verify: options.verify,
+            assume_valid: options.assume_valid,
+            threads: self.options.workers,
+        };
+        let at = self.utxo_tip()?;
+        let (set, limits) = (self.utxo.reader(), self.options.limits);
+        let stores = &mut self.stores;
+        let committed_at = (options.clock)();
+        let joiner_options = JoinerOptions::new(self.options.workers);
+        let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
+        Joiner::scope(&mut self.utxo, &joiner_options, check, |joiner| {
+            let (head, reached) = (at, at);
+            let (in_flight, uncommitted) = (0, 0);
+            let feeder = Feeder {
+                stores,
+                intake,
+                joiner,
+                set,
+                limits,
+                head,
+                reached,
+                in_flight,
+                uncommitted,
+                committed_at,
+            };
+            feeder.run()
+        })?
+    }
+}

@@ -1,0 +1,244 @@
+//! Blocks into the joiner, and out of it into commits.
+//!
+//! One turn of the loop:
+//!
+//! 1. Take what the joiner is done with. A good block moves the *reached* tip; a bad one is marked, and
+//!    the target becomes another.
+//! 2. Commit, when there is something worth it: the reached tip has more work than the confirmed one,
+//!    or is all there is to reach. Commits are grouped by bytes and by time, so that a long sync is not
+//!    held up by the disk's syncs; with nothing more on its way a commit is made at once.
+//! 3. Submit blocks of the target's branch, while there is room.
+//! 4. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
+//!    source does not run ahead.
+//!
+//! It ends with a [`Pause`] when the unspent set must be turned to another branch, when a checkpoint is
+//! due, or when all is done.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use varve_consensus::can_repeat;
+use varve_types::Height;
+use varve_utxo::{AsBlock as _, Error as UtxoError, JoinError, Joiner, Reader, Repeats, Retired};
+use varve_utxo::{SubmitError, Version};
+
+use super::intake::Intake;
+use super::judge::{Refusal, reason};
+use super::{Limits, Report};
+use crate::error::Error;
+use crate::header_tree::HeaderId;
+use crate::stored_block::StoredBlock;
+use crate::stores::Stores;
+
+/// How long to wait for the source while blocks are being joined.
+const SHORT: Duration = Duration::from_millis(2);
+/// How long to wait for the source when there is nothing else to do.
+const LONG: Duration = Duration::from_millis(100);
+
+/// Why the feeder came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// There is nothing left to do.
+    Done,
+    /// The target is not above the blocks that were joined.
+    Turn,
+    /// Stores and set are to be made durable.
+    Checkpoint,
+}
+
+/// A block in the joiner.
+pub(crate) type Joining = StoredBlock;
+type Done = Retired<Joining, (), Refusal>;
+
+/// Feeds one joiner.
+pub(crate) struct Feeder<'r, 'p, 'd, 's> {
+    pub(crate) stores: &'r mut Stores,
+    pub(crate) intake: &'r mut Intake<'s>,
+    pub(crate) joiner: &'r Joiner<'p, 'd, Joining, (), Refusal>,
+    /// Sees the set up to the last block that the joiner published.
+    pub(crate) set: Reader,
+    pub(crate) limits: Limits,
+    /// The last block that was submitted, or that the set stood at.
+    pub(crate) head: HeaderId,
+    /// The last block that came out good, or that the set stood at.
+    pub(crate) reached: HeaderId,
+    pub(crate) in_flight: usize,
+    /// Bytes of blocks, and the time, since the last commit.
+    pub(crate) uncommitted: u64,
+    pub(crate) committed_at: Duration,
+}
+
+impl Feeder<'_, '_, '_, '_> {
+    /// Works until something else must be done.
+    pub(crate) fn run(mut self) -> Result<Pause, Error> {
+        loop {
+            while let Some(done) = self.joiner.try_retire() {
+                self.retired(done)?;
+            }
+            let target = self.target();
+            if self.is_commit_due(target) {
+                self.commit()?;
+            }
+            let pause = self.pause(target);
+            if pause.is_none() {
+                self.submit(target)?;
+            }
+            if self.in_flight == 0 {
+                let idle = self.head == target && self.intake.is_done(self.stores);
+                if let Some(pause) = pause.or(idle.then_some(Pause::Done)) {
+                    self.commit()?;
+                    return Ok(pause);
+                }
+            }
+            if self.in_flight > 0 && (pause.is_some() || self.joiner.is_full()) {
+                if let Some(done) = self.joiner.retire() {
+                    self.retired(done)?;
+                }
+            } else {
+                let ready = self.in_flight == 0 && self.head != target;
+                let wait = if ready || self.in_flight > 0 { SHORT } else { LONG };
+                self.intake.take(self.stores, wait)?;
+            }
+        }
+    }
+
+    fn target(&self) -> HeaderId {
+        self.stores.chain.read().target(self.stores.tip, self.intake.options.stop_height)
+    }
+
+    fn pause(&self, target: HeaderId) -> Option<Pause> {
+        let tree = &self.stores.chain.read().tree;
+        if !tree.is_on_branch(self.head, target) {
+            return Some(Pause::Turn);
+        }
+        (self.stores.since_checkpoint >= self.limits.lag).then_some(Pause::Checkpoint)
+    }
+
+    /// Submits what there is room for.
+    fn submit(&mut self, target: HeaderId) -> Result<(), Error> {
+        while self.head != target && !self.joiner.is_full() {
+            let (id, repeats) = {
+                let tree = &self.stores.chain.read().tree;
+                let height = tree.height(self.head).checked_add(1).unwrap_or_default();
+                let id = tree.ancestor(target, height).expect("the head is below the target");
+                (id, repeats(tree, self.head, height))
+            };
+            let block = match self.intake.take_kept(id) {
+                Some(block) => block,
+                None => self.stores.read(id)?,
+            };
+            match self.joiner.submit(block, repeats) {
+                Ok(()) => {}
+                // A block has failed meanwhile; it retires next.
+                Err(SubmitError::Failed(_)) => return Ok(()),
+                Err(SubmitError::Height { next, .. }) => {
+                    let what = format!("the unspent set wants block {next} next");
+                    return Err(Error::Disagree { what });
+                }
+            }
+            self.head = id;
+            self.in_flight += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes a block that the joiner is done with.
+    fn retired(&mut self, Retired { block, result }: Done) -> Result<(), Error> {
+        self.in_flight -= 1;
+        let (hash, size) = (block.as_block().hash(), block.size());
+        let id = {
+            let mut chain = self.stores.chain.write();
+            let id = chain.tree.find(&hash).expect("only blocks of the tree are submitted");
+            if result.is_ok() {
+                chain.set_valid(id);
+            }
+            id
+        };
+        let reason = match result {
+            Ok(()) => {
+                self.reached = id;
+                self.uncommitted += size;
+                let height = block.as_block().height();
+                (self.intake.report)(Report::Connected { height, bytes: size });
+                return Ok(());
+            }
+            Err(JoinError::Check(Refusal::Failed(error))) => return Err(error),
+            Err(JoinError::Check(refusal)) => refusal.to_string(),
+            Err(JoinError::Set(UtxoError::Prevout(error))) => {
+                let name = error.reject_reason().unwrap_or_default();
+                reason(&name, &error)
+            }
+            Err(JoinError::Set(error)) => return Err(error.into()),
+            Err(JoinError::Cancelled { .. }) => return Ok(()),
+        };
+        // Those above it were given up: they retire now, and the set stands below it.
+        self.head = self.reached;
+        self.stores.mark_invalid(id, &reason)?;
+        self.stores.follow_best_header()?;
+        (self.intake.report)(Report::Refused { hash, reason: &reason });
+        while let Some(done) = self.joiner.retire() {
+            self.retired(done)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the reached tip is better than the confirmed one, or all there is to reach.
+    fn is_better(&self, target: HeaderId) -> bool {
+        let tree = &self.stores.chain.read().tree;
+        let (reached, tip) = (self.reached, self.stores.tip);
+        reached != tip && (reached == target || tree.work(reached) > tree.work(tip))
+    }
+
+    fn is_commit_due(&mut self, target: HeaderId) -> bool {
+        let now = (self.intake.options.clock)();
+        if !self.is_better(target) && self.stores.new_marks.is_empty() {
+            self.committed_at = now;
+            return false;
+        }
+        let nothing_comes =
+            self.in_flight == 0 && self.reached == target && !self.intake.is_waiting();
+        nothing_comes
+            || self.uncommitted >= self.limits.group
+            || now.saturating_sub(self.committed_at) >= self.limits.latency
+    }
+
+    /// Commits what was reached, if it is better.
+    fn commit(&mut self) -> Result<(), Error> {
+        let version = self.version()?;
+        if self.is_better(self.target()) {
+            self.stores.commit(self.reached, version)?;
+            let (height, hash) = self.stores.tip_at();
+            (self.intake.report)(Report::Committed { height, hash });
+        } else {
+            self.stores.commit_marks()?;
+        }
+        self.uncommitted = 0;
+        self.committed_at = (self.intake.options.clock)();
+        Ok(())
+    }
+
+    /// The set at the reached tip. The joiner may have published more than was taken out of it: then
+    /// that is taken too.
+    fn version(&mut self) -> Result<Arc<Version>, Error> {
+        loop {
+            let version = self.set.snapshot();
+            let reached = self.stores.chain.read().tree.hash(self.reached);
+            if version.tip().is_some_and(|(_, hash)| hash == reached) {
+                return Ok(version);
+            }
+            let Some(done) = self.joiner.retire() else {
+                let what = "the unspent set stands at another block than was joined last";
+                return Err(Error::Disagree { what: what.to_owned() });
+            };
+            self.retired(done)?;
+        }
+    }
+}
+
+/// Whether outputs of a block above `parent` can repeat older ones.
+fn repeats(tree: &crate::HeaderTree, parent: HeaderId, height: Height) -> Repeats {
+    match can_repeat(tree.params(), height, &tree.branch(parent)) {
+        true => Repeats::Possible,
+        false => Repeats::Impossible,
+    }
+}

@@ -1,0 +1,129 @@
+//! The verdict on a block: what is wrong with it, or nothing.
+//!
+//! 1. *Before a block is stored*: is it what its header commits to, and does it hold by itself and at
+//!    its height? A block whose bytes are not those of the header says nothing about the header: it
+//!    is refused, and the header is not remembered as invalid.
+//! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for, do
+//!    its scripts hold? Blocks that were good before are not checked again.
+
+use std::num::NonZeroUsize;
+
+use varve_consensus::{
+    BlockAt, BlockError, CheckError, CoreVerifier, check_block, check_block_context, check_scripts,
+    check_signet_solution, check_spends,
+};
+use varve_types::{BlockHash, Height};
+use varve_utxo::DatabaseView;
+
+use super::Verify;
+use crate::chain::SharedChain;
+use crate::error::Error;
+use crate::header_tree::{HeaderId, HeaderTree};
+
+/// Why a block is not taken.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It breaks a rule, for ever.
+    Invalid(String),
+    /// These bytes are not the block that the header commits to.
+    Mutated(String),
+    /// It could not be checked.
+    Failed(Error),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Invalid(reason) | Self::Mutated(reason) => f.write_str(reason),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Checks a block before it is stored.
+pub(crate) fn check_bytes(
+    tree: &HeaderTree,
+    id: HeaderId,
+    block: &BlockAt<'_>,
+) -> Result<(), Refusal> {
+    let params = tree.params();
+    let Some(parent) = tree.parent(id) else { return Ok(()) };
+    check_block(params, block)
+        .and_then(|()| check_block_context(params, block, &tree.branch(parent)))
+        .and_then(|()| check_signet_solution(params, block, &CoreVerifier))
+        .map_err(|error| refusal_of(block.hash(), &error))
+}
+
+fn refusal_of(hash: BlockHash, error: &BlockError) -> Refusal {
+    match error.reject_reason() {
+        None => Refusal::Failed(Error::Unchecked { hash, what: error.to_string() }),
+        Some(name) if error.is_mutation() => Refusal::Mutated(reason(&name, error)),
+        Some(name) => Refusal::Invalid(reason(&name, error)),
+    }
+}
+
+/// Core's name of what is wrong, and what it is.
+pub(crate) fn reason(name: &str, error: &dyn std::fmt::Display) -> String {
+    format!("{name}: {error}")
+}
+
+/// Checks blocks that the set has taken.
+pub(crate) struct Judge {
+    pub(crate) chain: SharedChain,
+    pub(crate) verify: Verify,
+    pub(crate) assume_valid: Option<BlockHash>,
+    /// Threads for the scripts of a block that comes alone.
+    pub(crate) threads: NonZeroUsize,
+}
+
+impl Judge {
+    /// The verdict on a block whose spends are in `view`.
+    pub(crate) fn check(&self, block: &BlockAt<'_>, view: &DatabaseView) -> Result<(), Refusal> {
+        let hash = block.hash();
+        let unchecked = |what: String| Refusal::Failed(Error::Unchecked { hash, what });
+        let (params, scripts) = {
+            let chain = self.chain.read();
+            let tree = &chain.tree;
+            let id = tree.find(&hash).ok_or_else(|| unchecked("its header is lost".to_owned()))?;
+            let Some(parent) = tree.parent(id).filter(|_| !chain.is_valid(id)) else {
+                return Ok(());
+            };
+            match check_spends(tree.params(), block, &tree.branch(parent), view) {
+                Ok(_) => {}
+                Err(CheckError::View(error)) => return Err(unchecked(error.to_string())),
+                Err(CheckError::Invalid(error)) => {
+                    return Err(match error.reject_reason() {
+                        Some(name) => Refusal::Invalid(reason(&name, &error)),
+                        None => unchecked(error.to_string()),
+                    });
+                }
+            }
+            (tree.params().clone(), self.scripts(tree, id, block.height()))
+        };
+        let Some(threads) = scripts else { return Ok(()) };
+        match check_scripts(&params, block, view, &CoreVerifier, threads) {
+            Ok(()) => Ok(()),
+            Err(CheckError::View(error)) => Err(unchecked(error.to_string())),
+            Err(CheckError::Invalid(error)) => Err(match error.reject_reason() {
+                Some(name) => Refusal::Invalid(reason(&name, &error)),
+                None => unchecked(error.to_string()),
+            }),
+        }
+    }
+
+    /// How many threads check the scripts of a block; `None` when nobody does.
+    fn scripts(&self, tree: &HeaderTree, id: HeaderId, height: Height) -> Option<NonZeroUsize> {
+        if self.verify == Verify::Spends {
+            return None;
+        }
+        let best = tree.best_header();
+        let assumed = self.assume_valid.and_then(|hash| tree.find(&hash));
+        if assumed.is_some_and(|assumed| {
+            tree.is_on_branch(id, assumed) && tree.is_on_branch(assumed, best)
+        }) {
+            return None;
+        }
+        // In a long sync the blocks are checked beside one another instead.
+        Some(if height == tree.height(best) { self.threads } else { NonZeroUsize::MIN })
+    }
+}

@@ -1,0 +1,290 @@
+//! Opening a node, after whatever happened.
+//!
+//! The commit log says which chain is confirmed, the block store has the bytes of it. Everything
+//! else is at some checkpoint, before or after that, and is brought to it:
+//!
+//! 1. The commit log gives the tip T and the marks of invalid blocks, and how many blocks were synced.
+//! 2. The block store keeps its whole frames and cuts a torn end.
+//! 3. The header tree is made of the archive's headers and of those of the stored blocks.
+//! 4. The archive gets the rows of all blocks that came after its checkpoint, and the confirmed
+//!    heights of T.
+//! 5. The unspent set may be behind T, on a branch that has lost, or ahead of T by blocks that were
+//!    never acknowledged, whose bytes may even be lost. It is rewound, block by block, to one that is
+//!    on the branch of T; then the blocks up to T are appended. They were checked before the commit.
+//!
+//! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use varve_archive::{
+    Archive, ArchiveConfig, BlockState, Chain as ArchiveChain, HeaderLink, Indexes, MmapBackend,
+    MmapConfig,
+};
+use varve_blocks::{BlockNumber, BlockStore, Synced};
+use varve_consensus::BlockAt;
+use varve_io::Storage;
+use varve_types::{Block, BlockHash, Header, Height};
+use varve_utxo::{AsBlock as _, Database, Secret, StoreKey};
+
+use crate::chain::{Chain, SharedChain};
+use crate::commit_log::{CommitLog, CommitSequence, History};
+use crate::data_directory::DataDirectory;
+use crate::error::Error;
+use crate::header_tree::{HeaderId, HeaderTree};
+use crate::organizer::{Options, Organizer};
+use crate::snapshot::NodeSnapshot;
+use crate::spent_coins::ArchivedCoins;
+use crate::stores::Stores;
+
+/// The stores that `repair` makes anew.
+const DERIVED: [&str; 2] = ["utxo", "archive"];
+
+impl Organizer {
+    /// Opens the node in a folder, or makes one.
+    pub fn open(root: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
+        let directory = DataDirectory::open(root, options.params.network, &options.seed)?;
+        let identity = directory.identity();
+        let (log, history) = CommitLog::open(directory.store("commit")?, identity.store)?;
+        let mut blocks = open_blocks(&directory, &options, &history)?;
+        let mut archive = open_archive(&directory, &options, &mut blocks)?;
+        let Rebuilt { mut chain, orphans } = rebuild(&options, &history, &blocks, &mut archive)?;
+        let utxo = open_utxo(&directory, &options)?;
+
+        let tip = confirmed_tip(&chain, &history)?;
+        chain.set_branch_valid(tip);
+        let version = Arc::clone(utxo.latest());
+        let at = (chain.tree.height(tip), chain.tree.hash(tip));
+        let sequence = history.last.as_ref().map_or(CommitSequence(0), |commit| commit.sequence);
+        let (archive_now, reader) = (archive.snapshot(), blocks.reader());
+        let snapshot =
+            NodeSnapshot { sequence, tip: at, utxo: version, archive: archive_now, blocks: reader };
+        let stores = Stores {
+            chain: SharedChain::new(chain),
+            blocks,
+            archive,
+            log,
+            sequence,
+            tip,
+            marks: history.marks,
+            new_marks: Vec::new(),
+            orphans,
+            published: Arc::new(ArcSwap::from_pointee(snapshot)),
+            since_checkpoint: 0,
+        };
+        let mut organizer = Self { utxo, stores, options, _directory: directory };
+        organizer.catch_up(history.last.is_none())?;
+        Ok(organizer)
+    }
+
+    /// Removes what derives from the blocks and makes it anew.
+    pub fn repair(root: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
+        {
+            let directory =
+                DataDirectory::open(Arc::clone(&root), options.params.network, &options.seed)?;
+            let store = directory.identity().store;
+            let (mut log, _) = CommitLog::open(directory.store("commit")?, store)?;
+            // Nothing is archived any more; this comes first, in case the rest is not reached.
+            log.checkpoint(0)?;
+            DERIVED.iter().try_for_each(|name| directory.clear(name))?;
+        }
+        let mut organizer = Self::open(root, options)?;
+        organizer.checkpoint()?;
+        Ok(organizer)
+    }
+
+    /// Brings the set and the archive's chains to the confirmed tip, and publishes it.
+    fn catch_up(&mut self, is_new: bool) -> Result<(), Error> {
+        let tip = self.stores.tip;
+        self.rewind_to_branch(tip)?;
+        self.append_to(tip)?;
+        let version = Arc::clone(self.utxo.latest());
+        if is_new {
+            // The first commit of all: the genesis block.
+            return self.stores.commit(tip, version);
+        }
+        let (height, hash) = self.stores.tip_at();
+        let link = self.stores.archive.now().to_header(hash)?;
+        let link = link.ok_or_else(|| disagree(format!("block {hash} is not archived")))?;
+        let above = self.stores.set_chain(ArchiveChain::Confirmed, link)?;
+        let states: Vec<_> =
+            above.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
+        self.stores.archive.set_block_states(&states)?;
+        self.stores.follow_best_header()?;
+        self.stores.publish((height, hash), version);
+        Ok(())
+    }
+
+    /// The block that the unspent set stands at, when the tree knows it.
+    pub(crate) fn utxo_tip(&self) -> Result<HeaderId, Error> {
+        let (height, hash) = self.utxo.tip().ok_or_else(|| disagree("the set is empty".into()))?;
+        let found = self.stores.chain.read().tree.find(&hash);
+        found.ok_or_else(|| disagree(format!("the set stands at the unknown {hash} at {height}")))
+    }
+
+    /// Rewinds the set until it stands at a block of the branch that ends with `target`.
+    pub(crate) fn rewind_to_branch(&mut self, target: HeaderId) -> Result<(), Error> {
+        while let Some((_, hash)) = self.utxo.tip() {
+            let is_there = {
+                let tree = &self.stores.chain.read().tree;
+                tree.find(&hash).is_some_and(|id| tree.is_on_branch(id, target))
+            };
+            if is_there {
+                return Ok(());
+            }
+            self.utxo.rewind_with(&ArchivedCoins::new(&self.stores))?;
+        }
+        Ok(())
+    }
+
+    /// Appends blocks to the set up to `target`, which is on its branch. They are known to be valid.
+    fn append_to(&mut self, target: HeaderId) -> Result<(), Error> {
+        let last = self.stores.chain.read().tree.height(target).to_u32();
+        let first = self.utxo.tip().map_or(0, |(height, _)| height.to_u32() + 1);
+        for height in first..=last {
+            let id = self.stores.chain.read().tree.ancestor(target, Height::new(height));
+            let block = self.stores.read(id.expect("not above the target"))?;
+            self.utxo.append(block.as_block())?;
+        }
+        Ok(())
+    }
+}
+
+fn open_blocks(
+    directory: &DataDirectory,
+    options: &Options,
+    history: &History,
+) -> Result<BlockStore, Error> {
+    let identity = directory.identity();
+    let format = options.params.network.format();
+    let block_options = varve_blocks::Options {
+        segment_size: options.block_segment,
+        ..varve_blocks::Options::new(identity.store, identity.secret, format)
+    };
+    let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
+    Ok(BlockStore::open(directory.store("blocks")?, block_options, synced)?)
+}
+
+/// Opens the archive; a new one gets the genesis block, which is put into the block store if it is
+/// not there.
+fn open_archive(
+    directory: &DataDirectory,
+    options: &Options,
+    blocks: &mut BlockStore,
+) -> Result<Archive<MmapBackend>, Error> {
+    let identity = directory.identity();
+    let network = options.params.network;
+    let config = MmapConfig::new(identity.store, identity.secret);
+    let backend = MmapBackend::open(directory.store("archive")?, config)?;
+    let config = ArchiveConfig { network, indexes: Indexes::default() };
+    let mut archive = Archive::open(backend, config)?;
+    let bytes = network.genesis_block();
+    let genesis = Block::parse(&bytes, network.format())
+        .map_err(|source| Error::Undecodable { hash: network.genesis_hash(), source })?;
+    let number = blocks.append(&genesis)?;
+    if !archive.now().is_initialized() {
+        archive.initialize(&BlockAt::new(Height::GENESIS, &genesis), number)?;
+    }
+    Ok(archive)
+}
+
+fn open_utxo(directory: &DataDirectory, options: &Options) -> Result<Database, Error> {
+    let identity = directory.identity();
+    let key = StoreKey { id: identity.store, secret: Secret::new(identity.secret) };
+    let utxo_options = varve_utxo::Options {
+        parameters: options.parameters,
+        workers: options.workers,
+        memory: options.memory,
+        compaction: options.compaction,
+        undo: options.undo,
+        ..varve_utxo::Options::new(options.params.network, key)
+    };
+    Ok(Database::open(directory.store("utxo")?, utxo_options)?)
+}
+
+struct Rebuilt {
+    chain: Chain,
+    /// Blocks whose headers do not link to any that is known.
+    orphans: HashMap<BlockHash, BlockNumber>,
+}
+
+/// Makes the header tree, and the rows that the archive lacks.
+fn rebuild(
+    options: &Options,
+    history: &History,
+    blocks: &BlockStore,
+    archive: &mut Archive<MmapBackend>,
+) -> Result<Rebuilt, Error> {
+    let mut tree = HeaderTree::new(options.params.clone(), tree_key(&options.seed));
+    for row in 0..archive.now().bounds().headers {
+        let bytes = archive.now().raw_header(HeaderLink::new(row))?;
+        let header = Header::new(&bytes);
+        tree.restore(header, header.hash()).map_err(|error| disagree(error.to_string()))?;
+    }
+    let reader = blocks.reader();
+    let is_new = archive.now().bounds().headers <= 1;
+    let archived = if is_new { 0 } else { history.archived };
+    let mut orphans = HashMap::new();
+    let mut linked = true;
+    let mut waiting: Vec<BlockNumber> = (0..reader.count()).map(BlockNumber::new).collect();
+    while std::mem::take(&mut linked) {
+        let mut unlinked = Vec::new();
+        for number in waiting {
+            let row = reader.row(number)?;
+            let header = Header::new(&row.header);
+            let Ok(id) = tree.restore(header, row.hash) else {
+                unlinked.push(number);
+                continue;
+            };
+            linked = true;
+            if number.get() >= archived {
+                archive.set_header(header)?;
+                archive_block(archive, &reader, number, tree.height(id))?;
+            }
+            tree.mark_stored(id);
+        }
+        waiting = unlinked;
+    }
+    for number in waiting {
+        orphans.insert(reader.hash(number)?, number);
+    }
+    for (hash, reason) in &history.marks {
+        if let Some(id) = tree.find(hash) {
+            tree.mark_invalid(id, reason);
+        }
+    }
+    Ok(Rebuilt { chain: Chain::new(tree), orphans })
+}
+
+fn archive_block(
+    archive: &mut Archive<MmapBackend>,
+    reader: &varve_blocks::BlockReader,
+    number: BlockNumber,
+    height: Height,
+) -> Result<(), Error> {
+    let hash = reader.hash(number)?;
+    let bytes = reader.raw(number)?;
+    let block = Block::parse(&bytes, archive.now().network().format())
+        .map_err(|source| Error::Undecodable { hash, source })?;
+    archive.set_block(&BlockAt::new(height, &block), number)?;
+    Ok(())
+}
+
+/// The tip of the last commit, genesis before the first. All up to it is valid.
+fn confirmed_tip(chain: &Chain, history: &History) -> Result<HeaderId, Error> {
+    let Some(last) = &history.last else { return Ok(HeaderId::GENESIS) };
+    let (height, hash) = last.tip;
+    let found = chain.tree.find(&hash).filter(|id| chain.tree.height(*id) == height);
+    found.ok_or_else(|| disagree(format!("the confirmed block {hash} at {height} is not stored")))
+}
+
+/// A key for the tree's table, which lives as long as the process.
+fn tree_key(seed: &[u8; 32]) -> [u8; 16] {
+    let digest = varve_sha256::digest(seed);
+    *digest.first_chunk().expect("a digest has 32 bytes")
+}
+
+fn disagree(what: String) -> Error {
+    Error::Disagree { what }
+}

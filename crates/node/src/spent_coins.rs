@@ -1,0 +1,64 @@
+//! What blocks took from the set, when its undo records are gone: out of archive and block store.
+//!
+//! A coin was at a point below a block when the branch of the block's parent has a transaction that
+//! made it, and no input of that branch, from there on, that spends it.
+
+use varve_archive::{ArchiveError, MmapTables, TxPlace, View};
+use varve_blocks::BlockReader;
+use varve_consensus::{BlockAt, OwnedCoin};
+use varve_types::{BlockHash, Height, Outpoint, unspendable};
+use varve_utxo::{SourceFailure, SpentCoins};
+
+use crate::error::Error;
+use crate::stores::Stores;
+
+/// The coins of the archive.
+pub(crate) struct ArchivedCoins {
+    view: View<MmapTables, BlockReader>,
+    blocks: BlockReader,
+}
+
+impl ArchivedCoins {
+    pub(crate) fn new(stores: &Stores) -> Self {
+        let blocks = stores.blocks.reader();
+        Self { view: View::new(stores.archive.snapshot(), blocks.clone()), blocks }
+    }
+
+    fn find(
+        &self,
+        parent: BlockHash,
+        outpoint: &Outpoint,
+    ) -> Result<Option<OwnedCoin>, ArchiveError> {
+        let Some(parent) = self.view.to_header(parent)? else { return Ok(None) };
+        let branch = self.view.branch(parent)?;
+        let on_branch = |place: &TxPlace| branch.at(place.height) == Some(place.block);
+        let places = self.view.txs(outpoint.txid)?.into_iter().filter(on_branch);
+        let Some(place) = places.max_by_key(|place| place.height) else { return Ok(None) };
+        let Some(output) = self.view.output_of(&place, outpoint.vout)? else { return Ok(None) };
+        let height = place.height;
+        let never =
+            height == Height::GENESIS || unspendable(self.view.network(), height, &output.script);
+        let spenders = self.view.spenders(*outpoint)?;
+        let mut spenders = spenders.iter().map(|spender| &spender.tx);
+        if never || spenders.any(|tx| on_branch(tx) && tx.height >= height) {
+            return Ok(None);
+        }
+        let (value, script) = (output.value, output.script);
+        Ok(Some(OwnedCoin { height, coinbase: place.is_coinbase(), value, script }))
+    }
+}
+
+impl SpentCoins for ArchivedCoins {
+    fn block(&self, height: Height, hash: BlockHash) -> Result<Vec<u8>, SourceFailure> {
+        let number = self.blocks.number_of(&hash)?.ok_or(Error::NoBytes { hash, height })?;
+        Ok(self.blocks.raw(number)?.to_vec())
+    }
+
+    fn coin_below(
+        &self,
+        block: &BlockAt<'_>,
+        outpoint: &Outpoint,
+    ) -> Result<Option<OwnedCoin>, SourceFailure> {
+        Ok(self.find(block.block().header().previous(), outpoint)?)
+    }
+}

@@ -1,0 +1,228 @@
+//! All stores of the node but the unspent set, and the commit that moves them together.
+//!
+//! The unspent set is apart because the joiner has it while blocks are connected; everything here
+//! goes on meanwhile: headers come, blocks are stored and archived, commits are made.
+//!
+//! **A block is stored** with its header known and its bytes proved to belong to the header: into the
+//! block store, and with the same number into the archive. Which branch it is on does not matter.
+//!
+//! **A commit** makes the chain up to some block the confirmed one:
+//!
+//! 1. the block store is synced: the bytes of all blocks are there;
+//! 2. the archive's confirmed heights change, in memory;
+//! 3. the commit is appended to the commit log and synced: this is the acknowledgement;
+//! 4. readers get the new [`NodeSnapshot`] by one atomic store.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use varve_archive::{Archive, BlockState, Chain as ArchiveChain, HeaderLink, MmapBackend};
+use varve_blocks::{BlockNumber, BlockStore, Synced};
+use varve_types::{BlockHash, Header, Height};
+use varve_utxo::{AsBlock as _, Version};
+
+use crate::chain::SharedChain;
+use crate::commit_log::{Commit, CommitLog, CommitSequence};
+use crate::error::Error;
+use crate::header_tree::{HeaderId, InsertError};
+use crate::snapshot::NodeSnapshot;
+use crate::source::HeaderBytes;
+use crate::stored_block::{Bytes, StoredBlock};
+
+/// The stores, as their one writer sees them.
+pub(crate) struct Stores {
+    pub(crate) chain: SharedChain,
+    pub(crate) blocks: BlockStore,
+    pub(crate) archive: Archive<MmapBackend>,
+    pub(crate) log: CommitLog,
+    /// The last commit.
+    pub(crate) sequence: CommitSequence,
+    /// The tip of the confirmed chain.
+    pub(crate) tip: HeaderId,
+    /// All blocks that are known to be invalid, whether or not their headers have come.
+    pub(crate) marks: BTreeMap<BlockHash, Arc<str>>,
+    /// Those that no commit has yet.
+    pub(crate) new_marks: Vec<(BlockHash, Arc<str>)>,
+    /// Stored blocks whose headers were lost in a crash, and have not come again.
+    pub(crate) orphans: HashMap<BlockHash, BlockNumber>,
+    pub(crate) published: Arc<ArcSwap<NodeSnapshot>>,
+    /// Bytes of blocks that were stored since the last checkpoint.
+    pub(crate) since_checkpoint: u64,
+}
+
+impl Stores {
+    /// Adds a header at the time `now`. Whether it is new, and where it is.
+    pub(crate) fn add_header(
+        &mut self,
+        bytes: &HeaderBytes,
+        now: u32,
+    ) -> Result<Result<(HeaderId, bool), InsertError>, Error> {
+        let header = Header::new(bytes);
+        let (id, is_new) = {
+            let mut chain = self.chain.write();
+            let before = chain.tree.len();
+            match chain.tree.insert(header, now) {
+                Ok(id) => (id, chain.tree.len() > before),
+                Err(refused) => return Ok(Err(refused)),
+            }
+        };
+        if !is_new {
+            return Ok(Ok((id, false)));
+        }
+        self.archive.set_header(header)?;
+        let hash = header.hash();
+        if let Some(reason) = self.marks.get(&hash).cloned() {
+            self.chain.write().tree.mark_invalid(id, &reason);
+            return Ok(Err(InsertError::Invalid { hash, reason }));
+        }
+        if let Some(number) = self.orphans.remove(&hash) {
+            let block = self.read(id)?;
+            self.archive.set_block(block.as_block(), number)?;
+            self.chain.write().tree.mark_stored(id);
+        }
+        Ok(Ok((id, true)))
+    }
+
+    /// Lets the archive's candidate chain follow the best header.
+    pub(crate) fn follow_best_header(&mut self) -> Result<(), Error> {
+        let (best, hash) = {
+            let chain = self.chain.read();
+            let best = chain.tree.best_header();
+            (chain.tree.height(best), chain.tree.hash(best))
+        };
+        let now = self.archive.now();
+        let link = now.to_header(hash)?.ok_or_else(|| missing(hash))?;
+        if now.at(ArchiveChain::Candidate, best) == Some(link)
+            && now.top(ArchiveChain::Candidate).is_some_and(|(top, _)| top == best)
+        {
+            return Ok(());
+        }
+        self.set_chain(ArchiveChain::Candidate, link)?;
+        Ok(())
+    }
+
+    /// Stores a block whose bytes are those of its header.
+    pub(crate) fn store(&mut self, id: HeaderId, block: &StoredBlock) -> Result<(), Error> {
+        let number = self.blocks.append(block.as_block().block())?;
+        self.archive.set_block(block.as_block(), number)?;
+        self.chain.write().tree.mark_stored(id);
+        self.since_checkpoint += block.size();
+        Ok(())
+    }
+
+    /// Reads a stored block.
+    pub(crate) fn read(&self, id: HeaderId) -> Result<StoredBlock, Error> {
+        let (hash, height, format) = {
+            let tree = &self.chain.read().tree;
+            (tree.hash(id), tree.height(id), tree.params().network.format())
+        };
+        let reader = self.blocks.reader();
+        let number = reader.number_of(&hash)?.ok_or(Error::NoBytes { hash, height })?;
+        let bytes = Bytes::Stored(reader.raw(number)?);
+        StoredBlock::parse(bytes, format, height)
+            .map_err(|source| Error::Undecodable { hash, source })
+    }
+
+    /// Remembers that a block is invalid.
+    pub(crate) fn mark_invalid(&mut self, id: HeaderId, reason: &str) -> Result<(), Error> {
+        let hash = {
+            let mut chain = self.chain.write();
+            chain.tree.mark_invalid(id, reason);
+            chain.tree.hash(id)
+        };
+        let reason: Arc<str> = Arc::from(reason);
+        self.marks.insert(hash, Arc::clone(&reason));
+        self.new_marks.push((hash, reason));
+        let link = self.archive.now().to_header(hash)?.ok_or_else(|| missing(hash))?;
+        Ok(self.archive.set_block_states(&[(link, BlockState::Unconfirmable)])?)
+    }
+
+    /// Makes the chain up to `tip` the confirmed one. `version` is the set at that block.
+    pub(crate) fn commit(&mut self, tip: HeaderId, version: Arc<Version>) -> Result<(), Error> {
+        let synced = self.blocks.sync()?;
+        let (height, hash, fork) = {
+            let tree = &self.chain.read().tree;
+            let fork = tree.height(tree.fork_point(tip, self.tip));
+            (tree.height(tip), tree.hash(tip), fork)
+        };
+        let link = self.archive.now().to_header(hash)?.ok_or_else(|| missing(hash))?;
+        let confirmed = self.set_chain(ArchiveChain::Confirmed, link)?;
+        let states: Vec<_> =
+            confirmed.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
+        self.archive.set_block_states(&states)?;
+        self.append_commit((tip, height, hash), fork, synced)?;
+        self.publish((height, hash), version);
+        Ok(())
+    }
+
+    /// Makes the marks durable that no commit has yet. The tip stays.
+    pub(crate) fn commit_marks(&mut self) -> Result<(), Error> {
+        if self.new_marks.is_empty() {
+            return Ok(());
+        }
+        let synced = self.blocks.sync()?;
+        let (height, hash) = self.tip_at();
+        self.append_commit((self.tip, height, hash), height, synced)
+    }
+
+    fn append_commit(
+        &mut self,
+        (tip, height, hash): (HeaderId, Height, BlockHash),
+        fork: Height,
+        synced: Synced,
+    ) -> Result<(), Error> {
+        let number = self.blocks.reader().number_of(&hash)?;
+        let number = number.ok_or(Error::NoBytes { hash, height })?;
+        let sequence = CommitSequence(self.sequence.0 + 1);
+        let marks = self.new_marks.clone();
+        let commit = Commit { sequence, tip: (height, hash), number, fork, synced, marks };
+        self.log.append(&commit)?;
+        (self.sequence, self.tip) = (sequence, tip);
+        self.new_marks.clear();
+        Ok(())
+    }
+
+    /// Shows the confirmed chain to readers.
+    pub(crate) fn publish(&self, tip: (Height, BlockHash), utxo: Arc<Version>) {
+        self.published.store(Arc::new(NodeSnapshot {
+            sequence: self.sequence,
+            tip,
+            utxo,
+            archive: self.archive.snapshot(),
+            blocks: self.blocks.reader(),
+        }));
+    }
+
+    /// The tip of the confirmed chain.
+    pub(crate) fn tip_at(&self) -> (Height, BlockHash) {
+        let tree = &self.chain.read().tree;
+        (tree.height(self.tip), tree.hash(self.tip))
+    }
+
+    /// Makes blocks and archive durable, so that a crash finds nothing to do.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
+        let synced = self.blocks.checkpoint()?;
+        self.archive.checkpoint(self.sequence.0)?;
+        let orphan = self.orphans.values().map(|number| number.get()).min();
+        self.log.checkpoint(orphan.unwrap_or(synced.count).min(synced.count))?;
+        self.since_checkpoint = 0;
+        Ok(())
+    }
+
+    /// Turns one of the archive's chains to the branch of `tip`. Gives the headers that were pushed.
+    pub(crate) fn set_chain(
+        &mut self,
+        chain: ArchiveChain,
+        tip: HeaderLink,
+    ) -> Result<Vec<HeaderLink>, Error> {
+        let (fork, above) = self.archive.now().fork_from(chain, tip)?;
+        let keep = fork.map_or(0, |fork| fork.to_u32() + 1);
+        self.archive.set_chain(chain, keep, &above)?;
+        Ok(above)
+    }
+}
+
+fn missing(hash: BlockHash) -> Error {
+    Error::Disagree { what: format!("the archive does not have the header {hash}") }
+}

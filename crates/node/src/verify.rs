@@ -1,0 +1,160 @@
+//! Reading everything that is stored, and comparing the stores with one another.
+//!
+//! 1. *Blocks*: every block verifies against its checksum, decodes, hashes to the header it is stored
+//!    under, and has the merkle root of that header.
+//! 2. *Archive*: every stored block has its rows, which are those that its bytes give; every input is
+//!    found as the spender of its point. The confirmed heights link down to genesis, and end at the tip
+//!    of the commit log.
+//! 3. *Unspent set*: every coin is an output of the confirmed chain that no confirmed input spends;
+//!    and there are as many as the blocks of that chain make less those that they spend. Together: the
+//!    set is exactly what the chain leaves.
+
+use varve_archive::Chain as ArchiveChain;
+use varve_blocks::BlockNumber;
+use varve_consensus::BlockAt;
+use varve_types::{Block, Height, Outpoint, unspendable};
+
+use crate::error::Error;
+use crate::organizer::Organizer;
+use crate::snapshot::{ArchiveView, NodeSnapshot};
+
+/// What was found to be in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Blocks, on every branch.
+    pub blocks: u64,
+    /// Their transactions.
+    pub transactions: u64,
+    /// Their inputs, those of coinbases left out.
+    pub inputs: u64,
+    /// Unspent outputs.
+    pub coins: u64,
+}
+
+impl Organizer {
+    /// Walks every store. `progress` is told how many blocks are done and how many there are, then
+    /// the same of coins. Errors name the first thing that is wrong.
+    pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified, Error> {
+        let snapshot = self.snapshot();
+        let view = snapshot.view();
+        let mut verified = Verified::default();
+        let mut balance: i64 = 0;
+        let count = snapshot.blocks.count();
+        for number in 0..count {
+            balance +=
+                self.verify_block(&snapshot, &view, BlockNumber::new(number), &mut verified)?;
+            verified.blocks += 1;
+            progress(verified.blocks, count.into());
+        }
+        self.verify_chain(&snapshot, &view)?;
+        let coins = snapshot.utxo.coin_count();
+        let mut walk = snapshot.utxo.coins()?;
+        while let Some((point, coin)) = walk.next_coin()? {
+            let output = view.output(point)?.filter(|output| output.tx.confirmed);
+            let same = output.is_some_and(|output| {
+                let (tx, value) = (&output.tx, output.value);
+                (tx.height, tx.is_coinbase(), value) == (coin.height, coin.coinbase, coin.value)
+                    && output.script == coin.script
+            });
+            if !same {
+                return Err(disagree(format!("the coin {point} is no output of the chain")));
+            }
+            if view.confirmed_spender(point)?.is_some() {
+                return Err(disagree(format!("the coin {point} is spent in the chain")));
+            }
+            verified.coins += 1;
+            progress(verified.coins, coins);
+        }
+        if i64::try_from(verified.coins).ok() != Some(balance) {
+            let found = verified.coins;
+            return Err(disagree(format!("the set has {found} coins, the chain leaves {balance}")));
+        }
+        Ok(verified)
+    }
+
+    /// Checks one block and its rows. Gives how many coins it adds to the confirmed chain's set.
+    fn verify_block(
+        &self,
+        snapshot: &NodeSnapshot,
+        view: &ArchiveView,
+        number: BlockNumber,
+        verified: &mut Verified,
+    ) -> Result<i64, Error> {
+        let hash = snapshot.blocks.hash(number)?;
+        let bytes = snapshot.blocks.raw(number)?;
+        let block = Block::parse(&bytes, view.network().format())
+            .map_err(|source| Error::Undecodable { hash, source })?;
+        if block.hash() != hash || block.merkle_tree().root != block.header().merkle_root() {
+            return Err(disagree(format!("the bytes of block {hash} are not those of its header")));
+        }
+        if self.stores.orphans.contains_key(&hash) {
+            return Ok(0);
+        }
+        let link = view.to_header(hash)?;
+        let link = link.ok_or_else(|| disagree(format!("block {hash} is not archived")))?;
+        let height = view.header(link)?.height;
+        let block = BlockAt::new(height, &block);
+        let row = view.block(link)?.filter(|row| row.number == number);
+        if row.is_none() || view.txids(link)?.as_deref() != Some(block.txids()) {
+            return Err(disagree(format!("the rows of block {hash} are not those of its bytes")));
+        }
+        let inputs = || block.block().txs().iter().filter(|tx| !tx.is_coinbase());
+        let points: Vec<Outpoint> =
+            inputs().flat_map(|tx| tx.inputs()).map(|input| input.outpoint).collect();
+        let spenders = view.spenders_of(&points)?;
+        for (point, spenders) in points.iter().zip(spenders) {
+            if !spenders.iter().any(|spender| spender.tx.block == link) {
+                return Err(disagree(format!("no row says that block {hash} spends {point}")));
+            }
+        }
+        verified.transactions += block.txids().len() as u64;
+        verified.inputs += points.len() as u64;
+        let confirmed = view.to_confirmed(height) == Some(link);
+        Ok(if confirmed { self.coins_of(&block) - signed(points.len()) } else { 0 })
+    }
+
+    /// How many coins a block makes. Those that it makes again do not count.
+    fn coins_of(&self, block: &BlockAt<'_>) -> i64 {
+        let (params, height) = (&self.options.params, block.height());
+        let again = params.bip30_exceptions.contains(&(height, block.hash()));
+        if height == Height::GENESIS || again {
+            return 0;
+        }
+        let outputs = block.block().txs().iter().flat_map(|tx| tx.outputs());
+        let network = params.network;
+        signed(outputs.filter(|output| !unspendable(network, height, output.script)).count())
+    }
+
+    /// The confirmed heights are the branch of the tip.
+    fn verify_chain(&self, snapshot: &NodeSnapshot, view: &ArchiveView) -> Result<(), Error> {
+        let (height, hash) = snapshot.tip;
+        if snapshot.utxo.tip() != Some(snapshot.tip) {
+            return Err(disagree(format!("the set does not stand at {hash}")));
+        }
+        let top = view.top(ArchiveChain::Confirmed).map(|(top, _)| top);
+        if top != Some(height) {
+            return Err(disagree(format!("the archive does not end at height {height}")));
+        }
+        for at in 0..=height.to_u32() {
+            let at = Height::new(at);
+            let expected = {
+                let tree = &self.stores.chain.read().tree;
+                tree.ancestor(self.stores.tip, at).map(|id| tree.hash(id))
+            };
+            let link = view.to_confirmed(at);
+            let found = link.map(|link| view.header(link)).transpose()?.map(|row| row.hash);
+            if found.is_none() || found != expected {
+                return Err(disagree(format!("the archive has another block at height {at}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn disagree(what: String) -> Error {
+    Error::Disagree { what }
+}

@@ -1,0 +1,10 @@
+//! The whole node: real chains, reorganisations, bad blocks, crashes.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
+
+mod answers;
+mod bad_blocks;
+mod crash;
+mod miner;
+mod reorganisations;
+mod rig;

@@ -1,0 +1,68 @@
+//! Branches that overtake: simulated chains, and deeper than undo records reach.
+
+use std::fs;
+
+use serde_json::Value;
+use varve_node::source::directory::Directory;
+use varve_node::{Limits, Options, Organizer};
+use varve_sim::{Config, Profile, write_chain};
+use varve_types::Network;
+use varve_utxo::{Parameters, SetHash, UndoConfig};
+
+use crate::miner::{Mined, bytes_of, young_options};
+use crate::rig::{
+    chain_tips, disk, expected_tips, options, pipe, set_hash, sync, sync_options, tip,
+};
+
+#[test]
+fn a_simulated_chain_with_branches() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        reorg_depth: Some(6),
+        transactions: Some(20),
+        coins: Some(200),
+        signed_percent: 100,
+        ..Config::new(Profile::Mainnet, 180, 11)
+    };
+    write_chain(&config, &folder.path().join("sim"), |_| {}).unwrap();
+    let expected = fs::read(folder.path().join("sim/expected.json")).unwrap();
+    let expected: Value = serde_json::from_slice(&expected).unwrap();
+    let limits = Limits { group: 1, lag: 300_000, ..Limits::default() };
+    let options = Options { limits, ..options(Network::Regtest) };
+    let mut node = Organizer::open(disk(&folder.path().join("data")), options).unwrap();
+    let mut source = Directory::open(&folder.path().join("sim"), Network::Regtest, false).unwrap();
+    assert_eq!(sync(&mut node, &mut source, &sync_options()).unwrap(), []);
+    assert_eq!(tip(&node).1, expected["tip"]);
+    assert_eq!(chain_tips(&node), expected_tips(&expected["chaintips"]));
+    assert_eq!(set_hash(&node, SetHash::HashSerialized3), expected["hash_serialized_3"]);
+    assert_eq!(set_hash(&node, SetHash::Muhash), expected["muhash"]);
+    let verified = node.verify(&mut |_, _| {}).unwrap();
+    assert_eq!(verified.coins, expected["txouts"].as_u64().unwrap());
+}
+
+#[test]
+fn a_branch_that_leaves_below_the_last_undo_record() {
+    let genesis = Mined::genesis();
+    let (old, new) = (genesis.chain(1, 40), genesis.chain(2, 41));
+    let undo = UndoConfig { blocks: 3, segment_size: 1_000, ..UndoConfig::default() };
+    let parameters =
+        Parameters { window: 2, flush_interval: 2, fan_in: 2, ..Parameters::default() };
+    let options = Options { undo, parameters, ..young_options() };
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Organizer::open(disk(folder.path()), options.clone()).unwrap();
+    let sync = |node: &mut Organizer, blocks: &[Mined]| {
+        let blocks = bytes_of(blocks);
+        assert_eq!(sync(node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap(), []);
+    };
+    sync(&mut node, &old);
+    sync(&mut node, &new[..40]);
+    assert_eq!(node.snapshot().tip.1, old[39].hash, "the first of two equals stays");
+    sync(&mut node, &new);
+    assert_eq!(node.snapshot().tip.1, new[40].hash);
+
+    let clean = tempfile::tempdir().unwrap();
+    let mut clean = Organizer::open(disk(clean.path()), options).unwrap();
+    sync(&mut clean, &new);
+    let hash = SetHash::HashSerialized3;
+    assert_eq!(set_hash(&node, hash), set_hash(&clean, hash));
+}
