@@ -20,6 +20,13 @@ pub(crate) const DEBOOTSTRAP: Package = Package {
     reason: "fetches the real bitcoind that tests compare with (`cargo xtask node`)",
 };
 
+/// Makes the bindings of `RocksDB`, a rival in benchmarks.
+pub(crate) const CLANG: Package = Package {
+    name: "clang",
+    program: "clang",
+    reason: "its libclang makes the bindings of RocksDB (`cargo xtask bench utxo`)",
+};
+
 /// Everything that `cargo xtask test` wants.
 pub(crate) const PACKAGES: &[Package] = &[DEBOOTSTRAP];
 

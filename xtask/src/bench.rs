@@ -1,4 +1,4 @@
-//! `cargo xtask bench NAME`: runs a benchmark of `bench/` and reads its bars.
+//! `cargo xtask bench NAME`: runs a benchmark of `bench/` or `bench-rivals/` and reads its bars.
 //!
 //! A benchmark prints what it likes and one line for each bar it is measured by:
 //!
@@ -10,13 +10,25 @@
 //! last, after a sentence for each bar that was missed. A missed bar is a result, not a failure:
 //! only a benchmark that could not run, or gave no bar, makes the command fail.
 
-use crate::run;
+use crate::{apt, run};
 use anyhow::{Result, bail};
+
+/// The benchmarks whose rivals are slow to build.
+const WITH_RIVALS: &[&str] = &["utxo"];
 
 /// Runs one benchmark.
 pub(crate) fn run(name: &str, full: bool) -> Result<bool> {
+    let package = if WITH_RIVALS.contains(&name) {
+        // RocksDB's bindings need it; whoever has libclang by other means can go on without.
+        if let Err(error) = apt::ensure(&[apt::CLANG]) {
+            println!("going on without: {error:#}");
+        }
+        "--package=varve-bench-rivals"
+    } else {
+        "--package=varve-bench"
+    };
     let mut cargo = run::cargo();
-    cargo.args(["run", "--quiet", "--release", "--package=varve-bench", "--", name]);
+    cargo.args(["run", "--quiet", "--release", package, "--", name]);
     if full {
         cargo.arg("--full");
     }

@@ -13,7 +13,7 @@ use crate::run;
 use crate::tally::Tally;
 
 /// The packages that have a test named `loom`.
-const PACKAGES: &[&str] = &["varve-utxo"];
+const PACKAGES: &[&str] = &["varve-archive", "varve-utxo"];
 
 /// Runs them all and counts their tests.
 pub(crate) fn run(target: &Path, tally: &mut Tally) -> Result<()> {

@@ -2,16 +2,17 @@
 //!
 //! What is written, in this order:
 //!
-//! 1. **Headers** ([`Archive::set_headers`]), each on a known parent, on any branch. The row gets height,
-//!    median time and the work of the chain up to it.
-//! 2. **Blocks** ([`Archive::set_block`]), when their bytes are in the block store: rows for the transactions
-//!    and for every point they spend, and last the block row, which makes them count. In any order.
+//! 1. **Headers** ([`Archive::set_headers`]), each on a known parent, on any branch. The row gets
+//!    height, median time and the work of the chain up to it.
+//! 2. **Blocks** ([`Archive::set_block`]), when their bytes are in the block store: rows for the
+//!    transactions and for every point they spend, and last the block row, which makes them count.
+//!    In any order.
 //! 3. **Chains**: headers are pushed on the candidate chain and popped from it as the most work
-//!    moves; validated blocks on the confirmed chain. This is the only thing a reorganisation changes. A
-//!    transaction is confirmed when its block is the confirmed one at its height.
-//! 4. **Checkpoint** ([`Archive::checkpoint`]) makes it durable, under the commit sequence up to which the
-//!    archive has followed. After a crash the owner replays from there; what is already there is
-//!    not written twice.
+//!    moves; validated blocks on the confirmed chain. This is the only thing a reorganisation
+//!    changes. A transaction is confirmed when its block is the confirmed one at its height.
+//! 4. **Checkpoint** ([`Archive::checkpoint`]) makes it durable, under the commit sequence up to
+//!    which the archive has followed. After a crash the owner replays from there; what is already
+//!    there is not written twice.
 //!
 //! There is one writer. Readers take a [`Snapshot`] and are never waited for.
 
@@ -94,8 +95,8 @@ impl<B: Backend> Archive<B> {
         Ok(self.backend.sizes()?)
     }
 
-    /// Says that the store begins with a snapshot of the unspent set at this height: the blocks up to
-    /// it will not come. Kept with the next checkpoint.
+    /// Says that the store begins with a snapshot of the unspent set at this height: the blocks up
+    /// to it will not come. Kept with the next checkpoint.
     pub fn set_base(&mut self, base: Height) {
         self.now.base = Some(base);
     }

@@ -6,13 +6,14 @@
 //!   memory          mmap            (a relational one)   each passes the suite in `contract`
 //! ```
 //!
-//! [`Tables`] reads and [`Backend`] writes. Both speak of rows as values and take many keys at once.
-//! Nothing of how a back end keeps its rows shows here: no slice of a map, no lock, no cursor.
+//! [`Tables`] reads and [`Backend`] writes. Both speak of rows as values and take many keys at
+//! once. Nothing of how a back end keeps its rows shows here: no slice of a map, no lock, no
+//! cursor.
 //!
 //! # The contract
 //!
-//! 1. Links are given in order from zero, and not again after a failed append. The transactions of a
-//!    block get consecutive links.
+//! 1. Links are given in order from zero, and not again after a failed append. The transactions of
+//!    a block get consecutive links.
 //! 2. A search gives every row that was appended under the key, newest first. Searches by point and
 //!    by script may also give rows that were *not*: they are candidates, and the caller looks at
 //!    the bytes. So a back end may keep a short fingerprint in place of the key.
@@ -20,10 +21,10 @@
 //!    knows by its bounds what it should not see yet.
 //! 4. A block that fails to be appended is not there: its header has no [`BlockRow`]. Rows that it
 //!    left behind may be found by a search; the caller tells them by that.
-//! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when it
-//!    was never called. The links of rows that are lost are given again.
-//! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same call may
-//!    be made again; after [`BackendError::Fault`] the store must be opened again.
+//! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when
+//!    it was never called. The links of rows that are lost are given again.
+//! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
+//!    call may be made again; after [`BackendError::Fault`] the store must be opened again.
 
 pub mod memory;
 pub mod mmap;

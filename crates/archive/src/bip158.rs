@@ -1,9 +1,10 @@
 //! The basic block filter of BIP158, and the headers that chain filters (BIP157).
 //!
-//! 1. The items are the scripts of all outputs that the block makes, those beginning with `OP_RETURN` left
-//!    out, and the scripts of all outputs that it spends; each once, empty ones never.
-//! 2. Each is hashed into the range 0 ≤ h < N·M by SipHash-2-4, keyed with the first 16 bytes of the
-//!    block hash.
+//! 1. The items are the scripts of all outputs that the block makes, those beginning with
+//!    `OP_RETURN` left out, and the scripts of all outputs that it spends; each once, empty ones
+//!    never.
+//! 2. Each is hashed into the range 0 ≤ h < N·M by SipHash-2-4, keyed with the first 16 bytes of
+//!    the block hash.
 //! 3. The sorted numbers are written as differences, Golomb-Rice coded: the difference divided by
 //!    2^P in unary (ones, then a zero), the remainder in P bits, most significant bit first.
 //!
@@ -42,8 +43,8 @@ pub fn filter_header(filter: &[u8], previous: [u8; 32]) -> [u8; 32] {
     sha256d([sha256d(filter), previous].as_flattened())
 }
 
-/// Whether some of these scripts seem to be in the filter of the block. A filter that does not decode
-/// matches everything: whoever asks must then look at the block.
+/// Whether some of these scripts seem to be in the filter of the block. A filter that does not
+/// decode matches everything: whoever asks must then look at the block.
 #[must_use]
 pub fn matches(filter: &[u8], hash: BlockHash, scripts: &[&[u8]]) -> bool {
     decode(filter).is_none_or(|(count, numbers)| {

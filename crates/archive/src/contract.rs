@@ -1,8 +1,8 @@
 //! The contract of [`Backend`], as tests for whoever implements it.
 //!
-//! A back end wraps the place where it keeps its files in [`Disk`] and calls [`check`] from a test. The
-//! cases are small and can be followed on paper; [`random`] then walks at random beside the plain
-//! maps of [`MemoryBackend`], with a new opening now and then.
+//! A back end wraps the place where it keeps its files in [`Disk`] and calls [`check`] from a
+//! test. The cases are small and can be followed on paper; [`random`] then walks at random beside
+//! the plain maps of [`MemoryBackend`], with a new opening now and then.
 
 pub mod random;
 

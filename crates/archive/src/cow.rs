@@ -6,9 +6,9 @@
 //!                 └───────┴───────┴── shared
 //! ```
 //!
-//! The heights of a chain and the states of blocks are such vectors. A snapshot takes a clone, which is
-//! one reference count; the first change after it copies the list of chunks and the one chunk that
-//! changes. A reorganisation is a few pops and pushes at the end.
+//! The heights of a chain and the states of blocks are such vectors. A snapshot takes a clone,
+//! which is one reference count; the first change after it copies the list of chunks and the one
+//! chunk that changes. A reorganisation is a few pops and pushes at the end.
 
 use std::sync::Arc;
 

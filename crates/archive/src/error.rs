@@ -1,8 +1,8 @@
 //! What can go wrong with the archive.
 //!
-//! That something does not exist is no error: queries answer `None`. It is an error when the archive
-//! cannot know: the bytes are pruned, the block is below the base of an imported snapshot, a read
-//! failed.
+//! That something does not exist is no error: queries answer `None`. It is an error when the
+//! archive cannot know: the bytes are pruned, the block is below the base of an imported snapshot,
+//! a read failed.
 
 use varve_types::{BlockHash, DecodeError, Height};
 

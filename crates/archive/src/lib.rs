@@ -1,9 +1,9 @@
 //! The history, after libbitcoin: relational tables, and every question about them.
 //!
-//! The archive knows each header, block, transaction and spend that was ever stored, on every branch,
-//! by two natural keys: block hash and txid. It holds no scripts and no witnesses: its rows point
-//! into the block store, where the only copy of the bytes is. Rows are appended and never changed. What
-//! changes is which branch counts, and that is one array of heights.
+//! The archive knows each header, block, transaction and spend that was ever stored, on every
+//! branch, by two natural keys: block hash and txid. It holds no scripts and no witnesses: its
+//! rows point into the block store, where the only copy of the bytes is. Rows are appended and
+//! never changed. What changes is which branch counts, and that is one array of heights.
 //!
 //! | you want | take |
 //! |---|---|

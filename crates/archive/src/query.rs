@@ -10,12 +10,12 @@
 //! ```
 //!
 //! There are two natural keys from outside, block hash and txid; heights and script hashes are
-//! conveniences. Inside, links are followed without a search. Two things are searched because they may
-//! come in any order: the rows of a txid and the spenders of a point.
+//! conveniences. Inside, links are followed without a search. Two things are searched because they
+//! may come in any order: the rows of a txid and the spenders of a point.
 //!
-//! What rows alone can answer is asked of a [`Snapshot`]; what needs bytes, of a [`View`], which is a
-//! snapshot with the block store. One file has one kind of question. `docs/archive-queries.md` maps
-//! libbitcoin's operations to these functions.
+//! What rows alone can answer is asked of a [`Snapshot`]; what needs bytes, of a [`View`], which
+//! is a snapshot with the block store. One file has one kind of question.
+//! `docs/archive-queries.md` maps libbitcoin's operations to these functions.
 
 mod branch;
 mod confirm;

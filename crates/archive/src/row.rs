@@ -9,8 +9,8 @@
 //!     points it spends ────┘  └──── offset ──► bytes of the transaction in the block store
 //! ```
 //!
-//! A back end stores them as it likes; `docs/format/archive.md` draws what `mmap` makes of them. What
-//! can be read in the block's bytes (scripts, witnesses, values, lock times) is in no row.
+//! A back end stores them as it likes; `docs/format/archive.md` draws what `mmap` makes of them.
+//! What can be read in the block's bytes (scripts, witnesses, values, lock times) is in no row.
 
 use varve_consensus::Work;
 use varve_types::{BlockHash, Header, Height, MerkleRoot, Outpoint, Txid};

@@ -17,7 +17,7 @@ pub enum SourceError {
     #[error("the block's bytes are pruned")]
     Pruned,
     /// There is no such block, or it is shorter.
-    #[error("block {number} of the block store has no bytes {}..{}; run repair", .range.start, .range.end)]
+    #[error("block number {number} has no bytes {range:?}; run repair")]
     Missing {
         /// The block.
         number: BlockNumber,

@@ -24,8 +24,8 @@ pub(super) struct Rows {
 const MEDIAN_OF: usize = 11;
 
 impl<B: Backend> Archive<B> {
-    /// Archives headers, each standing on one that is known or that comes before it here, and returns
-    /// their links. Those that are known already keep theirs.
+    /// Archives headers, each standing on one that is known or that comes before it here, and
+    /// returns their links. Those that are known already keep theirs.
     pub fn set_headers(&mut self, headers: &[Header<'_>]) -> Result<Vec<HeaderLink>> {
         headers.iter().map(|header| self.set_header(*header)).collect()
     }

@@ -2,7 +2,8 @@
 //!
 //! It is the oracle that the others are compared with, so nothing in it is clever: whole keys, no
 //! fingerprints, no links between rows. A reader and the writer share the tables under one lock.
-//! [`MemoryDisk`] stands for the disk: a checkpoint copies everything to it, opening copies it back.
+//! [`MemoryDisk`] stands for the disk: a checkpoint copies everything to it, opening copies it
+//! back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;

@@ -14,30 +14,30 @@
 //!
 //! `docs/format/archive.md` draws the rows; `row` encodes them.
 //!
-//! **A block** is written as the seed says: rows of transactions and spends are set, then the spends
-//! are committed, then the transactions, and last the block row, which makes them count. When a step fails,
-//! the rows that were set stay behind as gaps that no search finds.
+//! **A block** is written as the seed says: rows of transactions and spends are set, then the
+//! spends are committed, then the transactions, and last the block row, which makes them count.
+//! When a step fails, the rows that were set stay behind as gaps that no search finds.
 //!
-//! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to link again,
-//! so that opening after a crash links at most [`MmapConfig::relink`] rows a table.
+//! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to
+//! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table.
 
+mod read;
 mod row;
 
 use std::sync::Arc;
 
 use varve_io::{Access, Caching, Kind, Storage, StoreId};
-use varve_types::{BlockHash, Outpoint, Txid};
 
-use super::{Backend, BackendError, Chain, Mark, Match, Result, Saved, TableSize, Tables};
+use super::{Backend, BackendError, Chain, Mark, Result, Saved, TableSize};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::primitive::{
-    Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Link, Manifest, RecordMap, RecordReader,
-    Row, SlabArray, SlabArrayReader, Table, TableConfig,
+    Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Manifest, RecordMap, Row, SlabArray,
+    Table, TableConfig,
 };
-use crate::row::{
-    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
-};
+use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
 use row::{BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
+
+pub use read::MmapTables;
 
 const MANIFEST: &str = "archive";
 const KIND: Kind = Kind(*b"ARCHIVE\0");
@@ -52,7 +52,8 @@ impl From<Error> for BackendError {
     }
 }
 
-/// How the files of an archive are made. Only [`MmapConfig::relink`] may differ when it is opened again.
+/// How the files of an archive are made. Only [`MmapConfig::relink`] may differ when it is opened
+/// again.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapConfig {
     /// Who the store is: drawn at random when it is made, and not used afterwards.
@@ -103,19 +104,6 @@ pub struct MmapBackend {
     /// The rows of a block, in memory that is used again for the next.
     tx_rows: Vec<Row<32, TX>>,
     spend_rows: Vec<Row<FINGERPRINT, SPEND>>,
-}
-
-/// The tables on disk, as a reader sees them.
-#[derive(Clone, Debug)]
-pub struct MmapTables {
-    hasher: Keyed,
-    header: RecordReader<32, HEADER>,
-    block: SlabArrayReader<BlockMeasure>,
-    tx: RecordReader<32, TX>,
-    spend: RecordReader<FINGERPRINT, SPEND>,
-    script: RecordReader<FINGERPRINT, SPEND>,
-    filter: SlabArrayReader<FilterMeasure>,
-    tx_state: RecordReader<4, TX_STATE>,
 }
 
 impl MmapBackend {
@@ -191,7 +179,7 @@ impl MmapBackend {
         if unlinked.iter().any(|rows| *rows > self.relink) { Heads::Save } else { Heads::Defer }
     }
 
-    /// Makes a checkpoint; says whether heads are to be saved whatever there is to link.
+    /// Makes a checkpoint.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
         let place = (self.storage.as_ref(), MANIFEST, KIND);
         let tables: &mut [&mut dyn Table] = &mut [
@@ -207,11 +195,6 @@ impl MmapBackend {
             &mut self.block_state,
         ];
         Ok(self.manifest.checkpoint(place, (tables, heads), &row::encode_mark(mark))?)
-    }
-
-    /// A checkpoint that leaves nothing to be linked: before closing.
-    pub fn checkpoint_whole(&mut self, mark: &Mark) -> Result<()> {
-        self.save(mark, Heads::Save)
     }
 
     /// The bytes of a table's files: body and head.
@@ -358,98 +341,5 @@ impl Backend for MmapBackend {
             Ok(TableSize { name, rows, body, head, buckets: head / 8 })
         };
         rows.into_iter().map(size).collect()
-    }
-}
-
-impl MmapTables {
-    fn row<const K: usize, const V: usize>(
-        table: &RecordReader<K, V>,
-        link: u64,
-    ) -> Result<Row<K, V>> {
-        let link = u32::try_from(link).map_err(|_| BackendError::dangling(link))?;
-        Ok(table.get(Link(link))?)
-    }
-
-    /// The rows under each fingerprint, newest first.
-    fn find_fingerprints<'k>(
-        &self,
-        table: &RecordReader<FINGERPRINT, SPEND>,
-        keys: impl Iterator<Item = &'k [u8]>,
-        out: &mut Vec<Match>,
-    ) -> Result<()> {
-        let mut found = Vec::new();
-        for (index, key) in keys.enumerate() {
-            found.clear();
-            table.find_all(&row::fingerprint(self.hasher.hash(key)), &mut found)?;
-            out.extend(found.iter().map(|(_, value)| (index, row::tx_link(value))));
-        }
-        Ok(())
-    }
-}
-
-impl Tables for MmapTables {
-    fn headers(&self, links: &[HeaderLink], out: &mut Vec<HeaderRow>) -> Result<()> {
-        for link in links {
-            let row = Self::row(&self.header, link.to_u32().into())?;
-            out.push(row::decode_header(&row));
-        }
-        Ok(())
-    }
-
-    fn find_headers(&self, hashes: &[BlockHash], out: &mut Vec<Option<HeaderLink>>) -> Result<()> {
-        for hash in hashes {
-            let found = self.header.find(hash.as_bytes())?;
-            out.push(found.map(|(link, _)| HeaderLink::new(link.0)));
-        }
-        Ok(())
-    }
-
-    fn blocks(&self, links: &[HeaderLink], out: &mut Vec<Option<BlockRow>>) -> Result<()> {
-        for link in links {
-            out.push(self.block.get(link.to_u32().into(), row::decode_block)?.flatten());
-        }
-        Ok(())
-    }
-
-    fn txs(&self, links: &[TxLink], out: &mut Vec<TxRow>) -> Result<()> {
-        for link in links {
-            out.push(row::decode_tx(&Self::row(&self.tx, link.to_u64())?));
-        }
-        Ok(())
-    }
-
-    fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()> {
-        let mut found = Vec::new();
-        for (index, txid) in txids.iter().enumerate() {
-            found.clear();
-            self.tx.find_all(txid.as_bytes(), &mut found)?;
-            out.extend(found.iter().map(|(link, _)| (index, TxLink::new(link.number()))));
-        }
-        Ok(())
-    }
-
-    fn find_spenders(&self, points: &[Outpoint], out: &mut Vec<Match>) -> Result<()> {
-        let keys: Vec<_> = points.iter().map(Outpoint::to_bytes).collect();
-        self.find_fingerprints(&self.spend, keys.iter().map(<[u8; _]>::as_slice), out)
-    }
-
-    fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
-        let keys = scripts.iter().map(|script| script.0.as_slice());
-        self.find_fingerprints(&self.script, keys, out)
-    }
-
-    fn filters(&self, links: &[HeaderLink], out: &mut Vec<Option<FilterRow>>) -> Result<()> {
-        for link in links {
-            out.push(self.filter.get(link.to_u32().into(), row::decode_filter)?.flatten());
-        }
-        Ok(())
-    }
-
-    fn tx_states(&self, links: &[TxLink], out: &mut Vec<Option<TxState>>) -> Result<()> {
-        for link in links {
-            let found = self.tx_state.find(&row::tx_key(*link)?)?;
-            out.push(found.map(|(_, value)| row::decode_tx_state(&value)));
-        }
-        Ok(())
     }
 }

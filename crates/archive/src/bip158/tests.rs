@@ -1,3 +1,5 @@
+//! The published filters, and filters that are none.
+
 use hex_conservative::FromHex as _;
 use serde_json::Value;
 use varve_types::{Block, Format};

@@ -52,8 +52,8 @@ impl<T: Tables> Snapshot<T> {
         Ok(Branch { snapshot: self, shared, above })
     }
 
-    /// The headers from above the fork with a chain up to this one: what would be pushed, upward, and
-    /// the height of the fork point (`None` when not even genesis is shared).
+    /// The headers from above the fork with a chain up to this one: what would be pushed, upward,
+    /// and the height of the fork point (`None` when not even genesis is shared).
     pub fn fork_from(
         &self,
         chain: Chain,
@@ -63,8 +63,8 @@ impl<T: Tables> Snapshot<T> {
         Ok((shared.checked_sub(1).map(height_of), above))
     }
 
-    /// The work of a branch above the confirmed chain, against the work of the confirmed chain above the
-    /// same fork point: the branch is the stronger one when it has more.
+    /// The work of a branch above the confirmed chain, against the work of the confirmed chain
+    /// above the same fork point: the branch is the stronger one when it has more.
     pub fn fork_work(&self, tip: HeaderLink) -> Result<(Work, Work)> {
         let Branch { shared, above, .. } = self.branch(tip)?;
         let confirmed = (shared..self.confirmed.len()).filter_map(|i| self.confirmed.get(i));

@@ -1,9 +1,9 @@
 //! Is it confirmed?
 //!
-//! There is one definition: a block is confirmed when it is the one at its height in the confirmed chain. A
-//! transaction is confirmed when one of its rows is in a confirmed block, an output when its transaction
-//! is, a spend when the spending transaction is. Nothing is stored for it, so a reorganisation
-//! has nothing to rewrite.
+//! There is one definition: a block is confirmed when it is the one at its height in the confirmed
+//! chain. A transaction is confirmed when one of its rows is in a confirmed block, an output when
+//! its transaction is, a spend when the spending transaction is. Nothing is stored for it, so a
+//! reorganisation has nothing to rewrite.
 
 use varve_consensus::{BlockAt, CheckError, Params, SpendError, Spending, check_spends};
 use varve_types::{Block, Outpoint, Txid};
@@ -78,12 +78,12 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(!spenders.is_empty() && spenders.iter().all(|spender| !spender.tx.confirmed))
     }
 
-    /// Whether the spends of a block hold on its own branch: every prevout is there and not spent, coinbases
-    /// are mature, relative lock times have passed, amounts add up. The same rules that run over the
-    /// unspent set run here over the archive.
+    /// Whether the spends of a block hold on its own branch: every prevout is there and not spent,
+    /// coinbases are mature, relative lock times have passed, amounts add up. The same rules that
+    /// run over the unspent set run here over the archive.
     ///
-    /// `None` when the block has not come. The outer error says that the archive could not tell, the
-    /// inner one that the block cannot be confirmed.
+    /// `None` when the block has not come. The outer error says that the archive could not tell,
+    /// the inner one that the block cannot be confirmed.
     pub fn block_confirmable(
         &self,
         params: &Params,

@@ -1,7 +1,8 @@
 //! Values and fees.
 //!
 //! A fee is what the inputs spend less what the outputs make, so it takes the bytes of the spent
-//! transactions too. `utxo` knows the same sums while a block is validated; the archive answers for any block, later.
+//! transactions too. `utxo` knows the same sums while a block is validated; the archive answers
+//! for any block, later.
 
 use varve_types::Amount;
 
@@ -47,8 +48,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(fee.zip(size).map(rate))
     }
 
-    /// The fee rate of every transaction of a block but the coinbase, in block order; `None` when the
-    /// block has not come or does not spend what is on its branch.
+    /// The fee rate of every transaction of a block but the coinbase, in block order; `None` when
+    /// the block has not come or does not spend what is on its branch.
     pub fn block_fee_rates(&self, link: HeaderLink) -> Result<Option<Vec<FeeRate>>> {
         let Some(prevouts) = self.block_prevouts(link)? else { return Ok(None) };
         let mut prevouts = prevouts.into_iter();
@@ -82,8 +83,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(value?.flatten())
     }
 
-    /// The fee rates of the `count` blocks that end with this one, upward; blocks that have not come
-    /// are left out.
+    /// The fee rates of the `count` blocks that end with this one, upward; blocks that have not
+    /// come are left out.
     pub fn branch_fee_rates(&self, tip: HeaderLink, count: u32) -> Result<Vec<Vec<FeeRate>>> {
         let links = self.ancestry(tip, count)?;
         let rates = links.into_iter().map(|link| self.block_fee_rates(link));

@@ -46,7 +46,8 @@ impl<T: Tables> Snapshot<T> {
         Ok(self.filter(link)?.map(|row| row.hash()))
     }
 
-    /// The filter header that stands below the block at this height of its chain: zero below genesis.
+    /// The filter header that stands below the block at this height of its chain: zero below
+    /// genesis.
     pub fn previous_filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
         self.parent(link)?.map_or(Ok(Some([0; 32])), |parent| self.filter_header(parent))
     }
@@ -67,8 +68,8 @@ impl<T: Tables> Snapshot<T> {
         }))
     }
 
-    /// The filter headers of every `interval`-th confirmed block up to a height, the first one at `interval`:
-    /// BIP157's `cfcheckpt`. `None` when a filter is missing.
+    /// The filter headers of every `interval`-th confirmed block up to a height, the first one at
+    /// `interval`: BIP157's `cfcheckpt`. `None` when a filter is missing.
     pub fn filter_checkpoints(&self, last: Height, interval: u32) -> Result<Option<Vec<[u8; 32]>>> {
         let heights = (1..).map(|count| interval.saturating_mul(count));
         let heights = heights.take_while(|height| *height <= last.to_u32() && interval > 0);
@@ -81,8 +82,8 @@ impl<T: Tables> Snapshot<T> {
 }
 
 impl<T: Tables, S: BlockSource> View<T, S> {
-    /// Computes the filter of a block from its bytes and those of what it spends. `None` when the block
-    /// has not come, the filter below it is missing, or a prevout is.
+    /// Computes the filter of a block from its bytes and those of what it spends. `None` when the
+    /// block has not come, the filter below it is missing, or a prevout is.
     pub fn compute_filter(&self, link: HeaderLink) -> Result<Option<FilterRow>> {
         let Some(previous) = self.previous_filter_header(link)? else { return Ok(None) };
         let Some(prevouts) = self.block_prevouts(link)? else { return Ok(None) };

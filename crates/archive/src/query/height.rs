@@ -83,8 +83,8 @@ impl<T: Tables> Snapshot<T> {
         Ok(top)
     }
 
-    /// Candidates above `above` whose blocks have not come, upward: at most `limit` of them, and none
-    /// above `last`.
+    /// Candidates above `above` whose blocks have not come, upward: at most `limit` of them, and
+    /// none above `last`.
     pub fn unassociated(
         &self,
         above: Height,
@@ -226,8 +226,9 @@ impl<T: Tables> Snapshot<T> {
         from.ok_or(ArchiveError::Damaged { what: "a chain of 2^32 blocks" })
     }
 
-    /// The confirmed tip and every block that no header stands on, with its height and how far it is above the confirmed
-    /// chain (0 for the confirmed tip): Core's chain tips. Reads all headers.
+    /// The confirmed tip and every block that no header stands on, with its height and how far it
+    /// is above the confirmed chain (0 for the confirmed tip): Core's chain tips. Reads all
+    /// headers.
     pub fn chain_tips(&self) -> Result<Vec<(Height, HeaderLink, u32)>> {
         let links: Vec<_> = (0..self.bounds.headers).map(HeaderLink::new).collect();
         let mut rows = Vec::with_capacity(links.len());

@@ -2,15 +2,16 @@
 //!
 //! Electrum's `cp_height` asks for the branch of a block hash in the tree over the hashes of all
 //! blocks up to the checkpoint, and for the root of that tree. The tree is cut at the height of an
-//! interval (see `interval`): below the cut it is the interval of the target, above it the tree over interval roots.
+//! interval (see `interval`): below the cut it is the interval of the target, above it the tree
+//! over interval roots.
 //!
 //! ```text
 //! siblings of the proof:   11 within the interval of the target │ ⌈log2 intervals⌉ above
 //! ```
 //!
-//! A last, partial interval is made whole by Bitcoin's rule, level by level: an odd last node is paired with
-//! itself. When there is more than one interval its subtree must reach the same height as the others, so
-//! the rule is applied on all eleven levels.
+//! A last, partial interval is made whole by Bitcoin's rule, level by level: an odd last node is
+//! paired with itself. When there is more than one interval its subtree must reach the same height
+//! as the others, so the rule is applied on all eleven levels.
 
 use varve_types::merkle::{MerkleBranch, merkle_root};
 use varve_types::{Height, MerkleRoot, sha256d};
@@ -105,8 +106,8 @@ impl<T: Tables> Snapshot<T> {
     }
 }
 
-/// Lengthens a branch within a partial interval to the full height: each missing sibling is the node
-/// itself.
+/// Lengthens a branch within a partial interval to the full height: each missing sibling is the
+/// node itself.
 fn complete(branch: &mut MerkleBranch, leaf: [u8; 32]) -> Result<()> {
     let root = branch.root(leaf).ok_or(ArchiveError::Damaged { what: "a branch too short" })?;
     let mut node = root.to_bytes();

@@ -1,7 +1,7 @@
 //! From keys to rows and from rows to rows.
 //!
-//! A transaction row counts when the block row of its block covers it: a block that failed halfway leaves
-//! rows that nothing covers. And it counts for a snapshot when it is below its bounds.
+//! A transaction row counts when the block row of its block covers it: a block that failed halfway
+//! leaves rows that nothing covers. And it counts for a snapshot when it is below its bounds.
 
 use std::ops::Range;
 

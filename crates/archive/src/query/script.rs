@@ -1,11 +1,12 @@
 //! The history of a script (an address), where scripts are indexed.
 //!
 //! ```text
-//! script hash ──search──► rows that may pay it ──bytes──► outputs ──spenders──► rows that spend them
+//! script hash ──search──► rows that may pay it ──bytes──► outputs ──spenders──► rows that spend
 //! ```
 //!
-//! Only paying is indexed, once a transaction; spending is found from the outputs. Transactions that wait in the
-//! mempool have no rows and are not here. Rows in blocks that are not confirmed are.
+//! Only paying is indexed, once a transaction; spending is found from the outputs. Transactions
+//! that wait in the mempool have no rows and are not here. Rows in blocks that are not confirmed
+//! are.
 
 use varve_types::{Amount, Height};
 
@@ -133,8 +134,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(page.cut(all, |tx| tx))
     }
 
-    /// The outputs of the confirmed chain that pay the script at least `minimum` and that no input of
-    /// it spends.
+    /// The outputs of the confirmed chain that pay the script at least `minimum` and that no input
+    /// of it spends.
     pub fn script_unspent(
         &self,
         script: ScriptHash,

@@ -6,12 +6,12 @@
 //! ```
 //!
 //! A spend row keeps a fingerprint of its point, so that it costs 16 bytes and no read when it is
-//! written. The search gives candidates; the transaction's bytes decide, and tell which input it is.
-//! When those bytes are pruned, so is the answer.
+//! written. The search gives candidates; the transaction's bytes decide, and tell which input it
+//! is. When those bytes are pruned, so is the answer.
 
 use std::collections::BTreeMap;
 
-use varve_types::{Height, Outpoint, Txid};
+use varve_types::{DecodeError, Format, Height, Outpoint, Reader, Txid, compact_size};
 
 use super::{Branch, Output, TxPlace, View};
 use crate::backend::{Match, Tables};
@@ -46,12 +46,10 @@ impl<T: Tables, S: BlockSource> View<T, S> {
                 return Err(ArchiveError::Damaged { what: "an answer to no question" });
             };
             let Some(tx) = self.place(link)? else { continue };
-            let vins = self.with_tx(&tx, |tx| {
-                let inputs = (0..).zip(tx.inputs());
-                let spends = inputs.filter(|(_, input)| input.outpoint == *point);
-                spends.map(|(vin, _)| vin).collect::<Vec<u32>>()
-            })?;
-            list.extend(vins.into_iter().map(|vin| Spender { tx, vin }));
+            let bytes = self.bytes(tx.block, &tx.stored, self.tx_range(&tx)?)?;
+            let vin = vin_of(bytes.as_ref(), self.network().format(), point);
+            let vin = vin.map_err(|source| ArchiveError::Decode { height: tx.height, source })?;
+            list.extend(vin.map(|vin| Spender { tx, vin }));
         }
         Ok(spenders)
     }
@@ -103,8 +101,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         })
     }
 
-    /// The output that an input spends, as it is on the input's branch; `None` for a coinbase and when the
-    /// output is not on that branch.
+    /// The output that an input spends, as it is on the input's branch; `None` for a coinbase and
+    /// when the output is not on that branch.
     pub fn get_prevout(&self, tx: TxLink, vin: u32) -> Result<Option<Output>> {
         let Some(place) = self.place(tx)? else { return Ok(None) };
         let Some(point) = self.point(tx, vin)? else { return Ok(None) };
@@ -168,4 +166,29 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         }
         Ok(places)
     }
+}
+
+/// The input of a serialised transaction that spends the point. Reads no further than to there, and
+/// neither outputs nor witnesses, which is most of what a lookup would otherwise cost.
+fn vin_of(
+    bytes: &[u8],
+    format: Format,
+    point: &Outpoint,
+) -> std::result::Result<Option<u32>, DecodeError> {
+    let wanted = point.to_bytes();
+    let mut reader = Reader::new(bytes);
+    reader.take(size_of::<u32>() as u64, "a version")?;
+    if format == Format::Segwit && reader.rest().starts_with(&[0, 1]) {
+        reader.take(2, "marker and flag")?;
+    }
+    let count = compact_size::read(&mut reader, u32::MAX.into(), "inputs")?;
+    for vin in 0..u32::try_from(count).expect("limited above") {
+        if *reader.array::<{ Outpoint::LEN }>("an outpoint")? == wanted {
+            return Ok(Some(vin));
+        }
+        let script = compact_size::read(&mut reader, u64::MAX, "an input script")?;
+        reader.take(script, "an input script")?;
+        reader.take(size_of::<u32>() as u64, "a sequence")?;
+    }
+    Ok(None)
 }

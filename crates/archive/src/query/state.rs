@@ -1,7 +1,7 @@
 //! What validation has found.
 //!
-//! The verdict on a transaction row holds where the rules are the same and neither height nor median
-//! time is below those it was found under: rules only tighten with both.
+//! The verdict on a transaction row holds where the rules are the same and neither height nor
+//! median time is below those it was found under: rules only tighten with both.
 
 use varve_types::Height;
 

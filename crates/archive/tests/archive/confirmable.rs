@@ -1,13 +1,14 @@
-//! The archive as a view of unspent outputs: the contract of consensus, and the rules over real chains.
+//! The archive as a view of unspent outputs: the contract of consensus, and the rules over real
+//! chains.
 
 use std::fmt::Debug;
 
 use varve_archive::contract::Disk;
-use varve_archive::{Archive, ArchiveConfig, BlockCoins, Chain, Indexes, MemoryBlocks, View};
+use varve_archive::{Archive, ArchiveConfig, BlockCoins, Chain, Indexes, MemoryBlocks, Page, View};
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::contract::{SetUnderTest, check};
 use varve_consensus::{BlockAt, Params, PrevoutError, SpendError, UnspentOutputsView};
-use varve_types::{Block, BlockHash, Height, Network, Outpoint};
+use varve_types::{Amount, Block, BlockHash, Height, Network, Outpoint};
 
 use crate::back_ends::on_every_back_end;
 use crate::load;
@@ -163,4 +164,44 @@ fn repeated_coinbase<D: Disk>(disk: D) {
     assert_eq!((unspent.outputs, unspent.value.to_sat()), (2, 100), "blocks 1 and 2");
 }
 
-on_every_back_end!(contract_of_consensus, core31_holds, refusals, repeated_coinbase);
+/// A coinbase that was spent and is made again is another coin: the old spender does not count.
+fn made_again_after_spending<D: Disk>(disk: D) {
+    let mut rig = Rig::new(Network::Regtest, disk);
+    rig.add(&Network::Regtest.genesis_block());
+    let coinbase = TxDraft::coinbase(Height::new(1), 0);
+    let point = Outpoint::new(coinbase.txid(), 0);
+    let mut previous = Network::Regtest.genesis_hash();
+    let mut add = |rig: &mut Rig<D>, txs: Vec<TxDraft>| {
+        let bytes = BlockDraft { previous, ..BlockDraft::new(txs) }.bytes();
+        previous = Block::parse(&bytes, Network::Regtest.format()).unwrap().hash();
+        rig.add(&bytes)
+    };
+    let spend = |height: u32| {
+        let mut tx = TxDraft::spending(&[point], 1);
+        (tx.outputs[0].value, tx.lock_time) = (0, height);
+        vec![TxDraft::coinbase(Height::new(height), 0), tx]
+    };
+    let links = [
+        add(&mut rig, vec![coinbase.clone()]),
+        add(&mut rig, spend(2)),
+        add(&mut rig, vec![coinbase.clone()]),
+        add(&mut rig, spend(4)),
+    ];
+    rig.check();
+    let params = Params { coinbase_maturity: 1, ..Params::new(Network::Regtest) };
+    for link in links {
+        rig.view().block_confirmable(&params, link).unwrap().unwrap().unwrap();
+    }
+    assert_eq!(rig.view().spenders(point).unwrap().len(), 2);
+    let script = varve_archive::ScriptHash::of(&coinbase.outputs[0].script);
+    let unspent = rig.view().script_unspent(script, Amount::ZERO, Page::ALL).unwrap();
+    assert!(unspent.iter().all(|output| output.point() != point), "both coins are spent");
+}
+
+on_every_back_end!(
+    contract_of_consensus,
+    core31_holds,
+    refusals,
+    repeated_coinbase,
+    made_again_after_spending
+);

@@ -12,8 +12,8 @@ use crate::back_ends::MmapDisk;
 use crate::random::block_on;
 use crate::rig::Rig;
 
-/// A chain with branches, saved after every fifth block. Returns the operations that each saved state had
-/// taken, with its number of blocks.
+/// A chain with branches, saved after every fifth block. Returns the operations that each saved
+/// state had taken, with its number of blocks.
 fn work(storage: &Arc<FaultyStorage>) -> (Rig<MmapDisk>, Vec<(usize, u64)>) {
     let disk = MmapDisk(Arc::clone(storage) as Arc<dyn Storage>);
     let mut rig = Rig::new(Network::Regtest, disk);

@@ -1,11 +1,16 @@
 //! What the archive cannot know, and moments that do not move.
 
+use std::sync::Arc;
+
 use varve_archive::contract::Disk;
 use varve_archive::{
     Archive, ArchiveConfig, ArchiveError, BlockNumber, BlockState, Chain, Indexes, MemoryBlocks,
     Page, Scope, ScriptHash, TxState, View,
 };
+use varve_blocks::{BlockStore, Options, Synced};
 use varve_consensus::BlockAt;
+use varve_io::StoreId;
+use varve_io::faulty::FaultyStorage;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
 
 use crate::back_ends::on_every_back_end;
@@ -39,6 +44,21 @@ fn pruned_blocks_say_so<D: Disk>(disk: D) {
     // Rows stay.
     assert_eq!(view.txs(txid).unwrap()[0], place);
     assert!(view.tx_branch(&place).unwrap().root(txid.to_bytes()).is_some());
+}
+
+/// The same answers over the block store itself.
+fn over_the_block_store<D: Disk>(disk: D) {
+    let Some(blocks) = load::kernel() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    rig.add_all(&blocks);
+    let format = Network::Regtest.format();
+    let storage = Arc::new(FaultyStorage::new(1));
+    let options = Options::new(StoreId([7; 16]), [8; 16], format);
+    let mut store = BlockStore::open(storage, options, Synced::NEW).unwrap();
+    for block in &blocks {
+        store.append(&Block::parse(block, format).unwrap()).unwrap();
+    }
+    check(&View::new(rig.archive().snapshot(), store.reader()), &rig.model);
 }
 
 /// A store that began with a snapshot at height 100: what is below is not "not found".
@@ -96,6 +116,26 @@ fn snapshots_do_not_move<D: Disk>(disk: D) {
         let later = rig.model.blocks.last().unwrap().hash;
         assert_eq!(snapshot.to_header(later).unwrap(), None, "it came later");
     }
+}
+
+/// Readers in other threads check whole moments while the writer goes on.
+fn readers_beside_the_writer<D: Disk>(disk: D) {
+    let Some(blocks) = load::core31() else { return };
+    let mut rig = Rig::new(Network::Regtest, disk);
+    let mut stored = MemoryBlocks::default();
+    for block in &blocks {
+        stored.push(block);
+    }
+    std::thread::scope(|scope| {
+        for (number, block) in blocks.iter().enumerate() {
+            rig.add_all(std::slice::from_ref(block));
+            if number % 150 == 149 {
+                let (view, model) =
+                    (View::new(rig.archive().snapshot(), &stored), rig.model.clone());
+                scope.spawn(move || check(&view, &model));
+            }
+        }
+    });
 }
 
 /// States of blocks and transactions, and the rule under which a verdict is used again.
@@ -192,8 +232,10 @@ fn other_stores<D: Disk>(disk: D) {
 
 on_every_back_end!(
     pruned_blocks_say_so,
+    over_the_block_store,
     below_the_base,
     snapshots_do_not_move,
+    readers_beside_the_writer,
     states,
     headers_first,
     other_stores

@@ -1,5 +1,5 @@
-//! The archive against a plain walk of the blocks: real chains, simulated ones, random reorganisations,
-//! on every back end.
+//! The archive against a plain walk of the blocks: real chains, simulated ones, random
+//! reorganisations, on every back end.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 

@@ -51,8 +51,9 @@ impl Database {
     }
 
     /// Connects a block on the tip that was prepared at any version, and does not show it to
-    /// readers yet: [`Publisher::publish`] does, or it is [rewound](Database::rewind_unpublished)
-    /// and nobody has seen it. A checkpoint may hold it before.
+    /// readers yet: a [publisher](Database::publisher) does, or the block is
+    /// [rewound](Database::rewind_unpublished) and nobody has seen it. A checkpoint may hold it
+    /// before.
     pub fn append_prepared(
         &mut self,
         block: &BlockAt<'_>,

@@ -17,6 +17,9 @@ use crate::sequence::Sequence;
 use crate::shard::{Place, Seen};
 use crate::sync::Arc;
 
+/// Entries that are loaded together, for the reason given in `window/version.rs`.
+const GROUP: usize = 32;
+
 /// A pane that is to become a run.
 #[derive(Clone, Debug)]
 pub struct Flush {
@@ -56,7 +59,7 @@ impl Flush {
             Ordering::Equal => full(a).cmp(&full(b)),
             decided => decided,
         });
-        FlushEntries { pane: &self.pane, order: order.into_iter().peekable() }
+        FlushEntries { pane: &self.pane, order, next: 0 }
     }
 }
 
@@ -88,14 +91,28 @@ impl Key {
 /// The entries of a flush, by outpoint and birth.
 pub struct FlushEntries<'p> {
     pane: &'p Pane,
-    order: std::iter::Peekable<std::vec::IntoIter<Key>>,
+    order: Vec<Key>,
+    next: usize,
 }
 
-impl FlushEntries<'_> {
+impl<'p> FlushEntries<'p> {
     /// How many there are at most; fewer when some cancel.
     #[must_use]
-    pub fn len_max(&self) -> usize {
-        self.order.len()
+    pub const fn len_max(&self) -> usize {
+        self.order.len() - self.next
+    }
+
+    /// The next entry, cancelled or not. Entries lie anywhere in memory, so those of a group are
+    /// loaded together instead of one after another.
+    fn advance(&mut self) -> Option<Entry<'p>> {
+        if self.next.is_multiple_of(GROUP) {
+            let group = self.order.iter().skip(self.next).take(GROUP);
+            let sum = group.fold(0, |sum, key| sum ^ key.seen(self.pane).head.until().to_u32());
+            std::hint::black_box(sum);
+        }
+        let entry = self.order.get(self.next)?.seen(self.pane).entry();
+        self.next += 1;
+        Some(entry)
     }
 }
 
@@ -103,12 +120,17 @@ impl<'p> Iterator for FlushEntries<'p> {
     type Item = Entry<'p>;
 
     fn next(&mut self) -> Option<Entry<'p>> {
-        let pane = self.pane;
         loop {
-            let entry = self.order.next()?.seen(pane).entry();
-            let same = |key: &Key| key.seen(pane).entry().key() == entry.key();
-            let Some(twin) = self.order.next_if(same) else { return Some(entry) };
-            let twin = twin.seen(pane).entry();
+            let at = self.next;
+            let entry = self.advance()?;
+            let alike = |[a, b]: [&Key; 2]| {
+                a.prefix == b.prefix && b.seen(self.pane).entry().key() == entry.key()
+            };
+            let two = self.order.get(at).zip(self.order.get(self.next));
+            if !two.is_some_and(|(a, b)| alike([a, b])) {
+                return Some(entry);
+            }
+            let twin = self.advance()?;
             debug_assert!(
                 twin.coin.is_some() != entry.coin.is_some(),
                 "within a birth, coming and going take turns"

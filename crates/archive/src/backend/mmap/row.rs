@@ -35,8 +35,8 @@ pub(super) const TX: usize = 2 * size_of::<u32>();
 pub(super) const SPEND: usize = size_of::<u32>();
 /// The value of a transaction's state.
 pub(super) const TX_STATE: usize = 3 * size_of::<u32>() + 1 + size_of::<u64>() + size_of::<u32>();
-/// The key of a spend row and of a script row. Of 2^40 fingerprints three billion are used at mainnet's size, so
-/// one search in 300 shows a row that is not meant.
+/// The key of a spend row and of a script row. Of 2^40 fingerprints three billion are used at
+/// mainnet's size, so one search in 300 shows a row that is not meant.
 pub(super) const FINGERPRINT: usize = 5;
 /// What stands before a filter.
 const FILTER_FRONT: usize = size_of::<u32>() + 32;

@@ -1,0 +1,62 @@
+//! Benchmarks against rivals that are slow to build: `varve-bench-rivals utxo [--full|--tiny]`.
+//!
+//! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
+//! members, not in CI. The parent ([`utxo`]) writes the work ([`work`]) once and starts this
+//! program again for every side ([`child`]), in a memory limit of its own ([`cgroup`]). A child
+//! does one thing ([`command`]), mostly a [`race`], and prints [`figures`].
+//!
+//! The exit code is 0 when everything could be measured, whether or not the bars are met; 1 when
+//! not, which includes sides that did not do the same work; 2 for a wrong command line.
+
+mod block_maker;
+mod cgroup;
+mod child;
+mod clock;
+mod command;
+mod digest;
+mod figures;
+mod hostile;
+mod key;
+mod lookups;
+mod profile;
+mod race;
+mod random;
+mod ratio;
+mod recovery;
+mod rival;
+mod scripts;
+mod side;
+mod size;
+mod stock;
+mod utxo;
+mod varve;
+mod work;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The allocator of the `varve` command, for all sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let done = match *words.as_slice() {
+        ["child", ..] => command::run(arguments.get(1..).unwrap_or_default()),
+        ["utxo"] => utxo::run(&utxo::Size::SHORT),
+        ["utxo", "--tiny"] => utxo::run(&utxo::Size::TINY),
+        ["utxo", "--full"] => utxo::run(&utxo::Size::FULL),
+        _ => {
+            eprintln!("usage: varve-bench-rivals utxo [--full|--tiny]");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What the set takes: memory a coin, disk against Core's snapshot, and the debt of merges.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use varve_io::{BLOCK, Disk, Storage};
+use varve_utxo::{Database, RunNumber, Written, merge_runs};
+
+use crate::figures::Figures;
+use crate::stock::NETWORK;
+
+/// The number of the merged run, which no other has.
+const MERGED: RunNumber = RunNumber(u64::MAX >> 1);
+
+/// Tells `memory_per_coin`, `disk_per_coin` (when all runs are merged) and `snapshot_per_coin`, the
+/// `runs` and the `debt_bytes` of merges that are due, and `written_…` by part since it was opened.
+pub(crate) fn tell(set: &Database, scratch: &Path) -> Result<()> {
+    let version = set.snapshot();
+    let runs = version.runs();
+    let infos = runs.infos();
+    let coins: u64 = infos.iter().map(|run| run.adds).sum::<u64>()
+        - infos.iter().map(|run| run.deletes).sum::<u64>();
+    Figures::tell("memory_per_coin", runs.memory() as f64 / coins as f64);
+    Figures::tell("debt_bytes", set.merge_debt());
+    Figures::tell("runs", infos.len());
+    let Written { flushed, merged, windows, undo } = set.written();
+    Figures::tell("written_flushed", flushed);
+    Figures::tell("written_merged", merged);
+    Figures::tell("written_windows", windows);
+    Figures::tell("written_undo", undo);
+    let waits = set.waits();
+    Figures::tell("waits", format!("{}+{}", waits.for_memory, waits.for_runs));
+
+    let mut snapshot = Counter(0);
+    let exported = version.export(NETWORK, &mut snapshot, &mut |_, _| ())?;
+    Figures::tell("snapshot_per_coin", snapshot.0 as f64 / exported as f64);
+
+    std::fs::create_dir_all(scratch)?;
+    let storage: Arc<dyn Storage> = Arc::new(Disk::open(scratch)?);
+    let merged = merge_runs(&storage, *runs.key(), MERGED, (runs.as_slice(), true))?;
+    let merged = merged.context("the set is empty")?.info();
+    let bytes = merged.pages * BLOCK as u64;
+    Figures::tell("disk_per_coin", bytes as f64 / merged.adds as f64);
+    drop(storage);
+    Ok(std::fs::remove_dir_all(scratch)?)
+}
+
+/// Counts what is written to it.
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
