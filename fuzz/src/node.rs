@@ -1,29 +1,54 @@
-//! The decoder of `varve-node`: messages of other nodes.
+//! The decoders of `varve-node`: messages of other nodes, and commits.
 //!
-//! An input is a frame and its payload, as they come over the wire. A `version` message may have
+//! An input of the first is a frame and its payload, as they come over the wire. A `version` message may have
 //! more fields than we know and any bytes in its name, so the claim is: what was decoded, encoded
 //! and decoded again is the same.
 
+use varve_blocks::{BlockNumber, Synced};
+use varve_io::GlobalOffset;
+use varve_node::commit_log::{Commit, CommitSequence};
 use varve_node::source::p2p::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
-use varve_types::{BlockHash, Network};
+use varve_types::{BlockHash, Height, Network};
 
 use crate::Target;
 
-pub(crate) const TARGETS: &[Target] = &[Target {
-    name: "p2p_message",
-    run: p2p_message,
-    seeds: |examples| {
-        examples
-            .blocks
-            .iter()
-            .take(1)
-            .cloned()
-            .map(Message::Block)
-            .chain(messages())
-            .map(|message| message.encode(Network::Regtest))
-            .collect()
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "p2p_message",
+        run: p2p_message,
+        seeds: |examples| {
+            examples
+                .blocks
+                .iter()
+                .take(1)
+                .cloned()
+                .map(Message::Block)
+                .chain(messages())
+                .map(|message| message.encode(Network::Regtest))
+                .collect()
+        },
     },
-}];
+    Target { name: "commit", run: commit, seeds: |_| vec![example_commit().encode()] },
+];
+
+/// A commit that decodes encodes to the same bytes.
+fn commit(bytes: &[u8]) {
+    if let Ok(commit) = Commit::decode(bytes) {
+        assert_eq!(commit.encode(), bytes);
+    }
+}
+
+fn example_commit() -> Commit {
+    let hash = BlockHash::from_bytes([7; 32]);
+    Commit {
+        sequence: CommitSequence(9),
+        tip: (Height::new(8), hash),
+        number: BlockNumber::new(8),
+        fork: Height::new(7),
+        synced: Synced { count: 9, position: GlobalOffset::new(1000) },
+        marks: vec![(hash, "bad-cb-amount: too much".into())],
+    }
+}
 
 fn p2p_message(bytes: &[u8]) {
     let Some((frame, payload)) = bytes.split_first_chunk::<FRAME_LEN>() else { return };

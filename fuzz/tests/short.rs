@@ -87,4 +87,5 @@ short! {
     window_file,
     snapshot,
     p2p_message,
+    commit,
 }

@@ -103,30 +103,30 @@ impl Commit {
 
     /// Reads the payload of a frame.
     pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
-        let damaged = |at, what| FormatError::Damaged { at, what };
         let mut reader = Reader::new(bytes);
-        let commit = Self::read(&mut reader).map_err(|_| damaged(bytes.len(), "a short commit"))?;
-        reader.end().map_err(|_| damaged(reader.offset(), "a commit that does not end"))?;
-        Ok(commit)
+        let commit = Self::read(&mut reader).filter(|_| reader.end().is_ok());
+        let (at, what) = (reader.offset(), "this is not a commit");
+        commit.ok_or(FormatError::Damaged { at, what })
     }
 
-    fn read(reader: &mut Reader<'_>) -> Result<Self, varve_types::DecodeError> {
-        let sequence = CommitSequence(reader.u64("a commit sequence")?);
-        let height = Height::new(reader.u32("a height")?);
-        let number = BlockNumber::new(reader.u32("a block number")?);
-        let hash = BlockHash::from_bytes(*reader.array("a block hash")?);
-        let fork = Height::new(reader.u32("a fork height")?);
-        let count = reader.u32("a count of blocks")?;
-        let position = GlobalOffset::new(reader.u64("a log position")?);
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let sequence = CommitSequence(reader.u64("a commit sequence").ok()?);
+        let height = Height::new(reader.u32("a height").ok()?);
+        let number = BlockNumber::new(reader.u32("a block number").ok()?);
+        let hash = BlockHash::from_bytes(*reader.array("a block hash").ok()?);
+        let fork = Height::new(reader.u32("a fork height").ok()?);
+        let count = reader.u32("a count of blocks").ok()?;
+        let position = GlobalOffset::new(reader.u64("a log position").ok()?);
         let mut marks = Vec::new();
-        for _ in 0..reader.u16("a count of marks")? {
-            let hash = BlockHash::from_bytes(*reader.array("a block hash")?);
-            let length = reader.u16("the length of a reason")?;
-            let reason = reader.take(length.into(), "a reason")?;
-            marks.push((hash, Arc::from(String::from_utf8_lossy(reason))));
+        for _ in 0..reader.u16("a count of marks").ok()? {
+            let hash = BlockHash::from_bytes(*reader.array("a block hash").ok()?);
+            let length = reader.u16("the length of a reason").ok()?;
+            let reason = reader.take(length.into(), "a reason").ok()?;
+            let reason = std::str::from_utf8(reason).ok();
+            marks.push((hash, Arc::from(reason.filter(|reason| reason.len() <= REASON_MAX)?)));
         }
         let synced = Synced { count, position };
-        Ok(Self { sequence, tip: (height, hash), number, fork, synced, marks })
+        Some(Self { sequence, tip: (height, hash), number, fork, synced, marks })
     }
 }
 
