@@ -63,12 +63,27 @@ fn note(reader: &NodeReader, states: &mut States) -> u64 {
     snapshot.sequence.0
 }
 
+/// Checkpoints only at the end of a sync, so that the set is often on a branch that has lost.
+fn lazy_options() -> Options {
+    let limits = Limits { group: 1, ..Limits::default() };
+    Options { limits, compaction: Compaction::Inline, ..young_options() }
+}
+
 #[test]
-fn power_cuts_at_every_write() {
+fn power_cuts_at_every_write_with_eager_checkpoints() {
+    power_cuts_at_every_write(&eager_options());
+}
+
+#[test]
+fn power_cuts_at_every_write_with_late_checkpoints() {
+    power_cuts_at_every_write(&lazy_options());
+}
+
+fn power_cuts_at_every_write(options: &Options) {
     let blocks = blocks();
     let storage = Arc::new(FaultyStorage::new(5));
     let (mut acknowledged, mut states): (Acknowledged, States) = (vec![(0, 0)], States::new());
-    let mut node = Organizer::open(storage.clone(), eager_options()).unwrap();
+    let mut node = Organizer::open(storage.clone(), options.clone()).unwrap();
     let reader = node.reader();
     acknowledged.push((storage.operations(), note(&reader, &mut states)));
     for end in [1, 3, 5, 8, 9, 11, 12, 13, 14, 15] {
@@ -95,7 +110,7 @@ fn power_cuts_at_every_write() {
         };
         let after = Arc::new(storage.crash(n, crash));
         let name = format!("after {n} of {operations} operations, {crash:?}");
-        let mut node = match Organizer::open(after, eager_options()) {
+        let mut node = match Organizer::open(after, options.clone()) {
             Ok(node) => node,
             Err(error) => panic!("{name}: {error}"),
         };
