@@ -177,8 +177,14 @@ Examples:
   varve utxo stats --hash none              # counts alone: the quickest")]
     Stats {
         /// The hash of the whole set
-        #[arg(long, value_enum, default_value_t = HashKind::HashSerialized3)]
-        hash: HashKind,
+        ///
+        /// [default: hash_serialized_3, or muhash with --at]
+        #[arg(long, value_enum)]
+        hash: Option<HashKind>,
+
+        /// The set as it was at this height of the confirmed chain
+        #[arg(long, value_name = "HEIGHT")]
+        at: Option<u32>,
     },
 
     /// Write all unspent outputs to a file that Bitcoin Core's loadtxoutset takes

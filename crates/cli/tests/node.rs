@@ -77,7 +77,19 @@ fn a_chain_and_the_questions_about_it() {
     assert_eq!(done["bestblock"], expected["tip"]);
     check_answers(&data, &expected);
 
-    // Every sampled output: its transaction, its block, its coin or its spender.
+    // The set at past heights.
+    for (height, answer) in expected["at_heights"].as_object().unwrap().iter().step_by(20) {
+        let stats = json(&varve(&data, &["utxo", "stats", "--at", height]));
+        for field in ["height", "bestblock", "txouts", "bogosize", "muhash", "total_amount"] {
+            assert_eq!(stats[field], answer[field], "{field} at {height}");
+        }
+    }
+    let message = refusal(&varve(&data, &["utxo", "stats", "--at", "999"]));
+    assert!(message.contains("does not reach height 999"), "{message}");
+    let past = ["utxo", "stats", "--at", "9", "--hash", "hash_serialized_3"];
+    assert!(refusal(&varve(&data, &past)).contains("for the tip alone"));
+
+    // Some sampled outputs: its transaction, its block, its coin or its spender.
     for output in expected["outputs"].as_array().unwrap().iter().step_by(60) {
         let (txid, vout) = (output["txid"].as_str().unwrap(), &output["vout"]);
         let point = format!("{txid}:{vout}");

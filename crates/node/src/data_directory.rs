@@ -6,7 +6,8 @@
 //!    node        envelope: network, identity, secret
 //!    commit/     the commit log: which chain is confirmed
 //!    blocks/     raw blocks: the journal
-//!    utxo/       the unspent set       ┐ derived from blocks and commits,
+//!    utxo/       the unspent set       ┐
+//!    stats/      its figures by height │ derived from blocks and commits,
 //!    archive/    the history           ┘ made anew by `repair`
 //! ```
 //!

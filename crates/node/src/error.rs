@@ -42,6 +42,14 @@ pub enum Error {
         /// What does not fit.
         what: String,
     },
+    /// The chain does not reach this height.
+    #[error("the chain does not reach height {height}; its tip is at {tip}")]
+    AboveTip {
+        /// The height.
+        height: Height,
+        /// That of the tip.
+        tip: Height,
+    },
     /// Scripts cannot be checked on this network.
     #[error("scripts of {network} cannot be checked; use --verify spends")]
     NoScripts {

@@ -25,6 +25,7 @@ mod recovery;
 mod snapshot;
 pub mod source;
 mod spent_coins;
+mod stats;
 mod stored_block;
 mod stores;
 mod verify;
@@ -35,4 +36,5 @@ pub use header_tree::{Branch, ChainTip, HeaderId, HeaderTree, InsertError, Inval
 pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
 pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};
 pub use source::{Event, Giver, Source, SourceError};
+pub use stats::SetStats;
 pub use verify::Verified;

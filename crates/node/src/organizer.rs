@@ -175,8 +175,7 @@ pub struct Organizer {
     pub(crate) utxo: Database,
     pub(crate) stores: Stores,
     pub(crate) options: Options,
-    /// Holds the folder.
-    pub(crate) _directory: DataDirectory,
+    pub(crate) directory: DataDirectory,
 }
 
 impl Organizer {

@@ -41,7 +41,7 @@ use crate::spent_coins::ArchivedCoins;
 use crate::stores::Stores;
 
 /// The stores that `repair` makes anew.
-const DERIVED: [&str; 2] = ["utxo", "archive"];
+const DERIVED: [&str; 3] = ["utxo", "archive", "stats"];
 
 impl Organizer {
     /// Opens the node in a folder, or makes one.
@@ -75,7 +75,7 @@ impl Organizer {
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
         };
-        let mut organizer = Self { utxo, stores, options, _directory: directory };
+        let mut organizer = Self { utxo, stores, options, directory };
         organizer.catch_up(history.last.is_none())?;
         Ok(organizer)
     }

@@ -24,7 +24,8 @@ impl ArchivedCoins {
         Self { view: View::new(stores.archive.snapshot(), blocks.clone()), blocks }
     }
 
-    fn find(
+    /// The coin at `outpoint` on the branch that ends with `parent`.
+    pub(crate) fn find(
         &self,
         parent: BlockHash,
         outpoint: &Outpoint,

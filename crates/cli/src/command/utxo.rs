@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use hex_conservative::DisplayHex as _;
 use serde_json::{Map, Value, json};
-use varve_types::{BlockHash, Height, Outpoint};
+use varve_types::{Amount, BlockHash, Height, Outpoint};
 use varve_utxo::{SetHash, SnapshotHeader, Statistics, Version};
 
 use crate::args::{Global, HashKind, Utxo};
@@ -23,11 +23,16 @@ pub(crate) fn run(command: &Utxo, global: &Global) -> Result<()> {
     let data = DataDir::new(global)?;
     match command {
         Utxo::Get { outpoint } => get(&data, *outpoint, global.json),
-        Utxo::Stats { hash } => {
+        Utxo::Stats { hash, at: None } => {
             let set = data.open_set()?;
-            let found = statistics(&set.version, (*hash).into())?;
-            print_statistics(&found, *hash, global.json);
+            let hash = hash.unwrap_or(HashKind::HashSerialized3);
+            let found = statistics(&set.version, hash.into())?;
+            print_statistics(&found, hash, global.json);
             Ok(())
+        }
+        Utxo::Stats { hash, at: Some(height) } => {
+            let hash = hash.unwrap_or(HashKind::Muhash);
+            stats_at(&data, Height::new(*height), hash, global.json)
         }
         Utxo::Export { file } => export(&data, file, global),
         Utxo::Import { file, height } => import(&data, file, *height, global),
@@ -61,6 +66,30 @@ fn get(data: &DataDir, outpoint: Outpoint, as_json: bool) -> Result<()> {
         println!("  height     {height}{}", if coin.coinbase { ", coinbase" } else { "" });
         println!("  script     {script}");
     }
+    Ok(())
+}
+
+/// The figures of a past height.
+fn stats_at(data: &DataDir, height: Height, hash: HashKind, as_json: bool) -> Result<()> {
+    if matches!(hash, HashKind::HashSerialized3) {
+        bail!(
+            "hash_serialized_3 is known for the tip alone; ask for --hash muhash or none, or sync \
+             another --datadir with --stop-height {height}"
+        );
+    }
+    let node = data.open_node()?;
+    let mut progress = Progress::start("count", u64::from(height.to_u32()));
+    let found = node.stats_at(height, &mut |done, _| progress.set(done, 0))?;
+    progress.finish(0);
+    let found = Statistics {
+        tip: Some((found.height, found.block)),
+        txouts: found.txouts,
+        transactions: 0,
+        bogosize: found.bogosize,
+        total_amount: Some(Amount::from_sat(found.total_amount)),
+        hash: matches!(hash, HashKind::Muhash).then(|| found.muhash()),
+    };
+    print_statistics(&found, hash, as_json);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use varve_consensus::Params;
 use varve_node::source::directory::Directory;
 use varve_node::{Limits, Options, Organizer};
 use varve_testdata::chains;
-use varve_types::Network;
+use varve_types::{Height, Network};
 use varve_utxo::{Parameters, SetHash};
 
 use crate::rig::{
@@ -80,6 +80,24 @@ fn check_core_heights(folder: &Path, options: &Options, expected: &Value) {
     let mut source = Directory::open(&blocks, Network::Regtest, false).unwrap();
     sync(&mut node, &mut source, &sync_options()).unwrap();
     check_core_tip(&node, expected);
+    check_past_heights(&node, answers);
+}
+
+/// The figures of past heights: counted once, read afterwards, in any order.
+fn check_past_heights(node: &Organizer, answers: &serde_json::Map<String, Value>) {
+    let mut rows = 0;
+    for height in answers.keys().chain(answers.keys()) {
+        let answer = &answers[height];
+        let height = Height::new(height.parse().unwrap());
+        let found = node.stats_at(height, &mut |_, _| rows += 1).unwrap();
+        assert_eq!(found.block.to_string(), answer["bestblock"]);
+        let hash = varve_types::BlockHash::from_bytes(found.muhash());
+        assert_eq!(hash.to_string(), answer["muhash"], "at {height}");
+        assert_eq!(found.txouts, answer["txouts"].as_u64().unwrap());
+        assert_eq!(found.bogosize, answer["bogosize"].as_u64().unwrap());
+        assert_eq!(found.total_amount, chains::satoshi(&answer["total_amount"]));
+    }
+    assert_eq!(rows, node.snapshot().tip.0.to_u32(), "every row was counted once");
 }
 
 #[test]

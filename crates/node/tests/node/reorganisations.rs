@@ -6,7 +6,7 @@ use serde_json::Value;
 use varve_node::source::directory::Directory;
 use varve_node::{Limits, Options, Organizer};
 use varve_sim::{Config, Profile, write_chain};
-use varve_types::Network;
+use varve_types::{Height, Network};
 use varve_utxo::{Parameters, SetHash, UndoConfig};
 
 use crate::miner::{Mined, bytes_of, young_options};
@@ -54,9 +54,14 @@ fn a_branch_that_leaves_below_the_last_undo_record() {
         let blocks = bytes_of(blocks);
         assert_eq!(sync(node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap(), []);
     };
+    let stats = |node: &Organizer, height| {
+        let found = node.stats_at(Height::new(height), &mut |_, _| {}).unwrap();
+        (found.block, found.txouts, found.muhash())
+    };
     sync(&mut node, &old);
     sync(&mut node, &new[..40]);
     assert_eq!(node.snapshot().tip.1, old[39].hash, "the first of two equals stays");
+    assert_eq!(stats(&node, 40).0, old[39].hash);
     sync(&mut node, &new);
     assert_eq!(node.snapshot().tip.1, new[40].hash);
 
@@ -65,4 +70,8 @@ fn a_branch_that_leaves_below_the_last_undo_record() {
     sync(&mut clean, &new);
     let hash = SetHash::HashSerialized3;
     assert_eq!(set_hash(&node, hash), set_hash(&clean, hash));
+    for height in [40, 7, 41] {
+        assert_eq!(stats(&node, height), stats(&clean, height));
+    }
+    assert!(node.stats_at(Height::new(42), &mut |_, _| {}).is_err());
 }

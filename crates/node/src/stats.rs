@@ -1,0 +1,227 @@
+//! The unspent set's figures at every height of the confirmed chain.
+//!
+//! A row a height, in a log of frames that lags: a question for a height computes the rows up to it
+//! out of blocks and archive, and is one read afterwards. MuHash is a product, so a row is the row
+//! below, times the coins that the block makes, divided by those that it spends.
+//!
+//! ```text
+//!  0        4        36       44        52       60                 828
+//!  ┌────────┬────────┬────────┬─────────┬────────┬──────────────────┐
+//!  │ height │ block  │ txouts │ bogosize│ amount │ MuHash: product  │
+//!  │ u32    │ 32 B   │ u64    │ u64     │ u64    │ and divisor 768 B│
+//!  └────────┴────────┴────────┴─────────┴────────┴──────────────────┘
+//! ```
+//!
+//! Rows are alike in length, so the row of height h is frame h. After a reorganisation the rows
+//! from the fork on name other blocks; they are cut off. A torn end is cut off too, and made anew.
+
+use varve_archive::Chain as ArchiveChain;
+use varve_io::SegmentsConfig;
+use varve_io::{FRAME_HEADER_LEN, FileOffset, FormatError, GlobalOffset, Kind, Segments};
+use varve_types::muhash::MuHash;
+use varve_types::{Amount, Block, BlockHash, Coin, Height, Outpoint, Reader, unspendable};
+
+use crate::error::Error;
+use crate::organizer::Organizer;
+use crate::snapshot::ArchiveView;
+use crate::spent_coins::ArchivedCoins;
+
+const KIND: Kind = Kind(*b"SETSTATS");
+const SEGMENT_SIZE: u64 = 64 << 20;
+const ROW_LEN: usize =
+    size_of::<u32>() + size_of::<BlockHash>() + 3 * size_of::<u64>() + MuHash::LEN;
+const _: () = assert!(ROW_LEN == 828);
+/// Rows that are appended at once.
+const BATCH: usize = 64;
+
+/// What the set was at a height.
+#[derive(Clone, Debug)]
+pub struct SetStats {
+    /// The height.
+    pub height: Height,
+    /// The block there.
+    pub block: BlockHash,
+    /// How many coins there were.
+    pub txouts: u64,
+    /// Core's measure of their size.
+    pub bogosize: u64,
+    /// What they were worth, in satoshi.
+    pub total_amount: u64,
+    muhash: MuHash,
+}
+
+impl SetStats {
+    /// The hash of all coins, in internal byte order: Core shows it reversed.
+    #[must_use]
+    pub fn muhash(&self) -> [u8; 32] {
+        self.muhash.finalize()
+    }
+
+    /// The genesis block leaves no coin.
+    fn genesis(block: BlockHash) -> Self {
+        let (height, muhash) = (Height::GENESIS, MuHash::new());
+        Self { height, block, txouts: 0, bogosize: 0, total_amount: 0, muhash }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(ROW_LEN);
+        bytes.extend_from_slice(&self.height.to_u32().to_le_bytes());
+        bytes.extend_from_slice(self.block.as_bytes());
+        for figure in [self.txouts, self.bogosize, self.total_amount] {
+            bytes.extend_from_slice(&figure.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.muhash.to_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let height = Height::new(reader.u32("a height").ok()?);
+        let block = BlockHash::from_bytes(*reader.array("a block hash").ok()?);
+        let txouts = reader.u64("a count").ok()?;
+        let bogosize = reader.u64("a size").ok()?;
+        let total_amount = reader.u64("an amount").ok()?;
+        let muhash = MuHash::from_bytes(reader.array("a product").ok()?);
+        reader.end().ok()?;
+        Some(Self { height, block, txouts, bogosize, total_amount, muhash })
+    }
+
+    fn add(&mut self, point: &Outpoint, coin: &Coin<'_>, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        coin.write_for_hash(point, bytes);
+        self.muhash.insert(bytes);
+        self.txouts = self.txouts.wrapping_add(1);
+        self.bogosize = self.bogosize.wrapping_add(coin.bogosize());
+        self.total_amount = self.total_amount.wrapping_add(coin.value.to_sat());
+    }
+
+    fn remove(&mut self, point: &Outpoint, coin: &Coin<'_>, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        coin.write_for_hash(point, bytes);
+        self.muhash.remove(bytes);
+        self.txouts = self.txouts.wrapping_sub(1);
+        self.bogosize = self.bogosize.wrapping_sub(coin.bogosize());
+        self.total_amount = self.total_amount.wrapping_sub(coin.value.to_sat());
+    }
+}
+
+impl Organizer {
+    /// What the set was at a height of the confirmed chain. `progress` is told how many rows are
+    /// done and how many there are to be.
+    pub fn stats_at(
+        &self,
+        height: Height,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<SetStats, Error> {
+        let snapshot = self.snapshot();
+        let view = snapshot.view();
+        let tip = snapshot.tip.0;
+        if height > tip {
+            return Err(Error::AboveTip { height, tip });
+        }
+        let mut log = self.open_stats()?;
+        let mut last = last_row(&mut log, &view, tip)?;
+        if height < last.height {
+            return read_row(&log, height);
+        }
+        let mut rows = Vec::new();
+        while last.height < height {
+            last = self.next_row(&view, last)?;
+            rows.push(last.encode());
+            progress(last.height.to_u32().into(), height.to_u32().into());
+            if rows.len() == BATCH || last.height == height {
+                log.append(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                rows.clear();
+            }
+        }
+        log.sync()?;
+        Ok(last)
+    }
+
+    fn open_stats(&self) -> Result<Segments, Error> {
+        let config = SegmentsConfig {
+            prefix: "stats".to_owned(),
+            kind: KIND,
+            store: self.directory.identity().store,
+            segment_size: SEGMENT_SIZE,
+        };
+        // All of it can be made anew, so nothing needs to be there.
+        let storage = self.directory.store("stats")?;
+        Ok(Segments::open(storage, config, GlobalOffset::ZERO)?)
+    }
+
+    /// The row above `row`.
+    fn next_row(&self, view: &ArchiveView, mut row: SetStats) -> Result<SetStats, Error> {
+        let height = row.height.checked_add(1).unwrap_or_default();
+        let what = || Error::Disagree { what: format!("block {height} is not archived") };
+        let link = view.to_confirmed(height).ok_or_else(what)?;
+        let hash = view.header(link)?.hash;
+        let bytes = view.raw_block(link)?.ok_or_else(what)?;
+        let block = Block::parse(&bytes, view.network().format())
+            .map_err(|source| Error::Undecodable { hash, source })?;
+        let again = self.options.params.bip30_exceptions.contains(&(height, hash));
+        let replaced = again.then(|| ArchivedCoins::new(&self.stores));
+        let mut buffer = Vec::new();
+        for (txid, tx) in block.txids().into_iter().zip(block.txs()) {
+            for (vout, output) in (0..).zip(tx.outputs()) {
+                let point = Outpoint::new(txid, vout);
+                if unspendable(view.network(), height, output.script) {
+                    continue;
+                }
+                if let Some(old) = &replaced
+                    && let Some(old) = old.find(block.header().previous(), &point)?
+                {
+                    row.remove(&point, &old.as_coin(), &mut buffer);
+                }
+                let (value, script) = (output.value, output.script);
+                let coin = Coin { height, coinbase: tx.is_coinbase(), value, script };
+                row.add(&point, &coin, &mut buffer);
+            }
+        }
+        for spent in view.block_prevouts(link)?.unwrap_or_default() {
+            let spent = spent.ok_or_else(what)?;
+            let (value, script): (Amount, &[u8]) = (spent.value, &spent.script);
+            let (height, coinbase) = (spent.tx.height, spent.tx.is_coinbase());
+            row.remove(&spent.point(), &Coin { height, coinbase, value, script }, &mut buffer);
+        }
+        (row.height, row.block) = (height, hash);
+        Ok(row)
+    }
+}
+
+/// The highest row that is of the confirmed chain; those above it are cut off.
+fn last_row(log: &mut Segments, view: &ArchiveView, tip: Height) -> Result<SetStats, Error> {
+    let rows = u32::try_from(log.end().get() / frame_len()).unwrap_or(u32::MAX);
+    let mut height = rows.checked_sub(1).map(|last| Height::new(last).min(tip));
+    while let Some(at) = height {
+        let row = read_row(log, at)?;
+        let link = view.at(ArchiveChain::Confirmed, at);
+        let hash = link.map(|link| view.header(link)).transpose()?.map(|row| row.hash);
+        if hash == Some(row.block) {
+            if at.to_u32() + 1 < rows && at < tip {
+                log.truncate(place(at.checked_add(1).unwrap_or_default()))?;
+            }
+            return Ok(row);
+        }
+        height = at.checked_sub(1);
+    }
+    log.truncate(GlobalOffset::ZERO)?;
+    let genesis = SetStats::genesis(view.network().genesis_hash());
+    log.append(&[&genesis.encode()])?;
+    Ok(genesis)
+}
+
+fn read_row(log: &Segments, height: Height) -> Result<SetStats, Error> {
+    let damaged = FormatError::Damaged { at: 0, what: "a row of another height or length" };
+    let frame = log.reader().frame(place(height))?;
+    let row = SetStats::decode(&frame).filter(|row| row.height == height);
+    Ok(row.ok_or_else(|| damaged.in_file("stats".as_ref(), FileOffset::ZERO))?)
+}
+
+const fn frame_len() -> u64 {
+    (FRAME_HEADER_LEN + ROW_LEN) as u64
+}
+
+const fn place(height: Height) -> GlobalOffset {
+    GlobalOffset::new(height.to_u32() as u64 * frame_len())
+}
