@@ -1,8 +1,8 @@
 //! The decoders of `varve-node`: messages of other nodes, and commits.
 //!
-//! An input of the first is a frame and its payload, as they come over the wire. A `version` message may have
-//! more fields than we know and any bytes in its name, so the claim is: what was decoded, encoded
-//! and decoded again is the same.
+//! An input of the first is a frame and its payload, as they come over the wire. A `version`
+//! message may have more fields than we know and any bytes in its name, so the claim is: what was
+//! decoded, encoded and decoded again is the same.
 
 use varve_blocks::{BlockNumber, Synced};
 use varve_io::GlobalOffset;
