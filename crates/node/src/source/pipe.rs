@@ -90,7 +90,8 @@ impl Pipe {
     fn block(&mut self, bytes: Vec<u8>) -> Result<(), SourceError> {
         let header = *bytes.first_chunk().expect("records are not shorter than a header");
         let hash = Header::new(&header).hash();
-        if self.linker.is_unseen_root(&hash) {
+        let is_genesis = Header::new(&header).previous() == BlockHash::ZERO;
+        if self.linker.is_unseen_root(&hash) && !is_genesis {
             // The receiver has the header, but perhaps not the block.
             self.linker.push(Found { hash, header, with: Vec::new() }, &mut Vec::new());
             self.events.push_back(Event::Block { hash, bytes, giver: Giver::ONLY });
