@@ -78,7 +78,8 @@ fn run(blocks: &[Vec<u8>], compaction: Compaction, directory: &std::path::Path) 
     let data: usize = blocks.iter().map(Vec::len).sum();
     let (written, share) = (database.written(), |bytes: u64| bytes as f64 / data as f64);
     println!(
-        "  {:?}, merge debt {}, written {:.2}: flushed {:.2}, merged {:.2}, windows {:.2}, undo {:.2}",
+        "  {:?}, merge debt {}, written {:.2}: \
+         flushed {:.2}, merged {:.2}, windows {:.2}, undo {:.2}",
         database.waits(),
         database.merge_debt(),
         share(written.total()),

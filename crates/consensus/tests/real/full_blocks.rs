@@ -143,7 +143,8 @@ fn floresta_blocks_with_spent_outputs() {
     for height in [367_891, 866_342] {
         let Some(bytes) = load::bytes(&format!("blocks/floresta_{height}_raw.zst")) else { return };
         let file = format!("blocks/floresta_{height}_spent_utxos.zst");
-        let Some(spent) = load::json(&file) else { return };
+        let Some(spent) = load::bytes(&file) else { return };
+        let spent: serde_json::Value = serde_json::from_slice(&spent).unwrap();
         let coins = spent.as_array().unwrap().iter().map(|utxo| OwnedCoin {
             height: Height::new(u32::try_from(utxo["creation_height"].as_u64().unwrap()).unwrap()),
             coinbase: utxo["is_coinbase"].as_bool().unwrap(),
