@@ -70,6 +70,15 @@ impl SegmentsConfig {
     }
 }
 
+/// How many frames a crash may have torn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unsynced {
+    /// All behind the durable position.
+    Any,
+    /// The last one.
+    One,
+}
+
 /// The writer of a log of frames.
 ///
 /// ```
@@ -120,7 +129,27 @@ impl Segments {
         config: SegmentsConfig,
         durable: GlobalOffset,
     ) -> Result<Self> {
-        let segments = recover::recover(storage.as_ref(), &config, durable)?;
+        Self::open_after(storage, config, durable, Unsynced::Any)
+    }
+
+    /// Opens a log whose owner syncs every append before the next. Then a crash tears the last
+    /// frame at most: one that does not verify and has another behind it was acknowledged and is
+    /// damaged, which is an error here.
+    pub fn open_synced_each(
+        storage: Arc<dyn Storage>,
+        config: SegmentsConfig,
+        durable: GlobalOffset,
+    ) -> Result<Self> {
+        Self::open_after(storage, config, durable, Unsynced::One)
+    }
+
+    fn open_after(
+        storage: Arc<dyn Storage>,
+        config: SegmentsConfig,
+        durable: GlobalOffset,
+        unsynced: Unsynced,
+    ) -> Result<Self> {
+        let segments = recover::recover(storage.as_ref(), &config, (durable, unsynced))?;
         let series = Series::new(storage.path().join(&config.prefix), config.store, segments);
         Ok(Self {
             storage,

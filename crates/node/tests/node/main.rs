@@ -5,6 +5,8 @@
 mod answers;
 mod bad_blocks;
 mod crash;
+mod indexes;
 mod miner;
+mod prune;
 mod reorganisations;
 mod rig;
