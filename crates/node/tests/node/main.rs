@@ -4,6 +4,7 @@
 
 mod answers;
 mod bad_blocks;
+mod bit_flips;
 mod crash;
 mod indexes;
 mod miner;
