@@ -13,7 +13,7 @@
 //! compared: their transactions, the amounts and scripts of coins that they made, and the number
 //! of all coins.
 
-use varve_archive::{ArchiveError, Chain as ArchiveChain};
+use varve_archive::{ArchiveError, Chain as ArchiveChain, HeaderLink, Spender};
 use varve_blocks::BlockNumber;
 use varve_consensus::BlockAt;
 use varve_types::{Block, Coin, Height, Outpoint, unspendable};
@@ -97,11 +97,8 @@ impl Organizer {
         let inputs = || block.block().txs().iter().filter(|tx| !tx.is_coinbase());
         let points: Vec<Outpoint> =
             inputs().flat_map(|tx| tx.inputs()).map(|input| input.outpoint).collect();
-        let spenders = view.spenders_of(&points)?;
-        for (point, spenders) in points.iter().zip(spenders) {
-            if !spenders.iter().any(|spender| spender.tx.block == link) {
-                return Err(disagree(format!("no row says that block {hash} spends {point}")));
-            }
+        if let Some(point) = unspent_by(view, &points, link)? {
+            return Err(disagree(format!("no row says that block {hash} spends {point}")));
         }
         verified.transactions += block.txids().len() as u64;
         verified.inputs += points.len() as u64;
@@ -162,6 +159,27 @@ fn verify_coin(view: &ArchiveView, point: Outpoint, coin: &Coin<'_>) -> Result<(
         Some(_) => Err(disagree(format!("the coin {point} is spent in the chain"))),
         None => Ok(()),
     }
+}
+
+/// The first of these points that no input of the block is found to spend. A point that was also spent
+/// in a block whose bytes are pruned is passed over.
+fn unspent_by(
+    view: &ArchiveView,
+    points: &[Outpoint],
+    block: HeaderLink,
+) -> Result<Option<Outpoint>, Error> {
+    let missing = |spenders: &[Spender]| !spenders.iter().any(|spender| spender.tx.block == block);
+    if let Some(spenders) = unless_pruned(view.spenders_of(points))? {
+        let mut of_points = points.iter().zip(spenders);
+        return Ok(of_points.find(|(_, spenders)| missing(spenders)).map(|(point, _)| *point));
+    }
+    for point in points {
+        let spenders = unless_pruned(view.spenders(*point))?;
+        if spenders.is_some_and(|spenders| missing(&spenders)) {
+            return Ok(Some(*point));
+        }
+    }
+    Ok(None)
 }
 
 /// An answer, or `None` when it takes bytes that are pruned.
