@@ -1,7 +1,7 @@
 //! How a folder is kept, through the command: pruning, optional indexes, and folders that are
 //! refused.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
+#![expect(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
 use std::path::Path;

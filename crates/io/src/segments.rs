@@ -31,12 +31,14 @@
 //! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it and never wait
 //! for it.
 
+mod pending_sync;
 mod read;
 mod recover;
 mod series;
 
 use std::sync::Arc;
 
+pub use pending_sync::PendingSync;
 pub use read::{Frame, Frames, SegmentsReader};
 
 use crate::checksum::{Kind, StoreId};
@@ -333,25 +335,6 @@ impl Segments {
         file.write_at(FileOffset::ZERO, &header.encode())?;
         batch.begin(Arc::new(Segment::new(number, batch.end, file, 0)));
         Ok(())
-    }
-}
-
-/// A sync that was begun.
-#[derive(Debug)]
-#[must_use = "nothing is durable before it is finished"]
-pub struct PendingSync {
-    storage: Arc<dyn Storage>,
-    tail: Option<Arc<dyn File>>,
-}
-
-impl PendingSync {
-    /// Syncs the file that was the last one then, and the names. Those before it are durable since
-    /// they were sealed.
-    pub fn finish(self) -> Result<()> {
-        if let Some(tail) = self.tail {
-            tail.sync()?;
-        }
-        self.storage.sync_dir()
     }
 }
 

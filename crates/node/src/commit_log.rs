@@ -168,7 +168,7 @@ impl CommitLog {
         Self::read(storage, segments, archived)
     }
 
-    /// Opens a log that is damaged: what is behind the first frame that does not verify is given up.
+    /// Opens a log that is damaged: all from the first frame on that does not verify is given up.
     pub fn salvage(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<(Self, History)> {
         if storage.list()?.iter().any(|name| name == CHECKPOINT) {
             storage.remove(CHECKPOINT)?;

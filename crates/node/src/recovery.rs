@@ -73,6 +73,11 @@ impl Organizer {
         let backend = open_tables(&directory, settings, (&mut log, &mut history))?;
         let mut archive = open_archive(backend, &options, settings, &mut blocks)?;
         check_followed(&archive, &history, &directory)?;
+        if archive.now().bounds().headers <= 1 && history.archived > 0 {
+            // It was lost. This is noted before any row is made, in case that is interrupted.
+            log.checkpoint(0)?;
+            history.archived = 0;
+        }
         let rebuilt = rebuild(&options, &history, (&blocks, &mut archive), progress)?;
         let Rebuilt { mut chain, orphans } = rebuilt;
         let utxo = open_utxo(&directory, &options)?;
@@ -304,10 +309,8 @@ fn rebuild(
         tree.restore(header, header.hash()).map_err(|error| disagree(error.to_string()))?;
     }
     let reader = blocks.reader();
-    let is_new = archive.now().bounds().headers <= 1;
-    let archived = if is_new { 0 } else { history.archived };
     let mut orphans = HashMap::new();
-    let mut linked = true;
+    let (mut linked, mut unsaved) = (true, 0);
     let mut waiting: Vec<BlockNumber> = (0..reader.count()).map(BlockNumber::new).collect();
     while std::mem::take(&mut linked) {
         let mut unlinked = Vec::new();
@@ -319,10 +322,16 @@ fn rebuild(
                 continue;
             };
             linked = true;
-            if number.get() >= archived {
+            if number.get() >= history.archived {
                 archive.set_header(header)?;
                 archive_block(archive, &reader, number, tree.height(id))?;
                 progress(u64::from(number.get()) + 1, reader.count().into());
+                unsaved += row.length;
+                if unsaved >= options.limits.lag {
+                    // New rows are in memory until they are saved. The blocks are durable.
+                    archive.checkpoint(archive.sequence())?;
+                    unsaved = 0;
+                }
             }
             tree.mark_stored(id);
         }

@@ -177,8 +177,8 @@ impl Settings {
         Ok(replace(root, FILE, KIND, &envelope)?)
     }
 
-    /// These with a change. Filters and figures are made from the outputs that a block spends, which
-    /// lie in blocks of any age, so they need all blocks.
+    /// These with a change. Filters and figures are made from the outputs that a block spends,
+    /// which lie in blocks of any age, so they need all blocks.
     pub(crate) fn changed(self, change: SettingsChange) -> Result<Self, Error> {
         let prune = change.prune.unwrap_or(self.prune);
         let indexes = change.indexes.unwrap_or(self.indexes);
@@ -223,10 +223,10 @@ mod tests {
         settings.store(&root).unwrap();
         assert_eq!(Settings::load(&root).unwrap(), settings);
         assert_eq!(settings.changed(SettingsChange::default()).unwrap(), settings);
-        let filter = Some(IndexSet::default().with(Index::Filter));
-        let both = SettingsChange { indexes: filter, prune: None };
+        let filter = IndexSet::default().with(Index::Filter);
+        let both = SettingsChange { indexes: Some(filter), prune: None };
         assert!(matches!(settings.changed(both), Err(Error::PruneWithIndex { .. })));
-        let instead = SettingsChange { indexes: filter, prune: Some(Prune::Off) };
-        assert_eq!(settings.changed(instead).unwrap().added_to(settings), filter.unwrap());
+        let instead = SettingsChange { indexes: Some(filter), prune: Some(Prune::Off) };
+        assert_eq!(settings.changed(instead).unwrap().added_to(settings), filter);
     }
 }

@@ -9,9 +9,9 @@
 //!    and there are as many as the blocks of that chain make less those that they spend. Together:
 //!    the set is exactly what the chain leaves.
 //!
-//! Of blocks that are pruned only rows are left. They are counted, and what takes their bytes is not
-//! compared: their transactions, the amounts and scripts of coins that they made, and the number
-//! of all coins.
+//! Of blocks that are pruned only rows are left. They are counted, and what takes their bytes is
+//! not compared: their transactions, the amounts and scripts of coins that they made, and the
+//! number of all coins.
 
 use varve_archive::{ArchiveError, Chain as ArchiveChain, HeaderLink, Spender};
 use varve_blocks::BlockNumber;
@@ -161,8 +161,8 @@ fn verify_coin(view: &ArchiveView, point: Outpoint, coin: &Coin<'_>) -> Result<(
     }
 }
 
-/// The first of these points that no input of the block is found to spend. A point that was also spent
-/// in a block whose bytes are pruned is passed over.
+/// The first of these points that no input of the block is found to spend. A point that was also
+/// spent in a block whose bytes are pruned is passed over.
 fn unspent_by(
     view: &ArchiveView,
     points: &[Outpoint],

@@ -52,8 +52,8 @@ impl From<Error> for BackendError {
     }
 }
 
-/// How the files of an archive are made. Only [`MmapConfig::relink`] and [`MmapConfig::indexes`] may
-/// differ when it is opened again.
+/// How the files of an archive are made. Only [`MmapConfig::relink`] and [`MmapConfig::indexes`]
+/// may differ when it is opened again.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapConfig {
     /// Who the store is: drawn at random when it is made, and not used afterwards.
@@ -218,8 +218,8 @@ impl MmapBackend {
     }
 }
 
-/// Takes the optional tables that are not wanted out of the manifest, durably. What is opened without
-/// a mark is empty, and removes the files that it finds.
+/// Takes the optional tables that are not wanted out of the manifest, durably. What is opened
+/// without a mark is empty, and removes the files that it finds.
 fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Indexes) -> Result<()> {
     let Some(mut mark) = row::decode_mark(&manifest.owner)? else { return Ok(()) };
     let found = mark.indexes;

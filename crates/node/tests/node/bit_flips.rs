@@ -1,4 +1,4 @@
-//! A flipped bit in any file of a folder: a clear error, or nothing is wrong; and what `repair` does.
+//! A flipped bit in any file of a folder: a clear error, or nothing is wrong; and what repair does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

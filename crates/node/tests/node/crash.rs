@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use varve_io::Storage as _;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_node::{
     Error, Limits, NodeReader, NodeSnapshot, Options, Organizer, Prune, Report, SettingsChange,
@@ -143,6 +144,42 @@ fn power_cuts_at_every_write(options: &Options) -> Organizer {
         check_agreement(&node.snapshot());
     }
     node
+}
+
+/// Archive or set are lost, and made anew by the next opening, which is cut short at every write. So
+/// is a repair.
+#[test]
+fn power_cuts_while_stores_are_made_anew() {
+    let blocks = blocks();
+    let whole = Arc::new(FaultyStorage::new(5));
+    let end = tip(&try_sync(&whole, &blocks, &mut 0).unwrap());
+    for lost in ["archive", "utxo", ""] {
+        let storage = Arc::new(whole.crash(whole.operations(), Crash::KeepAll));
+        let folder = if lost.is_empty() { None } else { Some(storage.directory(lost).unwrap()) };
+        if let Some(folder) = &folder {
+            folder.list().unwrap().iter().for_each(|name| folder.remove(name).unwrap());
+            folder.sync_dir().unwrap();
+        }
+        let before = storage.operations();
+        match &folder {
+            Some(_) => drop(Organizer::open(storage.clone(), eager_options()).unwrap()),
+            None => {
+                drop(Organizer::repair(storage.clone(), eager_options(), &mut |_, _| {}).unwrap());
+            }
+        }
+        let cuts = before..=storage.operations();
+        let cuts = cuts.flat_map(|n| crashes(n).into_iter().map(move |crash| (n, crash)));
+        for (n, crash) in cuts {
+            let after = Arc::new(storage.crash(n, crash));
+            let opened = match &folder {
+                Some(_) => Organizer::open(after, eager_options()),
+                None => Organizer::repair(after, eager_options(), &mut |_, _| {}),
+            };
+            let node = opened.unwrap_or_else(|error| panic!("{lost} {n} {crash:?}: {error}"));
+            assert_eq!(tip(&node), end);
+            node.verify(&mut |_, _| {}).unwrap();
+        }
+    }
 }
 
 /// Opens and syncs; an error of the disk is a sentence. Notes what was acknowledged meanwhile.
