@@ -46,7 +46,7 @@ use crate::error::{Error, Result};
 use crate::frame::FrameHeader;
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::segment::{self, Layout, SegmentHeader};
-use crate::storage::{Access, Caching, File, Storage};
+use crate::storage::{Access, Caching, Storage};
 use series::{Segment, Series};
 
 /// Frames are gathered up to this much before they are written.
