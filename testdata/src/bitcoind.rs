@@ -26,6 +26,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -161,7 +162,7 @@ impl Bitcoind {
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
              Authorization: Basic {}\r\nContent-Length: {}\r\n\r\n",
-            base64(self.cookie.as_bytes()),
+            BASE64_STANDARD.encode(&self.cookie),
             body.len()
         );
         let mut answer = String::new();
@@ -266,20 +267,4 @@ fn program() -> Option<PathBuf> {
         crate::skip("no bitcoind: run `cargo xtask node`, or set BITCOIND_EXE");
     }
     found
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let mut word = [0; 4];
-        word.iter_mut().skip(1).zip(chunk).for_each(|(to, from)| *to = *from);
-        let word = u32::from_be_bytes(word);
-        for place in 0..4 {
-            let digit = DIGITS.get((word >> (18 - 6 * place) & 63) as usize);
-            let digit = digit.filter(|_| place <= chunk.len());
-            text.push(digit.map_or('=', |digit| char::from(*digit)));
-        }
-    }
-    text
 }

@@ -12,8 +12,12 @@ use crate::{loom, run};
 
 /// The tests that have a long form: by `VARVE_SEQUENCES`, or because the build is optimised. Each
 /// is a package, a test, and a part of the names.
-const LIVES: &[(&str, &str, &str)] =
-    &[("varve-utxo", "database", "random::"), ("varve-utxo", "hostile", "ground_keys")];
+const LIVES: &[(&str, &str, &str)] = &[
+    ("varve-utxo", "database", "random::"),
+    ("varve-utxo", "hostile", "ground_keys"),
+    ("varve-node", "node", "crash::"),
+    ("varve-node", "node", "bit_flips::"),
+];
 
 /// Runs all. The answer says whether nothing failed.
 pub(crate) fn run(sequences: u32) -> Result<bool> {

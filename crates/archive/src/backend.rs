@@ -109,8 +109,8 @@ pub enum Chain {
     Confirmed,
 }
 
-/// Which optional tables a store has. They cannot be added later: a new store is made from the
-/// blocks.
+/// Which optional tables a store has. Each can be dropped later. Filters can be added; with scripts
+/// a new store is made from the blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Indexes {
     /// Transactions by the scripts they pay.

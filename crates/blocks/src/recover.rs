@@ -34,6 +34,8 @@ use crate::view::View;
 
 /// How the names of files of blocks begin.
 const BLOCKS_PREFIX: &str = "blocks";
+const INDEX_PREFIX: &str = "index";
+const OFFSETS_PREFIX: &str = "offsets";
 
 impl BlockStore {
     /// Opens the store in `storage`, making it with the first block when there is none. `synced`
@@ -52,9 +54,9 @@ impl BlockStore {
             capacity,
         };
         let row_len = u32::try_from(BlockRow::LEN).expect("144");
-        let config = log("index", Kind(*b"BLOCKIDX"), INDEX_ROWS * row_len);
+        let config = log(INDEX_PREFIX, Kind(*b"BLOCKIDX"), INDEX_ROWS * row_len);
         let index = MappedLog::open(Arc::clone(&storage), config, manifest.index)?;
-        let config = log("offsets", Kind(*b"BLOCKTXO"), OFFSETS_CAPACITY);
+        let config = log(OFFSETS_PREFIX, Kind(*b"BLOCKTXO"), OFFSETS_CAPACITY);
         let offsets = MappedLog::open(Arc::clone(&storage), config, manifest.offsets)?;
         let config = SegmentsConfig {
             prefix: BLOCKS_PREFIX.to_owned(),
@@ -76,6 +78,33 @@ impl BlockStore {
         opened.settle_packed()?;
         opened.read_on(synced)?;
         Ok(opened)
+    }
+
+    /// Removes everything that follows from the frames, so that opening makes it anew. Nothing
+    /// happens where not all frames are there as they came, because some are pruned or packed.
+    /// The owner holds the lock of the directory.
+    pub fn forget_index(storage: &dyn Storage) -> Result<()> {
+        let names = storage.list()?;
+        let is_of = |name: &str, prefix: &str| {
+            name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('-'))
+        };
+        let first = names.iter().find(|name| is_of(name, BLOCKS_PREFIX));
+        let is_packed = names.iter().any(|name| name.starts_with(packed::FILE_PREFIX));
+        let is_whole = first.is_some_and(|name| name.ends_with("-000000000000")) && !is_packed;
+        if !is_whole {
+            return Ok(());
+        }
+        // First the file that says that the others count.
+        if names.iter().any(|name| name == MANIFEST_FILE) {
+            storage.remove(MANIFEST_FILE)?;
+            storage.sync_dir()?;
+        }
+        for name in
+            names.iter().filter(|name| is_of(name, INDEX_PREFIX) || is_of(name, OFFSETS_PREFIX))
+        {
+            storage.remove(name)?;
+        }
+        Ok(storage.sync_dir()?)
     }
 
     /// Opens the packed segments and finishes what a crash interrupted.

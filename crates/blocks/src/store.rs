@@ -82,13 +82,13 @@ impl Synced {
     pub const NEW: Self = Self { count: 0, position: GlobalOffset::ZERO };
 }
 
-/// What pruning leaves.
+/// What pruning leaves: whatever either of these wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
-    /// The blocks from this one on.
-    From(BlockNumber),
+pub struct Keep {
+    /// All blocks from this one on.
+    pub from: BlockNumber,
     /// The youngest blocks of at least so many bytes together.
-    Bytes(u64),
+    pub bytes: u64,
 }
 
 /// The block store, owned by its one writer.
@@ -177,11 +177,11 @@ impl BlockStore {
     pub fn prune(&mut self, keep: Keep) -> Result<BlockNumber> {
         let view = self.shared.view.load_full();
         let end = self.segments.end();
-        let position = match keep {
-            Keep::From(number) if number.get() >= view.count() => end,
-            Keep::From(number) => view.row(number)?.position,
-            Keep::Bytes(bytes) => GlobalOffset::new(end.get().saturating_sub(bytes)),
+        let position = match keep.from.get() < view.count() {
+            true => view.row(keep.from)?.position,
+            false => end,
         };
+        let position = position.min(GlobalOffset::new(end.get().saturating_sub(keep.bytes)));
         let kept = self.manifest.packed.iter().filter(|range| range.end > position);
         let kept: Vec<_> = kept.cloned().collect();
         let plain = self.segments.reader().files();

@@ -62,7 +62,8 @@ fn whole_life(blocks: &[Vec<u8>], segment_size: u64) {
     }
     println!("{plain} bytes were packed into {packed}");
     check_all(&store.reader(), BlockNumber::ZERO);
-    let first = store.prune(Keep::Bytes(segment_size)).unwrap();
+    let first =
+        store.prune(Keep { from: BlockNumber::new(u32::MAX), bytes: segment_size }).unwrap();
     drop(store);
     let store = open(dir.path(), segment_size, synced);
     check_all(&store.reader(), first);

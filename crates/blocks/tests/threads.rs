@@ -71,7 +71,7 @@ fn readers_see_whole_blocks_while_the_store_changes() {
             } else if nonce % 41 == 0 {
                 let _ = store.truncate(store.reader().count() - 2);
             } else if nonce % 500 == 499 {
-                store.prune(Keep::Bytes(100_000)).unwrap();
+                store.prune(Keep { from: BlockNumber::new(u32::MAX), bytes: 100_000 }).unwrap();
             } else if nonce % 150 == 149
                 && let Some(job) = store.pack_job(BlockNumber::new(u32::MAX)).unwrap()
             {

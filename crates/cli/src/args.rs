@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use varve_node::{IndexSet, Prune};
 use varve_sim::Profile;
 use varve_types::{BlockHash, Network, Outpoint, Txid};
 use varve_utxo::SetHash;
@@ -66,7 +67,9 @@ Examples:
   varve sync --from chain --network regtest --datadir data --verify scripts
   cat blk*.dat | varve sync --from -
   varve sync --peer 127.0.0.1:8333 --follow
-  varve sync --rpc http://user:password@127.0.0.1:8332 --stop-height 800000")]
+  varve sync --rpc http://user:password@127.0.0.1:8332 --stop-height 800000
+  varve sync --from ~/.bitcoin --prune 50GB
+  varve sync --from ~/.bitcoin --index filter,stats")]
     Sync(Sync),
 
     /// Tell which chain is stored, how far it goes, and what the stores hold
@@ -135,6 +138,18 @@ pub(crate) struct Sync {
     /// Go on as new blocks come
     #[arg(long)]
     pub follow: bool,
+
+    /// Keep about so many bytes of the youngest blocks, and always the last 4,096; `off` keeps all
+    ///
+    /// [default: as before; off in a new folder]
+    #[arg(long, value_name = "SIZE|off", value_parser = prune)]
+    pub prune: Option<Prune>,
+
+    /// What to keep beside the chain: `none`, or some of address,filter,stats
+    ///
+    /// [default: as before; none in a new folder]
+    #[arg(long, value_name = "LIST")]
+    pub index: Option<IndexSet>,
 }
 
 /// How much of a block is checked.
@@ -252,6 +267,14 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
     number.ok_or_else(|| "write a number of bytes, or one with K, M or G: 512M".to_owned())
+}
+
+/// How much of the blocks to keep.
+fn prune(text: &str) -> Result<Prune, String> {
+    match text {
+        "off" => Ok(Prune::Off),
+        _ => size(text).map(Prune::To),
+    }
 }
 
 /// Arguments of `varve demo`.

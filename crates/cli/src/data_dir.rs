@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  ~/.varve/NETWORK/        or what --datadir names, used as it is given
-//!  ├── node, commit/         what a sync has made it: docs/format/node.md
+//!  ├── node, settings, commit/  what a sync has made it: docs/format/node.md
 //!  ├── blocks/, archive/     raw blocks and the history
 //!  └── utxo/                 the unspent set: docs/format/utxo.md
 //! ```
@@ -16,11 +16,12 @@ use std::{env, fs, thread};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use varve_io::{Disk, Storage, StoreId};
-use varve_node::{DataDirectory, Options as NodeOptions, Organizer};
+use varve_node::{DataDirectory, Options as NodeOptions, Organizer, SettingsChange};
 use varve_types::Network;
 use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey, Version};
 
 use crate::args::Global;
+use crate::progress::Lazy;
 
 /// The folder of a database.
 pub(crate) struct DataDir {
@@ -58,18 +59,24 @@ impl DataDir {
                 self.root.display()
             );
         }
-        self.create_node()
+        self.create_node(SettingsChange::default())
     }
 
-    /// Opens the node, or makes one.
-    pub(crate) fn create_node(&self) -> Result<Organizer> {
+    /// Opens the node, or makes one, and keeps it as told.
+    pub(crate) fn create_node(&self, settings: SettingsChange) -> Result<Organizer> {
         if !self.has_node()? && self.utxo().join(MANIFEST_FILE).exists() {
             bail!(
                 "{} holds an imported set of unspent outputs alone; sync into another --datadir",
                 self.root.display()
             );
         }
-        Ok(Organizer::open(self.storage()?, self.node_options()?)?)
+        let options = NodeOptions { settings, ..self.node_options()? };
+        let mut progress = Lazy::new("archive");
+        let node = Organizer::open_with(self.storage()?, options, &mut |done, all| {
+            progress.set(done, all);
+        })?;
+        progress.finish();
+        Ok(node)
     }
 
     /// Makes everything anew that derives from blocks.
@@ -77,7 +84,11 @@ impl DataDir {
         if !self.has_node()? {
             bail!("there is no chain in {}; make one with `varve sync`", self.root.display());
         }
-        Ok(Organizer::repair(self.storage()?, self.node_options()?)?)
+        let mut progress = Lazy::new("repair");
+        let report = &mut |done, all| progress.set(done, all);
+        let node = Organizer::repair(self.storage()?, self.node_options()?, report)?;
+        progress.finish();
+        Ok(node)
     }
 
     fn has_node(&self) -> Result<bool> {

@@ -91,6 +91,33 @@ impl Progress {
     }
 }
 
+/// Progress of work that there may be none of: shown when the first of it is told.
+pub(crate) struct Lazy {
+    what: &'static str,
+    shown: Option<Progress>,
+}
+
+impl Lazy {
+    /// Work of this name.
+    pub(crate) const fn new(what: &'static str) -> Self {
+        Self { what, shown: None }
+    }
+
+    /// Says how many blocks are done, and how many are to be.
+    pub(crate) fn set(&mut self, done: u64, all: u64) {
+        let progress = self.shown.get_or_insert_with(|| Progress::start(self.what, all));
+        progress.set_length(all);
+        progress.set(done, 0);
+    }
+
+    /// Ends the display, if there was any.
+    pub(crate) fn finish(self) {
+        if let Some(progress) = self.shown {
+            progress.finish(0);
+        }
+    }
+}
+
 /// Bytes over time in millions a second.
 #[expect(clippy::cast_precision_loss, reason = "a rate that people read needs no 53rd bit")]
 pub(crate) fn megabytes_per_second(bytes: u64, took: Duration) -> f64 {

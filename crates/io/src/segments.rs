@@ -31,12 +31,14 @@
 //! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it and never wait
 //! for it.
 
+mod pending_sync;
 mod read;
 mod recover;
 mod series;
 
 use std::sync::Arc;
 
+pub use pending_sync::PendingSync;
 pub use read::{Frame, Frames, SegmentsReader};
 
 use crate::checksum::{Kind, StoreId};
@@ -44,7 +46,7 @@ use crate::error::{Error, Result};
 use crate::frame::FrameHeader;
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::segment::{self, Layout, SegmentHeader};
-use crate::storage::{Access, Caching, File, Storage};
+use crate::storage::{Access, Caching, Storage};
 use series::{Segment, Series};
 
 /// Frames are gathered up to this much before they are written.
@@ -68,6 +70,15 @@ impl SegmentsConfig {
         let Self { kind, store, .. } = *self;
         SegmentHeader { layout: Layout::Frames, kind, store, number, start }
     }
+}
+
+/// How many frames a crash may have torn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unsynced {
+    /// All behind the durable position.
+    Any,
+    /// The last one.
+    One,
 }
 
 /// The writer of a log of frames.
@@ -120,7 +131,27 @@ impl Segments {
         config: SegmentsConfig,
         durable: GlobalOffset,
     ) -> Result<Self> {
-        let segments = recover::recover(storage.as_ref(), &config, durable)?;
+        Self::open_after(storage, config, durable, Unsynced::Any)
+    }
+
+    /// Opens a log whose owner syncs every append before the next. Then a crash tears the last
+    /// frame at most: one that does not verify and has another behind it was acknowledged and is
+    /// damaged, which is an error here.
+    pub fn open_synced_each(
+        storage: Arc<dyn Storage>,
+        config: SegmentsConfig,
+        durable: GlobalOffset,
+    ) -> Result<Self> {
+        Self::open_after(storage, config, durable, Unsynced::One)
+    }
+
+    fn open_after(
+        storage: Arc<dyn Storage>,
+        config: SegmentsConfig,
+        durable: GlobalOffset,
+        unsynced: Unsynced,
+    ) -> Result<Self> {
+        let segments = recover::recover(storage.as_ref(), &config, (durable, unsynced))?;
         let series = Series::new(storage.path().join(&config.prefix), config.store, segments);
         Ok(Self {
             storage,
@@ -304,25 +335,6 @@ impl Segments {
         file.write_at(FileOffset::ZERO, &header.encode())?;
         batch.begin(Arc::new(Segment::new(number, batch.end, file, 0)));
         Ok(())
-    }
-}
-
-/// A sync that was begun.
-#[derive(Debug)]
-#[must_use = "nothing is durable before it is finished"]
-pub struct PendingSync {
-    storage: Arc<dyn Storage>,
-    tail: Option<Arc<dyn File>>,
-}
-
-impl PendingSync {
-    /// Syncs the file that was the last one then, and the names. Those before it are durable since
-    /// they were sealed.
-    pub fn finish(self) -> Result<()> {
-        if let Some(tail) = self.tail {
-            tail.sync()?;
-        }
-        self.storage.sync_dir()
     }
 }
 

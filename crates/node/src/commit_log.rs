@@ -19,8 +19,16 @@
 //! * *Marks*: blocks that were found invalid since the last commit. They are never taken back.
 //!
 //! What is behind the last whole frame was never acknowledged, and is cut when the log is opened.
-//! To tell such a torn end from damage, every checkpoint of the node notes the end of the log in
-//! the file `checkpoint`, an envelope: frames before that position must be whole.
+//! Damage is told from such a torn end in three ways:
+//!
+//! 1. Every checkpoint of the node notes the end of the log in the file `checkpoint`, an envelope:
+//!    frames before that position must be whole.
+//! 2. Every frame is synced before the next is written. So a frame that does not verify and has
+//!    another behind it is damaged.
+//! 3. The archive's checkpoint names the commit that it has followed (`recovery`).
+//!
+//! Only the very last frame, as long as no checkpoint has come after it, is taken for torn when it
+//! is damaged. Its blocks are stored; the next sync confirms them again.
 //!
 //! ```text
 //!  0           8          12
@@ -156,13 +164,25 @@ impl CommitLog {
     /// Opens the log of a directory, or makes one, and reads all of it.
     pub fn open(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<(Self, History)> {
         let (durable, archived) = read_checkpoint(storage.as_ref())?;
-        let config = SegmentsConfig {
-            prefix: "commits".to_owned(),
-            kind: KIND,
-            store,
-            segment_size: SEGMENT_SIZE,
-        };
-        let segments = Segments::open(Arc::clone(&storage), config, durable)?;
+        let segments = Segments::open_synced_each(Arc::clone(&storage), config(store), durable)?;
+        Self::read(storage, segments, archived)
+    }
+
+    /// Opens a log that is damaged: all from the first frame on that does not verify is given up.
+    pub fn salvage(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<(Self, History)> {
+        if storage.list()?.iter().any(|name| name == CHECKPOINT) {
+            storage.remove(CHECKPOINT)?;
+            storage.sync_dir()?;
+        }
+        let segments = Segments::open(Arc::clone(&storage), config(store), GlobalOffset::ZERO)?;
+        Self::read(storage, segments, 0)
+    }
+
+    fn read(
+        storage: Arc<dyn Storage>,
+        segments: Segments,
+        archived: u32,
+    ) -> varve_io::Result<(Self, History)> {
         let mut history = History { archived, ..History::default() };
         for frame in segments.reader().frames(GlobalOffset::ZERO) {
             let commit = Commit::decode(&frame?).map_err(|error| {
@@ -189,6 +209,10 @@ impl CommitLog {
         let envelope = Envelope { version: CHECKPOINT_VERSION, payload: payload.as_slice() };
         replace(self.storage.as_ref(), CHECKPOINT, CHECKPOINT_KIND, &envelope)
     }
+}
+
+fn config(store: StoreId) -> SegmentsConfig {
+    SegmentsConfig { prefix: "commits".to_owned(), kind: KIND, store, segment_size: SEGMENT_SIZE }
 }
 
 fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<(GlobalOffset, u32)> {
@@ -244,6 +268,50 @@ mod tests {
         long.marks = vec![(BlockHash::ZERO, Arc::from(reason.as_str()))];
         let found = Commit::decode(&long.encode()).unwrap();
         assert_eq!(&*found.marks[0].1, &reason[..512]);
+    }
+
+    /// Every bit of every frame, with and without a checkpoint: all commits are there, or it is an
+    /// error that names the file. Only the last one may be lost, and only without a checkpoint.
+    /// Salvaging gives the commits before the damage.
+    #[test]
+    fn a_flipped_bit_loses_no_acknowledged_commit() {
+        let store = StoreId([1; 16]);
+        for with_checkpoint in [false, true] {
+            let storage = Arc::new(FaultyStorage::new(1));
+            let (mut log, _) = CommitLog::open(storage.clone(), store).unwrap();
+            (1..=4).for_each(|sequence| log.append(&commit(sequence)).unwrap());
+            if with_checkpoint {
+                log.checkpoint(3).unwrap();
+            }
+            drop(log);
+            let name = "commits-000000000000";
+            let file = storage.open(name, varve_io::Access::Read, varve_io::Caching::Buffered);
+            let (mut refused, size) = (0, file.unwrap().size().unwrap());
+            for at in 0..size {
+                let copy = || {
+                    let copy = storage.crash(storage.operations(), Crash::KeepAll);
+                    assert!(copy.flip_bit(name, FileOffset::new(at), 3));
+                    Arc::new(copy)
+                };
+                match CommitLog::open(copy(), store) {
+                    Ok((_, history)) => {
+                        let found = history.last.unwrap().sequence.0;
+                        assert!(found >= if with_checkpoint { 4 } else { 3 }, "byte {at}");
+                    }
+                    Err(error) => {
+                        assert!(error.to_string().contains(name), "byte {at}: {error}");
+                        refused += 1;
+                    }
+                }
+                match CommitLog::salvage(copy(), store) {
+                    Ok((_, history)) => {
+                        assert!(history.last.is_none_or(|last| last.sequence.0 < 5))
+                    }
+                    Err(error) => assert!(at < 64, "byte {at}: {error}"),
+                }
+            }
+            assert!(refused * 2 > size, "{refused} of {size}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!  DATADIR/
 //!    lock        held by the one opener; tells the others who that is
 //!    node        envelope: network, identity, secret
+//!    settings    envelope: how much is kept (`settings`)
 //!    commit/     the commit log: which chain is confirmed
 //!    blocks/     raw blocks: the journal
 //!    utxo/       the unspent set       ┐
@@ -86,15 +87,27 @@ impl DataDirectory {
         self.identity
     }
 
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &dyn Storage {
+        self.root.as_ref()
+    }
+
     /// The folder of one of the stores.
     pub fn store(&self, name: &str) -> Result<Arc<dyn Storage>, Error> {
         Ok(self.root.directory(name)?)
     }
 
-    /// Removes all files of one of the stores.
-    pub fn clear(&self, name: &str) -> Result<(), Error> {
+    /// Removes all files of one of the stores, durably. The one that says which others count, if
+    /// `manifest` names it, goes first: a crash in between leaves files that count for nothing.
+    pub fn clear(&self, name: &str, manifest: &str) -> Result<(), Error> {
         let storage = self.store(name)?;
-        for file in storage.list()?.iter().filter(|file| *file != varve_io::LOCK_FILE) {
+        let files = storage.list()?;
+        if files.iter().any(|file| file == manifest) {
+            storage.remove(manifest)?;
+            storage.sync_dir()?;
+        }
+        let kept = [varve_io::LOCK_FILE, manifest];
+        for file in files.iter().filter(|file| !kept.contains(&file.as_str())) {
             storage.remove(file)?;
         }
         Ok(storage.sync_dir()?)

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use varve_archive::ArchiveError;
 use varve_types::{BlockHash, DecodeError, Height, Network};
+use varve_utxo::{Error as UtxoError, SourceError as CoinsError};
 
+use crate::settings::Index;
 use crate::source::SourceError;
 
 /// Why an operation of the node failed.
@@ -50,6 +53,24 @@ pub enum Error {
         /// That of the tip.
         tip: Height,
     },
+    /// What was asked for takes bytes of a block that were given away.
+    #[error(
+        "the bytes of block {height} were pruned; sync into another --datadir without --prune to \
+         have them"
+    )]
+    Pruned {
+        /// The height of the block.
+        height: Height,
+    },
+    /// An index that needs blocks which would be pruned.
+    #[error(
+        "the {index} index needs all blocks, so it cannot be kept with --prune; leave one of them \
+         out, or pass --prune off"
+    )]
+    PruneWithIndex {
+        /// The index.
+        index: Index,
+    },
     /// Scripts cannot be checked on this network.
     #[error("scripts of {network} cannot be checked; use --verify spends")]
     NoScripts {
@@ -88,13 +109,47 @@ pub enum Error {
     Blocks(#[from] varve_blocks::Error),
     /// The archive failed.
     #[error("the archive: {0}")]
-    Archive(#[from] varve_archive::ArchiveError),
+    Archive(#[source] ArchiveError),
     /// The unspent set failed.
     #[error("the unspent set: {0}")]
-    Utxo(#[from] varve_utxo::Error),
+    Utxo(#[source] UtxoError),
     /// The disk failed.
     #[error(transparent)]
     Storage(#[from] varve_io::Error),
+}
+
+impl Error {
+    /// The error of the block store about a block at this height.
+    pub(crate) fn of_block(height: Height) -> impl Fn(varve_blocks::Error) -> Self {
+        move |error| match error {
+            varve_blocks::Error::Pruned { .. } => Self::Pruned { height },
+            other => Self::Blocks(other),
+        }
+    }
+}
+
+impl From<ArchiveError> for Error {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Pruned { height } => Self::Pruned { height },
+            other => Self::Archive(other),
+        }
+    }
+}
+
+/// A rewind asks the archive for coins; what that says of pruned bytes is told as such.
+impl From<UtxoError> for Error {
+    fn from(error: UtxoError) -> Self {
+        if let UtxoError::Source { error: CoinsError::Failed(failure), .. } = &error {
+            if let Some(Self::Pruned { height }) = failure.downcast_ref() {
+                return Self::Pruned { height: *height };
+            }
+            if let Some(ArchiveError::Pruned { height }) = failure.downcast_ref() {
+                return Self::Pruned { height: *height };
+            }
+        }
+        Self::Utxo(error)
+    }
 }
 
 impl From<varve_archive::BackendError> for Error {

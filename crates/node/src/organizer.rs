@@ -34,6 +34,7 @@ use varve_utxo::{
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
 use crate::header_tree::{ChainTip, Invalid};
+use crate::settings::{Index, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
 use crate::stores::Stores;
@@ -62,6 +63,8 @@ pub struct Options {
     pub block_segment: u64,
     /// When commits and checkpoints are made.
     pub limits: Limits,
+    /// What the folder is to keep otherwise than before.
+    pub settings: SettingsChange,
 }
 
 impl Options {
@@ -78,6 +81,7 @@ impl Options {
             compaction: Compaction::default(),
             block_segment: varve_blocks::Options::SEGMENT_SIZE,
             limits: Limits::default(),
+            settings: SettingsChange::default(),
         }
     }
 }
@@ -161,6 +165,15 @@ pub enum Report<'a> {
         /// Why.
         reason: &'a str,
     },
+    /// An index that lags behind was brought on.
+    Indexed {
+        /// The index.
+        index: Index,
+        /// How many blocks it has.
+        done: u64,
+        /// How many it is to have.
+        all: u64,
+    },
     /// Nobody has the bytes of a block.
     Missing {
         /// The block.
@@ -175,6 +188,7 @@ pub struct Organizer {
     pub(crate) utxo: Database,
     pub(crate) stores: Stores,
     pub(crate) options: Options,
+    pub(crate) settings: Settings,
     pub(crate) directory: DataDirectory,
 }
 
@@ -213,6 +227,21 @@ impl Organizer {
         known.or_else(|| mark.map(|reason| Invalid { block: *hash, reason: reason.clone() }))
     }
 
+    /// How the folder is kept.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// The height up to which an index goes; `None` when it has not begun.
+    pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
+        match index {
+            Index::Address => Ok(Some(self.snapshot().tip.0)),
+            Index::Filter => self.stores.filtered(),
+            Index::Stats => self.counted(),
+        }
+    }
+
     /// The sizes of the archive's tables, as of the last checkpoint.
     pub fn table_sizes(&self) -> Result<Vec<varve_archive::TableSize>, Error> {
         Ok(self.stores.archive.sizes()?)
@@ -230,28 +259,56 @@ impl Organizer {
         if options.verify == Verify::Scripts && network.is_bsv() {
             return Err(Error::NoScripts { network });
         }
+        self.bring_on_filters(report)?;
         let mut intake = Intake::new(source, options, report);
         intake.begin(&self.stores)?;
         loop {
             self.turn(options.stop_height)?;
-            match self.join(&mut intake)? {
-                Pause::Turn => {}
-                Pause::Checkpoint => self.checkpoint()?,
-                Pause::Done => return self.checkpoint(),
+            let pause = self.join(&mut intake)?;
+            if pause == Pause::Turn {
+                continue;
+            }
+            self.checkpoint()?;
+            self.bring_on_stats(intake.report)?;
+            if pause == Pause::Done {
+                return Ok(());
             }
         }
     }
 
-    /// Makes everything durable, so that opening again finds nothing to do.
+    /// Makes everything durable, so that opening again finds nothing to do, and drops the blocks
+    /// that need not be kept.
     pub fn checkpoint(&mut self) -> Result<(), Error> {
         self.stores.checkpoint()?;
         self.utxo.flush()?;
+        self.prune()
+    }
+
+    /// Makes the filters that were not made with their commits: those of an index that was just
+    /// chosen, or that a crash has lost.
+    fn bring_on_filters(&mut self, report: &mut dyn FnMut(Report<'_>)) -> Result<(), Error> {
+        let index = Index::Filter;
+        if !self.settings.indexes.has(index) {
+            return Ok(());
+        }
+        self.stores.index_filters(&mut |done, all| report(Report::Indexed { index, done, all }))
+    }
+
+    /// Counts the set at the heights that came since the last time.
+    fn bring_on_stats(&self, report: &mut dyn FnMut(Report<'_>)) -> Result<(), Error> {
+        let index = Index::Stats;
+        if !self.settings.indexes.has(index) {
+            return Ok(());
+        }
+        let tip = self.snapshot().tip.0;
+        self.stats_at(tip, &mut |done, all| report(Report::Indexed { index, done, all }))?;
         Ok(())
     }
 
     /// Rewinds the set until it is on the branch of the target.
     fn turn(&mut self, stop: Option<Height>) -> Result<(), Error> {
         let target = self.stores.chain.read().target(self.stores.tip, stop);
+        self.check_reach(target)?;
         self.rewind_to_branch(target)
     }
 

@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use varve_archive::{
-    Archive, ArchiveConfig, BlockState, Chain as ArchiveChain, HeaderLink, Indexes, MmapBackend,
-    MmapConfig,
+    Archive, ArchiveConfig, Backend as _, BlockState, Chain as ArchiveChain, HeaderLink, Indexes,
+    MmapBackend, MmapConfig,
 };
 use varve_blocks::{BlockNumber, BlockStore, Synced};
 use varve_consensus::BlockAt;
@@ -36,22 +36,50 @@ use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 use crate::organizer::{Options, Organizer};
+use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
 use crate::stores::Stores;
 
-/// The stores that `repair` makes anew.
-const DERIVED: [&str; 3] = ["utxo", "archive", "stats"];
+/// The manifest of the archive, which goes before its other files.
+pub(crate) const ARCHIVE_MANIFEST: &str = "archive";
+/// Files of blocks are at most this part of what is kept, but not below [`SMALL_SEGMENT`].
+const PRUNED_SEGMENTS: u64 = 8;
+const SMALL_SEGMENT: u64 = 16 << 20;
+
+/// Told how many blocks have been taken into the archive, and how many there are.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 impl Organizer {
     /// Opens the node in a folder, or makes one.
     pub fn open(root: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
+        Self::open_with(root, options, &mut |_, _| {})
+    }
+
+    /// Opens the node in a folder, or makes one. `progress` is told how many blocks have been taken
+    /// into the archive and how many are to be, when it has to be made anew.
+    pub fn open_with(
+        root: Arc<dyn Storage>,
+        options: Options,
+        progress: Progress<'_>,
+    ) -> Result<Self, Error> {
         let directory = DataDirectory::open(root, options.params.network, &options.seed)?;
         let identity = directory.identity();
-        let (log, history) = CommitLog::open(directory.store("commit")?, identity.store)?;
-        let mut blocks = open_blocks(&directory, &options, &history)?;
-        let mut archive = open_archive(&directory, &options, &mut blocks)?;
-        let Rebuilt { mut chain, orphans } = rebuild(&options, &history, &blocks, &mut archive)?;
+        let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
+        let before = Settings::load(directory.root())?;
+        let settings = before.changed(options.settings)?;
+        let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
+        keep_settings(&directory, &blocks, (before, settings))?;
+        let backend = open_tables(&directory, settings, (&mut log, &mut history))?;
+        let mut archive = open_archive(backend, &options, settings, &mut blocks)?;
+        check_followed(&archive, &history, &directory)?;
+        if archive.now().bounds().headers <= 1 && history.archived > 0 {
+            // It was lost. This is noted before any row is made, in case that is interrupted.
+            log.checkpoint(0)?;
+            history.archived = 0;
+        }
+        let rebuilt = rebuild(&options, &history, (&blocks, &mut archive), progress)?;
+        let Rebuilt { mut chain, orphans } = rebuilt;
         let utxo = open_utxo(&directory, &options)?;
 
         let tip = confirmed_tip(&chain, &history)?;
@@ -75,24 +103,8 @@ impl Organizer {
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
         };
-        let mut organizer = Self { utxo, stores, options, directory };
+        let mut organizer = Self { utxo, stores, options, settings, directory };
         organizer.catch_up(history.last.is_none())?;
-        Ok(organizer)
-    }
-
-    /// Removes what derives from the blocks and makes it anew.
-    pub fn repair(root: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
-        {
-            let directory =
-                DataDirectory::open(Arc::clone(&root), options.params.network, &options.seed)?;
-            let store = directory.identity().store;
-            let (mut log, _) = CommitLog::open(directory.store("commit")?, store)?;
-            // Nothing is archived any more; this comes first, in case the rest is not reached.
-            log.checkpoint(0)?;
-            DERIVED.iter().try_for_each(|name| directory.clear(name))?;
-        }
-        let mut organizer = Self::open(root, options)?;
-        organizer.checkpoint()?;
         Ok(organizer)
     }
 
@@ -154,33 +166,85 @@ impl Organizer {
     }
 }
 
-fn open_blocks(
+pub(crate) fn open_blocks(
     directory: &DataDirectory,
     options: &Options,
-    history: &History,
+    (settings, history): (Settings, &History),
 ) -> Result<BlockStore, Error> {
     let identity = directory.identity();
     let format = options.params.network.format();
+    // Whole files are dropped, so they are small where that happens.
+    let segment_size = match settings.prune {
+        Prune::Off => options.block_segment,
+        Prune::To(bytes) => options.block_segment.min((bytes / PRUNED_SEGMENTS).max(SMALL_SEGMENT)),
+    };
     let block_options = varve_blocks::Options {
-        segment_size: options.block_segment,
+        segment_size,
         ..varve_blocks::Options::new(identity.store, identity.secret, format)
     };
     let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
     Ok(BlockStore::open(directory.store("blocks")?, block_options, synced)?)
 }
 
+/// Makes the settings those of the folder. What was left out is removed before, so that a crash in
+/// between leaves it chosen. An index is added only where all blocks are there to make it from.
+fn keep_settings(
+    directory: &DataDirectory,
+    blocks: &BlockStore,
+    (before, settings): (Settings, Settings),
+) -> Result<(), Error> {
+    if settings == before {
+        return Ok(());
+    }
+    let is_pruned = blocks.reader().first_held()? > BlockNumber::ZERO;
+    if is_pruned && settings.added_to(before) != IndexSet::default() {
+        return Err(Error::Pruned { height: Height::GENESIS });
+    }
+    if before.indexes.has(Index::Stats) && !settings.indexes.has(Index::Stats) {
+        directory.clear("stats", "")?;
+    }
+    settings.store(directory.root())
+}
+
+/// Opens the tables of the archive. Those that are not wanted any more are dropped. Scripts are in
+/// the rows of every block, so with them the whole archive is made anew.
+fn open_tables(
+    directory: &DataDirectory,
+    settings: Settings,
+    (log, history): (&mut CommitLog, &mut History),
+) -> Result<MmapBackend, Error> {
+    let identity = directory.identity();
+    let indexes = table_indexes(settings);
+    let config = MmapConfig { indexes, ..MmapConfig::new(identity.store, identity.secret) };
+    let open =
+        || -> Result<_, Error> { Ok(MmapBackend::open(directory.store("archive")?, config)?) };
+    let backend = open()?;
+    let mark = backend.saved()?.mark;
+    if mark.is_none_or(|mark| mark.indexes.scripts || !indexes.scripts) {
+        return Ok(backend);
+    }
+    drop(backend);
+    log.checkpoint(0)?;
+    history.archived = 0;
+    directory.clear("archive", ARCHIVE_MANIFEST)?;
+    open()
+}
+
+const fn table_indexes(settings: Settings) -> Indexes {
+    let indexes = settings.indexes;
+    Indexes { scripts: indexes.has(Index::Address), filters: indexes.has(Index::Filter) }
+}
+
 /// Opens the archive; a new one gets the genesis block, which is put into the block store if it is
 /// not there.
 fn open_archive(
-    directory: &DataDirectory,
+    backend: MmapBackend,
     options: &Options,
+    settings: Settings,
     blocks: &mut BlockStore,
 ) -> Result<Archive<MmapBackend>, Error> {
-    let identity = directory.identity();
     let network = options.params.network;
-    let config = MmapConfig::new(identity.store, identity.secret);
-    let backend = MmapBackend::open(directory.store("archive")?, config)?;
-    let config = ArchiveConfig { network, indexes: Indexes::default() };
+    let config = ArchiveConfig { network, indexes: table_indexes(settings) };
     let mut archive = Archive::open(backend, config)?;
     let bytes = network.genesis_block();
     let genesis = Block::parse(&bytes, network.format())
@@ -190,6 +254,25 @@ fn open_archive(
         archive.initialize(&BlockAt::new(Height::GENESIS, &genesis), number)?;
     }
     Ok(archive)
+}
+
+/// A commit that the archive has followed was synced before. When the log does not have it, the log
+/// is damaged, and its end is not one that a crash has torn.
+fn check_followed(
+    archive: &Archive<MmapBackend>,
+    history: &History,
+    directory: &DataDirectory,
+) -> Result<(), Error> {
+    let last = history.last.as_ref().map_or(0, |commit| commit.sequence.0);
+    if archive.sequence() <= last {
+        return Ok(());
+    }
+    let path = directory.store("commit")?.path().join("commits");
+    let followed = archive.sequence();
+    Err(disagree(format!(
+        "{} ends with commit {last}, but the archive has followed {followed}",
+        path.display()
+    )))
 }
 
 fn open_utxo(directory: &DataDirectory, options: &Options) -> Result<Database, Error> {
@@ -216,8 +299,8 @@ struct Rebuilt {
 fn rebuild(
     options: &Options,
     history: &History,
-    blocks: &BlockStore,
-    archive: &mut Archive<MmapBackend>,
+    (blocks, archive): (&BlockStore, &mut Archive<MmapBackend>),
+    progress: Progress<'_>,
 ) -> Result<Rebuilt, Error> {
     let mut tree = HeaderTree::new(options.params.clone(), tree_key(&options.seed));
     for row in 0..archive.now().bounds().headers {
@@ -226,10 +309,8 @@ fn rebuild(
         tree.restore(header, header.hash()).map_err(|error| disagree(error.to_string()))?;
     }
     let reader = blocks.reader();
-    let is_new = archive.now().bounds().headers <= 1;
-    let archived = if is_new { 0 } else { history.archived };
     let mut orphans = HashMap::new();
-    let mut linked = true;
+    let (mut linked, mut unsaved) = (true, 0);
     let mut waiting: Vec<BlockNumber> = (0..reader.count()).map(BlockNumber::new).collect();
     while std::mem::take(&mut linked) {
         let mut unlinked = Vec::new();
@@ -241,9 +322,16 @@ fn rebuild(
                 continue;
             };
             linked = true;
-            if number.get() >= archived {
+            if number.get() >= history.archived {
                 archive.set_header(header)?;
                 archive_block(archive, &reader, number, tree.height(id))?;
+                progress(u64::from(number.get()) + 1, reader.count().into());
+                unsaved += row.length;
+                if unsaved >= options.limits.lag {
+                    // New rows are in memory until they are saved. The blocks are durable.
+                    archive.checkpoint(archive.sequence())?;
+                    unsaved = 0;
+                }
             }
             tree.mark_stored(id);
         }
@@ -267,7 +355,7 @@ fn archive_block(
     height: Height,
 ) -> Result<(), Error> {
     let hash = reader.hash(number)?;
-    let bytes = reader.raw(number)?;
+    let bytes = reader.raw(number).map_err(Error::of_block(height))?;
     let block = Block::parse(&bytes, archive.now().network().format())
         .map_err(|source| Error::Undecodable { hash, source })?;
     archive.set_block(&BlockAt::new(height, &block), number)?;

@@ -52,7 +52,7 @@ impl ArchivedCoins {
 impl SpentCoins for ArchivedCoins {
     fn block(&self, height: Height, hash: BlockHash) -> Result<Vec<u8>, SourceFailure> {
         let number = self.blocks.number_of(&hash)?.ok_or(Error::NoBytes { hash, height })?;
-        Ok(self.blocks.raw(number)?.to_vec())
+        Ok(self.blocks.raw(number).map_err(Error::of_block(height))?.to_vec())
     }
 
     fn coin_below(

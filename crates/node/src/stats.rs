@@ -138,6 +138,13 @@ impl Organizer {
         Ok(last)
     }
 
+    /// The highest row that is there, at most up to the tip.
+    pub(crate) fn counted(&self) -> Result<Option<Height>, Error> {
+        let rows = self.open_stats()?.end().get() / frame_len();
+        let last = rows.checked_sub(1).map(|last| u32::try_from(last).unwrap_or(u32::MAX));
+        Ok(last.map(|last| Height::new(last).min(self.snapshot().tip.0)))
+    }
+
     fn open_stats(&self) -> Result<Segments, Error> {
         let config = SegmentsConfig {
             prefix: "stats".to_owned(),

@@ -120,7 +120,7 @@ impl Stores {
         };
         let reader = self.blocks.reader();
         let number = reader.number_of(&hash)?.ok_or(Error::NoBytes { hash, height })?;
-        let bytes = Bytes::Stored(reader.raw(number)?);
+        let bytes = Bytes::Stored(reader.raw(number).map_err(Error::of_block(height))?);
         StoredBlock::parse(bytes, format, height)
             .map_err(|source| Error::Undecodable { hash, source })
     }
@@ -152,6 +152,9 @@ impl Stores {
         let states: Vec<_> =
             confirmed.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
         self.archive.set_block_states(&states)?;
+        if self.archive.now().indexes().filters {
+            self.index_filters(&mut |_, _| {})?;
+        }
         self.append_commit((tip, height, hash), fork, synced)?;
         self.publish((height, hash), version);
         Ok(())

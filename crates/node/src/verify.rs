@@ -8,11 +8,15 @@
 //! 3. *Unspent set*: every coin is an output of the confirmed chain that no confirmed input spends;
 //!    and there are as many as the blocks of that chain make less those that they spend. Together:
 //!    the set is exactly what the chain leaves.
+//!
+//! Of blocks that are pruned only rows are left. They are counted, and what takes their bytes is
+//! not compared: their transactions, the amounts and scripts of coins that they made, and the
+//! number of all coins.
 
-use varve_archive::Chain as ArchiveChain;
+use varve_archive::{ArchiveError, Chain as ArchiveChain, HeaderLink, Spender};
 use varve_blocks::BlockNumber;
 use varve_consensus::BlockAt;
-use varve_types::{Block, Height, Outpoint, unspendable};
+use varve_types::{Block, Coin, Height, Outpoint, unspendable};
 
 use crate::error::Error;
 use crate::organizer::Organizer;
@@ -21,8 +25,10 @@ use crate::snapshot::{ArchiveView, NodeSnapshot};
 /// What was found to be in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Blocks, on every branch.
+    /// Blocks, on every branch, whose bytes are there.
     pub blocks: u64,
+    /// Blocks whose bytes are pruned.
+    pub pruned: u64,
     /// Their transactions.
     pub transactions: u64,
     /// Their inputs, those of coinbases left out.
@@ -39,33 +45,23 @@ impl Organizer {
         let view = snapshot.view();
         let mut verified = Verified::default();
         let mut balance: i64 = 0;
-        let count = snapshot.blocks.count();
-        for number in 0..count {
+        let (count, first) = (snapshot.blocks.count(), snapshot.blocks.first_held()?);
+        verified.pruned = first.get().into();
+        for number in first.get()..count {
             balance +=
                 self.verify_block(&snapshot, &view, BlockNumber::new(number), &mut verified)?;
             verified.blocks += 1;
-            progress(verified.blocks, count.into());
+            progress(verified.blocks, u64::from(count) - verified.pruned);
         }
         self.verify_chain(&snapshot, &view)?;
         let coins = snapshot.utxo.coin_count();
         let mut walk = snapshot.utxo.coins()?;
         while let Some((point, coin)) = walk.next_coin()? {
-            let output = view.output(point)?.filter(|output| output.tx.confirmed);
-            let same = output.is_some_and(|output| {
-                let (tx, value) = (&output.tx, output.value);
-                (tx.height, tx.is_coinbase(), value) == (coin.height, coin.coinbase, coin.value)
-                    && output.script == coin.script
-            });
-            if !same {
-                return Err(disagree(format!("the coin {point} is no output of the chain")));
-            }
-            if view.confirmed_spender(point)?.is_some() {
-                return Err(disagree(format!("the coin {point} is spent in the chain")));
-            }
+            verify_coin(&view, point, &coin)?;
             verified.coins += 1;
             progress(verified.coins, coins);
         }
-        if i64::try_from(verified.coins).ok() != Some(balance) {
+        if verified.pruned == 0 && i64::try_from(verified.coins).ok() != Some(balance) {
             let found = verified.coins;
             return Err(disagree(format!("the set has {found} coins, the chain leaves {balance}")));
         }
@@ -101,11 +97,8 @@ impl Organizer {
         let inputs = || block.block().txs().iter().filter(|tx| !tx.is_coinbase());
         let points: Vec<Outpoint> =
             inputs().flat_map(|tx| tx.inputs()).map(|input| input.outpoint).collect();
-        let spenders = view.spenders_of(&points)?;
-        for (point, spenders) in points.iter().zip(spenders) {
-            if !spenders.iter().any(|spender| spender.tx.block == link) {
-                return Err(disagree(format!("no row says that block {hash} spends {point}")));
-            }
+        if let Some(point) = unspent_by(view, &points, link)? {
+            return Err(disagree(format!("no row says that block {hash} spends {point}")));
         }
         verified.transactions += block.txids().len() as u64;
         verified.inputs += points.len() as u64;
@@ -148,6 +141,52 @@ impl Organizer {
             }
         }
         Ok(())
+    }
+}
+
+/// A coin is an output of the confirmed chain, and no input of it spends it.
+fn verify_coin(view: &ArchiveView, point: Outpoint, coin: &Coin<'_>) -> Result<(), Error> {
+    let tx = view.to_tx(point.txid)?.filter(|tx| tx.confirmed);
+    let placed = tx.is_some_and(|tx| (tx.height, tx.is_coinbase()) == (coin.height, coin.coinbase));
+    let output = unless_pruned(view.output(point))?;
+    let same = output.is_none_or(|output| {
+        output.is_some_and(|output| (output.value, &*output.script) == (coin.value, coin.script))
+    });
+    if !placed || !same {
+        return Err(disagree(format!("the coin {point} is no output of the chain")));
+    }
+    match unless_pruned(view.confirmed_spender(point))?.flatten() {
+        Some(_) => Err(disagree(format!("the coin {point} is spent in the chain"))),
+        None => Ok(()),
+    }
+}
+
+/// The first of these points that no input of the block is found to spend. A point that was also
+/// spent in a block whose bytes are pruned is passed over.
+fn unspent_by(
+    view: &ArchiveView,
+    points: &[Outpoint],
+    block: HeaderLink,
+) -> Result<Option<Outpoint>, Error> {
+    let missing = |spenders: &[Spender]| !spenders.iter().any(|spender| spender.tx.block == block);
+    if let Some(spenders) = unless_pruned(view.spenders_of(points))? {
+        let mut of_points = points.iter().zip(spenders);
+        return Ok(of_points.find(|(_, spenders)| missing(spenders)).map(|(point, _)| *point));
+    }
+    for point in points {
+        let spenders = unless_pruned(view.spenders(*point))?;
+        if spenders.is_some_and(|spenders| missing(&spenders)) {
+            return Ok(Some(*point));
+        }
+    }
+    Ok(None)
+}
+
+/// An answer, or `None` when it takes bytes that are pruned.
+fn unless_pruned<A>(answer: Result<A, ArchiveError>) -> Result<Option<A>, Error> {
+    match answer {
+        Err(ArchiveError::Pruned { .. }) => Ok(None),
+        answer => Ok(Some(answer?)),
     }
 }
 

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use varve_io::{Access, Caching, Kind, Storage, StoreId};
 
-use super::{Backend, BackendError, Chain, Mark, Result, Saved, TableSize};
+use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::primitive::{
     Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Manifest, RecordMap, Row, SlabArray,
@@ -52,8 +52,8 @@ impl From<Error> for BackendError {
     }
 }
 
-/// How the files of an archive are made. Only [`MmapConfig::relink`] may differ when it is opened
-/// again.
+/// How the files of an archive are made. Only [`MmapConfig::relink`] and [`MmapConfig::indexes`]
+/// may differ when it is opened again.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapConfig {
     /// Who the store is: drawn at random when it is made, and not used afterwards.
@@ -66,13 +66,17 @@ pub struct MmapConfig {
     pub first_rows: u32,
     /// How many rows of a table a crash may leave to be linked again.
     pub relink: u64,
+    /// The optional tables that are wanted: the others are dropped when the store is opened.
+    pub indexes: Indexes,
 }
 
 impl MmapConfig {
     /// A store of any size, with this identity and secret.
     #[must_use]
     pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
-        Self { store, secret, segment_len: 64 << 20, first_rows: 1 << 16, relink: 1 << 22 }
+        let indexes = Indexes { scripts: true, filters: true };
+        let (segment_len, first_rows, relink) = (64 << 20, 1 << 16, 1 << 22);
+        Self { store, secret, segment_len, first_rows, relink, indexes }
     }
 
     fn table(&self, name: &str, rows: u32) -> TableConfig {
@@ -110,7 +114,8 @@ impl MmapBackend {
     /// Opens the store in this directory as its last checkpoint left it, or makes a new one.
     pub fn open(storage: Arc<dyn Storage>, config: MmapConfig) -> Result<Self> {
         let manifest = Manifest::load(storage.as_ref(), MANIFEST, KIND)?;
-        let manifest = manifest.unwrap_or_else(|| Manifest::new(config.store, config.secret));
+        let mut manifest = manifest.unwrap_or_else(|| Manifest::new(config.store, config.secret));
+        forget_unwanted(storage.as_ref(), &mut manifest, config.indexes)?;
         let config = MmapConfig { store: manifest.store, secret: manifest.secret, ..config };
         let hasher = Keyed::new(manifest.secret);
         macro_rules! map {
@@ -211,6 +216,25 @@ impl MmapBackend {
         }
         Ok((body, head))
     }
+}
+
+/// Takes the optional tables that are not wanted out of the manifest, durably. What is opened
+/// without a mark is empty, and removes the files that it finds.
+fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Indexes) -> Result<()> {
+    let Some(mut mark) = row::decode_mark(&manifest.owner)? else { return Ok(()) };
+    let found = mark.indexes;
+    mark.indexes.scripts &= wanted.scripts;
+    mark.indexes.filters &= wanted.filters;
+    if mark.indexes == found {
+        return Ok(());
+    }
+    for (name, stays) in [("script", wanted.scripts), ("filter", wanted.filters)] {
+        if !stays {
+            manifest.forget(name);
+        }
+    }
+    manifest.owner = row::encode_mark(&mark).to_vec();
+    Ok(manifest.write((storage, MANIFEST, KIND))?)
 }
 
 impl Backend for MmapBackend {

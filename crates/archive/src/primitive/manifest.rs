@@ -50,6 +50,11 @@ impl Manifest {
         known.map_or(Mark::NEW, |(_, mark)| *mark)
     }
 
+    /// Drops a table: it is opened as a new one from here on.
+    pub(crate) fn forget(&mut self, table: &str) {
+        self.tables.retain(|(name, _)| name != table);
+    }
+
     /// Reads the manifest `name`; `None` when there is none. Fails while a restore has begun and
     /// not ended.
     ///
@@ -110,7 +115,7 @@ impl Manifest {
     }
 
     /// Replaces the manifest `name` by this one.
-    pub(super) fn write(&self, (storage, name, kind): (&dyn Storage, &str, Kind)) -> Result<()> {
+    pub(crate) fn write(&self, (storage, name, kind): (&dyn Storage, &str, Kind)) -> Result<()> {
         let envelope = Envelope { version: VERSION, payload: &*self.encode() };
         Ok(replace(storage, name, kind, &envelope)?)
     }

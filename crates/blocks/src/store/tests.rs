@@ -167,17 +167,19 @@ fn pruned_bytes_are_known_to_be_pruned() {
     let mut store = filled(&storage, &blocks, 3);
     let early = store.reader();
     let held: BlockBytes = early.raw(BlockNumber::ZERO).unwrap();
-    let first = store.prune(Keep::From(BlockNumber::new(20))).unwrap();
+    let first = store.prune(Keep { from: BlockNumber::new(20), bytes: 0 }).unwrap();
     assert!((1..=20).contains(&first.get()), "whole files go: {first}");
     assert_eq!(&held[..], &blocks[0][..], "what is held stays");
     for reader in [early, store.reader()] {
         assert_eq!(check_all(&reader, &blocks), 40 - first.get() as usize);
     }
-    let again = store.prune(Keep::Bytes(2_000)).unwrap();
+    let both = store.prune(Keep { from: first, bytes: 2_000 }).unwrap();
+    assert_eq!(both, first, "what either wants is kept");
+    let again = store.prune(Keep { from: BlockNumber::new(u32::MAX), bytes: 2_000 }).unwrap();
     assert!(again > first);
     let kept: usize = blocks[again.get() as usize..].iter().map(Vec::len).sum();
     assert!(kept >= 2_000, "{kept} bytes are kept");
-    assert_eq!(store.prune(Keep::From(BlockNumber::ZERO)).unwrap(), again);
+    assert_eq!(store.prune(Keep { from: BlockNumber::ZERO, bytes: 0 }).unwrap(), again);
     let synced = store.sync().unwrap();
     drop(store);
     let store = open(storage, synced);
@@ -199,7 +201,7 @@ fn packed_segments_give_the_same_bytes_and_are_pruned_first() {
     for reader in [early, store.reader()] {
         assert_eq!(check_all(&reader, &blocks), 40);
     }
-    let first = store.prune(Keep::From(BlockNumber::new(20))).unwrap();
+    let first = store.prune(Keep { from: BlockNumber::new(20), bytes: 0 }).unwrap();
     assert!((1..=20).contains(&first.get()));
     let packed = |storage: &FaultyStorage| {
         let names = storage.list().unwrap();
@@ -210,7 +212,7 @@ fn packed_segments_give_the_same_bytes_and_are_pruned_first() {
     drop(store);
     let mut store = open(storage.clone(), synced);
     assert_eq!(check_all(&store.reader(), &blocks), 40 - first.get() as usize);
-    let last = store.prune(Keep::Bytes(0)).unwrap();
+    let last = store.prune(Keep { from: BlockNumber::new(u32::MAX), bytes: 0 }).unwrap();
     assert!(last > first && packed(&storage) == 0);
     assert!(check_all(&store.reader(), &blocks) > 0, "the growing file stays");
 }
@@ -222,7 +224,7 @@ fn a_pack_of_a_segment_that_was_pruned_meanwhile_is_dropped() {
     let mut store = filled(&storage, &blocks, 12);
     let job = store.pack_job(BlockNumber::new(u32::MAX)).unwrap().unwrap();
     let done = job.run().unwrap();
-    let first = store.prune(Keep::From(BlockNumber::new(20))).unwrap();
+    let first = store.prune(Keep { from: BlockNumber::new(20), bytes: 0 }).unwrap();
     store.finish_pack(done).unwrap();
     assert!(store.storage.list().unwrap().iter().all(|n| !n.starts_with(packed::FILE_PREFIX)));
     assert_eq!(check_all(&store.reader(), &blocks), 40 - first.get() as usize);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
-use varve_node::Organizer;
 use varve_node::source::directory::Directory;
+use varve_node::{Organizer, SettingsChange};
 use varve_sim::stats::{Meter, Stats};
 use varve_sim::{Config, Profile};
 use varve_types::blk::Records;
@@ -56,7 +56,8 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<()> {
     let (written, sim_rate) = sim::write(&config, folder)?;
     let network = config.network();
     let reading = read_back(&folder.join("blocks"), network, written.blocks)?;
-    let mut node = DataDir::at(&folder.join("data"), network, global.memory).create_node()?;
+    let data = DataDir::at(&folder.join("data"), network, global.memory);
+    let mut node = data.create_node(SettingsChange::default())?;
     let mut source = Directory::open(folder, network, false)?;
     let started = Instant::now();
     sync::sync(&mut node, &mut source, &sync::plain_options())?;

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
 use varve_archive::HeaderLink;
-use varve_node::{ArchiveView, ChainTip};
+use varve_node::{ArchiveView, ChainTip, Organizer, Prune};
 use varve_types::{BlockHash, Height, Outpoint, Txid};
 
 use crate::args::Global;
@@ -20,6 +20,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     let tables = node.table_sizes()?;
     let archive: u64 = tables.iter().map(|table| table.body + table.head).sum();
     let (blocks, coins) = (snapshot.blocks.count(), snapshot.utxo.coin_count());
+    let kept = Kept::of(&node)?;
     if global.json {
         let tip = |tip: &ChainTip| {
             json!({
@@ -34,6 +35,12 @@ pub(crate) fn status(global: &Global) -> Result<()> {
             "bestblock": hash.to_string(),
             "headers": headers,
             "chaintips": tips.iter().map(tip).collect::<Value>(),
+            "prune": kept.prune,
+            "pruned_below": kept.pruned_below,
+            "indexes": kept.indexes.iter().map(|(name, height)| json!({
+                "name": name,
+                "height": height,
+            })).collect::<Value>(),
             "stores": {
                 "blocks": { "blocks": blocks },
                 "utxo": { "txouts": coins, "runs": snapshot.utxo.runs().as_slice().len() },
@@ -52,11 +59,52 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     println!("  tip        {hash} at height {height}, headers up to {headers}");
     println!("  stored     {blocks} blocks, {} transactions", snapshot.archive.bounds().txs);
     println!("  unspent    {coins} outputs");
+    kept.print();
     for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
         let (height, length) = (tip.height, tip.branch_length);
         println!("  branch     {} at height {height}, {length} blocks long", tip.hash);
     }
     Ok(())
+}
+
+/// How the folder is kept, for `status`.
+struct Kept {
+    /// Bytes of blocks to keep.
+    prune: Option<u64>,
+    /// Bytes of all confirmed blocks from this height on are there.
+    pruned_below: Option<u32>,
+    /// The indexes, and how far each goes.
+    indexes: Vec<(&'static str, Option<u32>)>,
+}
+
+impl Kept {
+    fn of(node: &Organizer) -> Result<Self> {
+        let settings = node.settings();
+        let prune = match settings.prune {
+            Prune::Off => None,
+            Prune::To(bytes) => Some(bytes),
+        };
+        let mut indexes = Vec::new();
+        for index in settings.indexes.iter() {
+            indexes.push((index.name(), node.indexed(index)?.map(Height::to_u32)));
+        }
+        Ok(Self { prune, pruned_below: node.pruned_below()?.map(Height::to_u32), indexes })
+    }
+
+    fn print(&self) {
+        if let Some(bytes) = self.prune {
+            println!("  prune      to {bytes} bytes of blocks");
+        }
+        if let Some(height) = self.pruned_below {
+            println!("  pruned     the bytes of blocks below height {height}");
+        }
+        for (name, height) in &self.indexes {
+            match height {
+                Some(height) => println!("  index      {name}, up to height {height}"),
+                None => println!("  index      {name}, not begun; sync brings it on"),
+            }
+        }
+    }
 }
 
 /// Runs `varve tx`.

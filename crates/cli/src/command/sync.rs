@@ -11,18 +11,19 @@ use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::rpc::{Login, Rpc};
-use varve_node::{Organizer, Report, Source, SyncOptions};
+use varve_node::{Organizer, Report, SettingsChange, Source, SyncOptions};
 use varve_types::{Height, Network};
 
 use crate::args::{Global, Sync};
 use crate::data_dir::{DataDir, random};
-use crate::progress::Progress;
+use crate::progress::{Lazy, Progress};
 
 /// Runs the command.
 pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     let options = sync_options(args);
     let mut source = source(args, global.network, &options.clock)?;
-    let mut node = DataDir::new(global)?.create_node()?;
+    let settings = SettingsChange { prune: args.prune, indexes: args.index };
+    let mut node = DataDir::new(global)?.create_node(settings)?;
     let done = sync(&mut node, source.as_mut(), &options)?;
     let (height, hash) = node.snapshot().tip;
     if global.json {
@@ -59,6 +60,7 @@ pub(crate) fn sync(
     options: &SyncOptions,
 ) -> Result<Done> {
     let mut progress = Progress::start("sync", 0);
+    let mut indexing = Lazy::new("index");
     let mut done = Done { connected: 0, bytes: 0, refused: 0 };
     node.sync(source, options, &mut |report| match report {
         Report::Headers { height } => {
@@ -78,8 +80,10 @@ pub(crate) fn sync(
             progress.say(&format!("nobody has block {hash}; sync from another source too"));
         }
         Report::Warning(warning) => progress.say(&format!("warning: {warning}")),
+        Report::Indexed { done, all, .. } => indexing.set(done, all),
         Report::Committed { .. } | Report::Stored { .. } => {}
     })?;
+    indexing.finish();
     progress.set_length(done.connected);
     progress.finish(done.bytes);
     Ok(done)

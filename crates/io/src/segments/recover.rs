@@ -15,11 +15,15 @@
 //!    process that wrote it may have died before its sync, or its sync may have failed. After a
 //!    failed sync the kernel calls the pages clean and a new sync would do nothing, so they are
 //!    written again, the same bytes, and then synced.
+//!
+//! Where every append was synced before the next, one frame at most can be torn. So before anything
+//! is cut, what lies behind the cut is searched for the head of another frame, at every byte: it
+//! says that the frame at the cut was synced, and damage is reported instead.
 
 use std::sync::Arc;
 
-use super::SegmentsConfig;
 use super::series::Segment;
+use super::{SegmentsConfig, Unsynced};
 use crate::checksum::Checksum;
 use crate::error::{Error, Result};
 use crate::frame::{self, FRAME_HEADER_LEN, FrameHeader};
@@ -34,7 +38,7 @@ const PIECE: usize = 1 << 20;
 pub(super) fn recover(
     storage: &dyn Storage,
     config: &SegmentsConfig,
-    durable: GlobalOffset,
+    (durable, unsynced): (GlobalOffset, Unsynced),
 ) -> Result<Vec<Arc<Segment>>> {
     let numbers = segment::numbers(&config.prefix, &storage.list()?);
     let mut segments: Vec<Arc<Segment>> = Vec::new();
@@ -53,6 +57,9 @@ pub(super) fn recover(
     let end = segments.last().map_or(GlobalOffset::ZERO, |segment| segment.end());
     if end < durable {
         return Err(missing(storage, config, &segments, durable));
+    }
+    if unsynced == Unsynced::One {
+        check_cut(storage, config, segments.last(), junk)?;
     }
     remove_junk(storage, config, junk)?;
     if let Some(last) = segments.last() {
@@ -163,6 +170,47 @@ fn scan(
         at = next;
     }
     Ok(at)
+}
+
+/// Fails when more than one frame lies behind the end of `last`.
+fn check_cut(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    last: Option<&Arc<Segment>>,
+    junk: &[u64],
+) -> Result<()> {
+    let end = last.map_or(GlobalOffset::ZERO, |last| last.end());
+    let cut = last.filter(|last| last.file.size().is_ok_and(|size| size > last.file_end().get()));
+    let (file, place) = match (cut, junk) {
+        (None, []) => return Ok(()),
+        (Some(last), _) => (Arc::clone(&last.file), last.file_end()),
+        (None, [number, ..]) => {
+            let name = segment::file_name(&config.prefix, *number);
+            let file = storage.open(&name, Access::Read, Caching::Buffered)?;
+            (file, FileOffset::new(segment::HEADER_BYTES))
+        }
+    };
+    // A file is begun when the one before it is synced whole.
+    let later_files = if cut.is_some() { junk } else { junk.get(1..).unwrap_or_default() };
+    if later_files.is_empty() && !has_second_frame(file.as_ref(), config, (place, end))? {
+        return Ok(());
+    }
+    let (path, what) = (file.path().to_path_buf(), "a frame that was synced does not verify");
+    Err(Error::Corrupt { path, offset: place, what })
+}
+
+/// Whether a frame begins behind `place`, where the one at position `at` does.
+fn has_second_frame(
+    file: &dyn File,
+    config: &SegmentsConfig,
+    (place, at): (FileOffset, GlobalOffset),
+) -> Result<bool> {
+    let length = usize::try_from(file.size()?.saturating_sub(place.get())).unwrap_or(usize::MAX);
+    let mut rest = vec![0; length];
+    file.read_at(place, &mut rest)?;
+    let mut heads = rest.windows(FRAME_HEADER_LEN).zip(0_u64..).skip(1);
+    Ok(heads
+        .any(|(head, skipped)| FrameHeader::decode(head, config.store, at.plus(skipped)).is_ok()))
 }
 
 fn remove_junk(storage: &dyn Storage, config: &SegmentsConfig, junk: &[u64]) -> Result<()> {

@@ -86,7 +86,10 @@ impl Feeder<'_, '_, '_, '_> {
             }
             if self.in_flight == 0 {
                 let idle = self.head == target && self.intake.is_done(self.stores);
-                if let Some(pause) = pause.or(idle.then_some(Pause::Done)) {
+                // An empty joiner that takes nothing could not rewind a block that failed. Whoever
+                // leaves it is told why.
+                let stuck = self.joiner.is_full().then_some(Pause::Turn);
+                if let Some(pause) = pause.or(stuck).or(idle.then_some(Pause::Done)) {
                     self.commit()?;
                     return Ok(pause);
                 }

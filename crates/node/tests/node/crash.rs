@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use varve_io::Storage as _;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
-use varve_node::{Error, Limits, NodeReader, NodeSnapshot, Options, Organizer, Report};
+use varve_node::{
+    Error, Limits, NodeReader, NodeSnapshot, Options, Organizer, Prune, Report, SettingsChange,
+};
 use varve_types::{Block, Network};
-use varve_utxo::{Compaction, Parameters, SetHash};
+use varve_utxo::{Compaction, Parameters, SetHash, UndoConfig};
 
 use crate::miner::{Mined, bytes_of, young_options};
-use crate::rig::{pipe, sync, sync_options, tip};
+use crate::rig::{is_long, pipe, sync, sync_options, tip};
 
 /// Commits every block and checkpoints every few, and brings every part of the set into play.
-fn eager_options() -> Options {
+pub(crate) fn eager_options() -> Options {
     let parameters =
         Parameters { window: 2, flush_interval: 2, fan_in: 2, ..Parameters::default() };
     let limits = Limits { group: 1, lag: 2_500, ..Limits::default() };
@@ -20,7 +23,7 @@ fn eager_options() -> Options {
 }
 
 /// Two branches that overtake one another, a bad block among them.
-fn blocks() -> Vec<Vec<u8>> {
+pub(crate) fn blocks() -> Vec<Vec<u8>> {
     let first = Mined::genesis().chain(1, 5);
     let second = first[2].chain(2, 4);
     let third = second[1].chain(3, 3);
@@ -31,14 +34,14 @@ fn blocks() -> Vec<Vec<u8>> {
     bytes_of(first.iter().chain(&second).chain(&third).chain([&bad]).chain(&fourth))
 }
 
-fn hash_of(snapshot: &NodeSnapshot) -> [u8; 32] {
+pub(crate) fn hash_of(snapshot: &NodeSnapshot) -> [u8; 32] {
     let one = std::num::NonZeroUsize::MIN;
     let found = snapshot.utxo.statistics(SetHash::HashSerialized3, one, &mut |_, _| {});
     found.unwrap().hash.unwrap()
 }
 
 /// Set and history stand at the tip, and the history has every confirmed transaction.
-fn check_agreement(snapshot: &NodeSnapshot) {
+pub(crate) fn check_agreement(snapshot: &NodeSnapshot) {
     assert_eq!(snapshot.utxo.tip(), Some(snapshot.tip));
     let view = snapshot.view();
     let (height, hash) = snapshot.tip;
@@ -79,7 +82,25 @@ fn power_cuts_at_every_write_with_late_checkpoints() {
     power_cuts_at_every_write(&lazy_options());
 }
 
-fn power_cuts_at_every_write(options: &Options) {
+/// Drops blocks in small files as soon as their undo records allow.
+#[test]
+fn power_cuts_at_every_write_with_pruning() {
+    let undo = UndoConfig { blocks: 3, ..UndoConfig::default() };
+    let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let options = Options { undo, settings, block_segment: 700, ..eager_options() };
+    let node = power_cuts_at_every_write(&options);
+    assert!(node.pruned_below().unwrap().is_some_and(|height| height.to_u32() > 1));
+}
+
+/// The ways in which the power is cut after an operation: one of three in turn, or all in the long
+/// form.
+fn crashes(n: usize) -> Vec<Crash> {
+    let all = [Crash::LoseAll, Crash::KeepAll, Crash::Seed(n as u64)];
+    if is_long() { all.to_vec() } else { vec![all[n % all.len()]] }
+}
+
+/// Returns the node that was never interrupted.
+fn power_cuts_at_every_write(options: &Options) -> Organizer {
     let blocks = blocks();
     let storage = Arc::new(FaultyStorage::new(5));
     let (mut acknowledged, mut states): (Acknowledged, States) = (vec![(0, 0)], States::new());
@@ -97,17 +118,12 @@ fn power_cuts_at_every_write(options: &Options) {
     }
     // A commit may also have only marked a bad block.
     let end = (tip(&node), note(&reader, &mut states));
-    drop(node);
     assert!(acknowledged.len() > 7, "{} commits", acknowledged.len());
 
     let operations = storage.operations();
-    for n in 0..=operations {
+    let cuts = (0..=operations).flat_map(|n| crashes(n).into_iter().map(move |crash| (n, crash)));
+    for (n, crash) in cuts {
         let least = acknowledged.iter().rev().find(|(at, _)| *at <= n).unwrap().1;
-        let crash = match n % 4 {
-            0 => Crash::LoseAll,
-            1 => Crash::KeepAll,
-            _ => Crash::Seed(n as u64),
-        };
         let after = Arc::new(storage.crash(n, crash));
         let name = format!("after {n} of {operations} operations, {crash:?}");
         let mut node = match Organizer::open(after, options.clone()) {
@@ -127,35 +143,129 @@ fn power_cuts_at_every_write(options: &Options) {
         assert_eq!(hash_of(&node.snapshot()), states[&end.1].1, "{name}");
         check_agreement(&node.snapshot());
     }
+    node
 }
 
-/// Opens and syncs; an error of the disk is a sentence.
-fn try_sync(storage: &Arc<FaultyStorage>, blocks: &[Vec<u8>]) -> Result<Organizer, Error> {
+/// Archive or set are lost, and made anew by the next opening, which is cut short at every write. So
+/// is a repair.
+#[test]
+fn power_cuts_while_stores_are_made_anew() {
+    let blocks = blocks();
+    let whole = Arc::new(FaultyStorage::new(5));
+    let end = tip(&try_sync(&whole, &blocks, &mut 0).unwrap());
+    for lost in ["archive", "utxo", ""] {
+        let storage = Arc::new(whole.crash(whole.operations(), Crash::KeepAll));
+        let folder = if lost.is_empty() { None } else { Some(storage.directory(lost).unwrap()) };
+        if let Some(folder) = &folder {
+            folder.list().unwrap().iter().for_each(|name| folder.remove(name).unwrap());
+            folder.sync_dir().unwrap();
+        }
+        let before = storage.operations();
+        match &folder {
+            Some(_) => drop(Organizer::open(storage.clone(), eager_options()).unwrap()),
+            None => {
+                drop(Organizer::repair(storage.clone(), eager_options(), &mut |_, _| {}).unwrap());
+            }
+        }
+        let cuts = before..=storage.operations();
+        let cuts = cuts.flat_map(|n| crashes(n).into_iter().map(move |crash| (n, crash)));
+        for (n, crash) in cuts {
+            let after = Arc::new(storage.crash(n, crash));
+            let opened = match &folder {
+                Some(_) => Organizer::open(after, eager_options()),
+                None => Organizer::repair(after, eager_options(), &mut |_, _| {}),
+            };
+            let node = opened.unwrap_or_else(|error| panic!("{lost} {n} {crash:?}: {error}"));
+            assert_eq!(tip(&node), end);
+            node.verify(&mut |_, _| {}).unwrap();
+        }
+    }
+}
+
+/// Opens and syncs; an error of the disk is a sentence. Notes what was acknowledged meanwhile.
+fn try_sync(
+    storage: &Arc<FaultyStorage>,
+    blocks: &[Vec<u8>],
+    acknowledged: &mut u64,
+) -> Result<Organizer, Error> {
     let mut node = Organizer::open(storage.clone(), eager_options())?;
-    sync(&mut node, &mut pipe(Network::Regtest, blocks), &sync_options())?;
+    let reader = node.reader();
+    *acknowledged = reader.snapshot().sequence.0;
+    node.sync(&mut pipe(Network::Regtest, blocks), &sync_options(), &mut |report| {
+        if let Report::Committed { .. } = report {
+            *acknowledged = reader.snapshot().sequence.0;
+        }
+    })?;
     Ok(node)
 }
 
+/// One call of a kind fails, each in turn: an error that says so, and every acknowledged commit is
+/// there when the node is opened again.
 #[test]
 fn a_disk_that_fails_is_an_error_and_opening_again_goes_on() {
     let blocks = blocks();
     let storage = Arc::new(FaultyStorage::new(5));
-    let end = tip(&try_sync(&storage, &blocks).unwrap());
-    for operation in [Operation::Write, Operation::Sync, Operation::SyncDir, Operation::Rename] {
+    let end = tip(&try_sync(&storage, &blocks, &mut 0).unwrap());
+    let mut failures = 0;
+    for operation in [
+        Operation::Write,
+        Operation::Sync,
+        Operation::SyncDir,
+        Operation::Rename,
+        Operation::Remove,
+    ] {
         for fault in [Fault::Io, Fault::NoSpace] {
-            for nth in (0..60).step_by(7) {
+            for nth in (0..200).step_by(if is_long() { 1 } else { 7 }) {
                 let storage = Arc::new(FaultyStorage::new(nth as u64));
                 storage.inject(FaultRule::new(operation, When::Nth(nth), fault));
-                let failed = try_sync(&storage, &blocks);
+                let mut acknowledged = 0;
+                let failed = try_sync(&storage, &blocks, &mut acknowledged);
                 storage.clear_faults();
                 if let Err(error) = failed {
-                    assert!(!error.to_string().is_empty());
+                    failures += 1;
+                    let message = error.to_string();
+                    let says = ["cannot", "free some space", "writing has stopped"];
+                    assert!(says.iter().any(|part| message.contains(part)), "{message}");
                 }
                 let again = Arc::new(storage.reopen());
-                let node = try_sync(&again, &blocks).unwrap();
+                let node = Organizer::open(again.clone(), eager_options()).unwrap();
+                let found = node.snapshot().sequence.0;
+                assert!(found >= acknowledged, "{operation:?} {nth}, {fault:?}");
+                check_agreement(&node.snapshot());
+                drop(node);
+                let node = try_sync(&again, &blocks, &mut 0).unwrap();
                 assert_eq!(tip(&node), end, "{operation:?} {nth}, {fault:?}");
                 check_agreement(&node.snapshot());
             }
         }
     }
+    assert!(failures > 60, "{failures} syncs failed");
+}
+
+/// A disk of some size becomes full in the middle. With more room a new opening finishes, and with
+/// as little it still answers for what was acknowledged.
+#[test]
+fn a_disk_that_is_full_loses_nothing() {
+    let blocks = blocks();
+    let storage = Arc::new(FaultyStorage::new(5));
+    let end = tip(&try_sync(&storage, &blocks, &mut 0).unwrap());
+    let mut failures = 0;
+    for capacity in (2_000..150_000).step_by(if is_long() { 700 } else { 7_000 }) {
+        let storage = Arc::new(FaultyStorage::new(capacity));
+        storage.set_capacity(Some(capacity));
+        let mut acknowledged = 0;
+        if let Err(error) = try_sync(&storage, &blocks, &mut acknowledged) {
+            assert!(error.to_string().contains("free some space"), "{capacity}: {error}");
+            failures += 1;
+        }
+        storage.set_capacity(None);
+        let again = Arc::new(storage.reopen());
+        let node = Organizer::open(again.clone(), eager_options()).unwrap();
+        assert!(node.snapshot().sequence.0 >= acknowledged, "{capacity}");
+        check_agreement(&node.snapshot());
+        drop(node);
+        let node = try_sync(&again, &blocks, &mut 0).unwrap();
+        assert_eq!(tip(&node), end, "{capacity}");
+    }
+    assert!(failures > 2, "{failures} disks became full");
 }

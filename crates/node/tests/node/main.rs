@@ -4,7 +4,10 @@
 
 mod answers;
 mod bad_blocks;
+mod bit_flips;
 mod crash;
+mod indexes;
 mod miner;
+mod prune;
 mod reorganisations;
 mod rig;

@@ -113,6 +113,16 @@ pub(crate) fn expected_tips(tips: &serde_json::Value) -> Vec<(u64, String, u64)>
     tips
 }
 
+/// Whether the long form of a test is asked for: how many lives it may have.
+pub(crate) fn lives() -> Option<usize> {
+    std::env::var("VARVE_SEQUENCES").ok()?.parse().ok()
+}
+
+/// Whether the long form of a test is asked for.
+pub(crate) fn is_long() -> bool {
+    lives().is_some()
+}
+
 /// Numbers that look random and are always the same.
 pub(crate) struct Dice(pub(crate) u64);
 

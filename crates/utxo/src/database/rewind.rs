@@ -16,6 +16,13 @@ use crate::undo::UndoError;
 use crate::window::spends_of_disconnect;
 
 impl Database {
+    /// A height from which on every block of the chain has an undo record, so that it can be
+    /// disconnected without a source; `None` when that is not known.
+    #[must_use]
+    pub fn undo_from(&self) -> Option<Height> {
+        self.undo.kept_from()
+    }
+
     /// Disconnects the tip: the set is again as it was below it.
     pub fn rewind(&mut self) -> Result<(), Error> {
         self.disconnect(None)?;

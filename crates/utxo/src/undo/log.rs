@@ -274,6 +274,12 @@ impl UndoLog {
         Ok(None)
     }
 
+    /// A height from which on every block of the chain has a record; `None` when that is not known.
+    #[must_use]
+    pub fn kept_from(&self) -> Option<Height> {
+        self.marks.first().map(|(height, _)| *height)
+    }
+
     /// Stands at a block without a record: the tip was disconnected by other means.
     pub fn forget_chain(&mut self) {
         self.tip = None;

@@ -77,7 +77,8 @@ impl World {
             Step::Truncate(back) => self.truncate(back as usize),
             Step::Prune(back) => {
                 let from = u32::try_from(self.blocks.len()).unwrap().saturating_sub(back);
-                let first = self.store.prune(Keep::From(BlockNumber::new(from))).unwrap();
+                let first =
+                    self.store.prune(Keep { from: BlockNumber::new(from), bytes: 0 }).unwrap();
                 self.indexed = self.store.index_rows() as usize;
                 let first = first.get() as usize;
                 assert!(first >= self.pruned && first <= self.pruned.max(from as usize));

@@ -80,7 +80,7 @@ impl Life {
         note.kept_from = from;
         note.operations = self.storage.operations();
         self.notes.push(note);
-        self.store.prune(Keep::From(BlockNumber::new(from))).unwrap();
+        self.store.prune(Keep { from: BlockNumber::new(from), bytes: 0 }).unwrap();
     }
 
     fn pack(&mut self) {

@@ -1,0 +1,95 @@
+//! Giving old blocks away, when the folder is to keep only so many bytes of them.
+//!
+//! After every checkpoint whole files of the oldest blocks go, those that hold nothing of
+//!
+//! 1. the youngest blocks of so many bytes together;
+//! 2. blocks above the *horizon*, on whatever branch: as many heights below the tip as there are
+//!    undo records ([`UndoConfig::blocks`](varve_utxo::UndoConfig)). The tip is here the highest
+//!    block that the confirmed chain shares with the set's checkpoint, so what recovery may have
+//!    to append again is above it;
+//! 3. blocks whose headers are not known.
+//!
+//! A rewind down to the horizon takes undo records and no bytes, and the blocks of the branch that
+//! wins are above it. Where records are missing (a deep reorganisation has made a new beginning),
+//! nothing goes until there are enough again.
+//!
+//! Rows of the archive stay for ever. What needs bytes that are gone is answered
+//! [`Error::Pruned`].
+
+use varve_archive::Chain as ArchiveChain;
+use varve_blocks::{BlockNumber, Keep};
+use varve_types::Height;
+
+use crate::error::Error;
+use crate::header_tree::HeaderId;
+use crate::organizer::Organizer;
+use crate::settings::Prune;
+
+impl Organizer {
+    /// Drops what need not be kept. All stores have just been made durable.
+    pub(crate) fn prune(&mut self) -> Result<(), Error> {
+        let Prune::To(bytes) = self.settings.prune else { return Ok(()) };
+        let Some(horizon) = self.horizon() else { return Ok(()) };
+        let from = self.first_above(horizon)?;
+        self.stores.blocks.prune(Keep { from, bytes })?;
+        Ok(())
+    }
+
+    /// The height down to which a rewind must be possible; `None` when all blocks are to be kept.
+    fn horizon(&self) -> Option<Height> {
+        let (_, saved) = self.utxo.checkpoint().tip?;
+        let tree = &self.stores.chain.read().tree;
+        let shared = tree.fork_point(tree.find(&saved)?, self.stores.tip);
+        let horizon = tree.height(shared).checked_sub(self.options.undo.blocks)?;
+        self.utxo.undo_from().filter(|from| *from <= horizon)?;
+        Some(horizon)
+    }
+
+    /// The first block held that is above the horizon, or whose height is not known.
+    fn first_above(&self, horizon: Height) -> Result<BlockNumber, Error> {
+        let reader = self.stores.blocks.reader();
+        let tree = &self.stores.chain.read().tree;
+        for number in reader.first_held()?.get()..reader.count() {
+            let id = tree.find(&reader.hash(BlockNumber::new(number))?);
+            if id.is_none_or(|id| tree.height(id) > horizon) {
+                return Ok(BlockNumber::new(number));
+            }
+        }
+        Ok(BlockNumber::new(reader.count()))
+    }
+
+    /// Refuses to leave for a branch that begins below what can be rewound, before anything is.
+    pub(crate) fn check_reach(&self, target: HeaderId) -> Result<(), Error> {
+        if self.stores.blocks.reader().first_held()? == BlockNumber::ZERO {
+            return Ok(());
+        }
+        let tree = &self.stores.chain.read().tree;
+        let at = self.utxo.tip().and_then(|(_, hash)| tree.find(&hash));
+        let fork = at.map(|at| tree.height(tree.fork_point(at, target)));
+        let lowest = fork.and_then(|fork| fork.checked_add(1));
+        match lowest.zip(self.utxo.undo_from()) {
+            Some((height, from)) if height < from => Err(Error::Pruned { height }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The lowest height from which on all blocks of the confirmed chain have their bytes; `None`
+    /// when all have.
+    pub fn pruned_below(&self) -> Result<Option<Height>, Error> {
+        let snapshot = self.snapshot();
+        let first = snapshot.blocks.first_held()?;
+        if first == BlockNumber::ZERO {
+            return Ok(None);
+        }
+        let mut lowest = snapshot.tip.0;
+        while let Some(below) = lowest.checked_sub(1) {
+            let link = snapshot.archive.at(ArchiveChain::Confirmed, below);
+            let row = link.map(|link| snapshot.archive.block(link)).transpose()?.flatten();
+            if row.is_none_or(|row| row.number < first) {
+                break;
+            }
+            lowest = below;
+        }
+        Ok(Some(lowest))
+    }
+}

@@ -1,0 +1,62 @@
+//! Making everything anew that derives from blocks.
+//!
+//! What counts are the frames of the block store and the frames of the commit log. `repair` keeps
+//! those, removes everything else, and opens the node, which makes it again:
+//!
+//! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify.
+//!    The blocks of the commits behind that are stored still; the next sync confirms them again,
+//!    and finds again which are bad.
+//! 2. *The block store.* Its index, tables of offsets and manifest are made from the frames.
+//! 3. *Unspent set, archive, figures by height* are made from the blocks.
+//!
+//! Each step may be repeated, so a repair that was cut short is run again.
+
+use std::sync::Arc;
+
+use varve_blocks::{BlockNumber, BlockStore};
+use varve_io::Storage;
+use varve_types::Height;
+
+use crate::commit_log::CommitLog;
+use crate::data_directory::DataDirectory;
+use crate::error::Error;
+use crate::organizer::{Options, Organizer};
+use crate::recovery::{ARCHIVE_MANIFEST, Progress, open_blocks};
+use crate::settings::Settings;
+
+/// The stores that are made anew, and the files of them that go first.
+const DERIVED: [(&str, &str); 3] =
+    [("utxo", varve_utxo::MANIFEST_FILE), ("archive", ARCHIVE_MANIFEST), ("stats", "")];
+
+impl Organizer {
+    /// Removes what derives from the blocks and makes it anew. Refused where blocks are pruned.
+    /// `progress` is told how many blocks have been taken into the archive, and how many there are.
+    pub fn repair(
+        root: Arc<dyn Storage>,
+        options: Options,
+        progress: Progress<'_>,
+    ) -> Result<Self, Error> {
+        {
+            let directory =
+                DataDirectory::open(Arc::clone(&root), options.params.network, &options.seed)?;
+            let (storage, store) = (directory.store("commit")?, directory.identity().store);
+            let (mut log, history) = match CommitLog::open(Arc::clone(&storage), store) {
+                Err(error) if error.is_damage() => CommitLog::salvage(storage, store)?,
+                opened => opened?,
+            };
+            BlockStore::forget_index(directory.store("blocks")?.as_ref())?;
+            let settings = Settings::load(directory.root())?;
+            let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
+            if blocks.reader().first_held()? > BlockNumber::ZERO {
+                return Err(Error::Pruned { height: Height::GENESIS });
+            }
+            blocks.checkpoint()?;
+            // Nothing is archived any more; this comes first, in case the rest is not reached.
+            log.checkpoint(0)?;
+            DERIVED.iter().try_for_each(|(name, manifest)| directory.clear(name, manifest))?;
+        }
+        let mut organizer = Self::open_with(root, options, progress)?;
+        organizer.checkpoint()?;
+        Ok(organizer)
+    }
+}

@@ -1,0 +1,232 @@
+//! How a folder is kept: how much of the blocks, and which optional indexes.
+//!
+//! The file `settings` in the root of the folder, an envelope that is replaced when somebody
+//! chooses otherwise. A folder without one keeps all blocks and has no optional index.
+//!
+//! ```text
+//!  0            8         9
+//!  ┌────────────┬─────────┐
+//!  │ prune      │ indexes │    prune: bytes of blocks to keep, 0 = all
+//!  │ u64        │ u8      │    indexes: bit 0 address, 1 filter, 2 stats
+//!  └────────────┴─────────┘
+//! ```
+
+use std::fmt;
+use std::str::FromStr;
+
+use varve_io::{Envelope, FileOffset, FormatError, Kind, Storage, load, replace};
+
+use crate::error::Error;
+
+const FILE: &str = "settings";
+const KIND: Kind = Kind(*b"SETTINGS");
+const VERSION: u32 = 1;
+
+/// How much of the raw blocks is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prune {
+    /// All.
+    #[default]
+    Off,
+    /// About so many bytes of the youngest, and always what a reorganisation may need.
+    To(u64),
+}
+
+/// What can be kept beside the chain, or left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Index {
+    /// Transactions by the scripts that they pay.
+    Address,
+    /// BIP158 filters of the confirmed chain.
+    Filter,
+    /// The figures of the unspent set at every height, up to date after each sync.
+    Stats,
+}
+
+impl Index {
+    /// All that there are.
+    pub const ALL: [Self; 3] = [Self::Address, Self::Filter, Self::Stats];
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Address => "address",
+            Self::Filter => "filter",
+            Self::Stats => "stats",
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Address => 1,
+            Self::Filter => 2,
+            Self::Stats => 4,
+        }
+    }
+}
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Some of the indexes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexSet(u8);
+
+impl IndexSet {
+    /// Whether it is one of them.
+    #[must_use]
+    pub const fn has(self, index: Index) -> bool {
+        self.0 & index.bit() != 0
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub const fn with(self, index: Index) -> Self {
+        Self(self.0 | index.bit())
+    }
+
+    /// All of them, in the order of their names.
+    pub fn iter(self) -> impl Iterator<Item = Index> {
+        Index::ALL.into_iter().filter(move |index| self.has(*index))
+    }
+}
+
+impl fmt::Display for IndexSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.iter().map(Index::name).collect();
+        f.write_str(if names.is_empty() { "none" } else { "" })?;
+        f.write_str(&names.join(","))
+    }
+}
+
+/// A name that no index has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no index `{name}`; write none, or some of address,filter,stats")]
+pub struct UnknownIndexError {
+    name: String,
+}
+
+impl FromStr for IndexSet {
+    type Err = UnknownIndexError;
+
+    /// Reads `none`, or names with commas between them.
+    fn from_str(text: &str) -> Result<Self, UnknownIndexError> {
+        if text == "none" {
+            return Ok(Self::default());
+        }
+        text.split(',').try_fold(Self::default(), |set, name| {
+            let found = Index::ALL.into_iter().find(|index| index.name() == name);
+            let index = found.ok_or_else(|| UnknownIndexError { name: name.to_owned() })?;
+            Ok(set.with(index))
+        })
+    }
+}
+
+/// How a folder is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// How much of the raw blocks.
+    pub prune: Prune,
+    /// Which optional indexes.
+    pub indexes: IndexSet,
+}
+
+/// What an opener wants to be otherwise; `None` leaves it as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SettingsChange {
+    /// How much of the raw blocks.
+    pub prune: Option<Prune>,
+    /// Which optional indexes.
+    pub indexes: Option<IndexSet>,
+}
+
+impl Settings {
+    /// Reads those of a folder.
+    pub(crate) fn load(root: &dyn Storage) -> Result<Self, Error> {
+        let Some(found) = load(root, FILE, KIND)? else { return Ok(Self::default()) };
+        let path = root.path().join(FILE);
+        if found.version != VERSION {
+            let error = FormatError::Version { found: found.version, supported: VERSION };
+            return Err(error.in_file(&path, FileOffset::ZERO).into());
+        }
+        let damaged = FormatError::Damaged { at: 0, what: "these are no settings" };
+        let fields = found.payload.split_first_chunk::<8>();
+        let fields =
+            fields.and_then(|(prune, rest)| Some((*prune, <[u8; 1]>::try_from(rest).ok()?)));
+        let (prune, [indexes]) = fields.ok_or_else(|| damaged.in_file(&path, FileOffset::ZERO))?;
+        let prune = match u64::from_le_bytes(prune) {
+            0 => Prune::Off,
+            bytes => Prune::To(bytes),
+        };
+        Ok(Self { prune, indexes: IndexSet(indexes) })
+    }
+
+    /// Makes these the folder's, durably.
+    pub(crate) fn store(self, root: &dyn Storage) -> Result<(), Error> {
+        let prune = match self.prune {
+            Prune::Off => 0,
+            Prune::To(bytes) => bytes.max(1),
+        };
+        let mut payload = prune.to_le_bytes().to_vec();
+        payload.push(self.indexes.0);
+        let envelope = Envelope { version: VERSION, payload: payload.as_slice() };
+        Ok(replace(root, FILE, KIND, &envelope)?)
+    }
+
+    /// These with a change. Filters and figures are made from the outputs that a block spends,
+    /// which lie in blocks of any age, so they need all blocks.
+    pub(crate) fn changed(self, change: SettingsChange) -> Result<Self, Error> {
+        let prune = change.prune.unwrap_or(self.prune);
+        let indexes = change.indexes.unwrap_or(self.indexes);
+        let needy = [Index::Filter, Index::Stats].into_iter().find(|index| indexes.has(*index));
+        match needy.filter(|_| prune != Prune::Off) {
+            Some(index) => Err(Error::PruneWithIndex { index }),
+            None => Ok(Self { prune, indexes }),
+        }
+    }
+
+    /// The indexes that these have and `before` does not.
+    pub(crate) const fn added_to(self, before: Self) -> IndexSet {
+        IndexSet(self.indexes.0 & !before.indexes.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use varve_io::faulty::FaultyStorage;
+
+    use super::*;
+
+    #[test]
+    fn names() {
+        let all: IndexSet = "stats,address,filter".parse().unwrap();
+        assert_eq!(all.to_string(), "address,filter,stats");
+        assert_eq!("none".parse(), Ok(IndexSet::default()));
+        assert_eq!(IndexSet::default().to_string(), "none");
+        for text in ["", "stats,", "Stats", "none,stats", "wallet"] {
+            let message = text.parse::<IndexSet>().unwrap_err().to_string();
+            assert!(message.contains("address,filter,stats"), "{message}");
+        }
+    }
+
+    #[test]
+    fn they_are_kept_and_changed() {
+        let root = FaultyStorage::new(1);
+        assert_eq!(Settings::load(&root).unwrap(), Settings::default());
+        let address = IndexSet::default().with(Index::Address);
+        let change = SettingsChange { prune: Some(Prune::To(5 << 30)), indexes: Some(address) };
+        let settings = Settings::default().changed(change).unwrap();
+        settings.store(&root).unwrap();
+        assert_eq!(Settings::load(&root).unwrap(), settings);
+        assert_eq!(settings.changed(SettingsChange::default()).unwrap(), settings);
+        let filter = IndexSet::default().with(Index::Filter);
+        let both = SettingsChange { indexes: Some(filter), prune: None };
+        assert!(matches!(settings.changed(both), Err(Error::PruneWithIndex { .. })));
+        let instead = SettingsChange { indexes: Some(filter), prune: Some(Prune::Off) };
+        assert_eq!(settings.changed(instead).unwrap().added_to(settings), filter);
+    }
+}

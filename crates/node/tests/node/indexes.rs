@@ -1,0 +1,187 @@
+//! Optional indexes: chosen, brought on, dropped, and compared with Core's answers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hex_conservative::DisplayHex as _;
+use serde_json::Value;
+use varve_archive::{Page, Scope, ScriptHash};
+use varve_io::Storage;
+use varve_io::faulty::{Crash, FaultyStorage};
+use varve_node::{Error, Index, IndexSet, Options, Organizer, Prune, Report, SettingsChange};
+use varve_testdata::chains;
+use varve_types::{Block, BlockHash, Height, Network};
+
+use crate::miner::{Mined, bytes_of, young_options};
+use crate::rig::{disk, options, pipe, sync, sync_options};
+
+fn with(indexes: &str, options: Options) -> Options {
+    let indexes: IndexSet = indexes.parse().unwrap();
+    let settings = SettingsChange { prune: None, indexes: Some(indexes) };
+    Options { settings, ..options }
+}
+
+fn files(folder: &Path, store: &str, prefix: &str) -> usize {
+    let names = std::fs::read_dir(folder.join(store)).unwrap().map(Result::unwrap);
+    names.filter(|name| name.file_name().to_string_lossy().starts_with(prefix)).count()
+}
+
+/// Every filter that Core gave is ours.
+fn check_filters(node: &Organizer, expected: &Value) {
+    let snapshot = node.snapshot();
+    let view = snapshot.view();
+    for (height, answer) in expected["filters"].as_object().unwrap() {
+        let link = view.to_confirmed(Height::new(height.parse().unwrap())).unwrap();
+        let row = view.filter(link).unwrap().unwrap();
+        assert_eq!(row.body.to_lower_hex_string(), answer["filter"], "at {height}");
+        assert_eq!(BlockHash::from_bytes(row.header).to_string(), answer["header"], "at {height}");
+    }
+}
+
+fn count_reports(node: &mut Organizer, blocks: &[Vec<u8>]) -> Vec<(Index, u64)> {
+    let mut told = Vec::new();
+    let mut source = pipe(Network::Regtest, blocks);
+    node.sync(&mut source, &sync_options(), &mut |report| {
+        if let Report::Indexed { index, done, .. } = report {
+            told.push((index, done));
+        }
+    })
+    .unwrap();
+    told
+}
+
+#[test]
+fn filters_of_core_chosen_at_first_and_later() {
+    let Some(blocks) = chains::core31() else { return };
+    let expected = chains::json("regtest-core31/expected.json").unwrap();
+    let tip = Height::new(u32::try_from(expected["height"].as_u64().unwrap()).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let open = |indexes: &str| {
+        let options = with(indexes, options(Network::Regtest));
+        Organizer::open(disk(folder.path()), options).unwrap()
+    };
+    let mut node = open("filter");
+    count_reports(&mut node, &blocks);
+    check_filters(&node, &expected);
+    assert_eq!(node.indexed(Index::Filter).unwrap(), Some(tip));
+    drop(node);
+    assert!(files(folder.path(), "archive", "filter") > 0);
+
+    let node = open("none");
+    let (_, genesis) = (tip, node.snapshot().archive.to_confirmed(Height::GENESIS).unwrap());
+    assert!(node.snapshot().archive.filter(genesis).is_err(), "there is no such index");
+    drop(node);
+    assert_eq!(files(folder.path(), "archive", "filter-"), 0, "dropped");
+
+    let mut node = open("filter,stats");
+    assert_eq!(node.indexed(Index::Filter).unwrap(), None);
+    let told = count_reports(&mut node, &blocks);
+    let all = u64::from(tip.to_u32());
+    assert!(told.contains(&(Index::Filter, all + 1)) && told.contains(&(Index::Stats, all)));
+    check_filters(&node, &expected);
+    assert_eq!(node.indexed(Index::Stats).unwrap(), Some(tip));
+    let mut counted = 0;
+    node.stats_at(tip, &mut |_, _| counted += 1).unwrap();
+    assert_eq!(counted, 0, "the sync has counted");
+    drop(node);
+    // What was chosen stays chosen.
+    let node = Organizer::open(disk(folder.path()), options(Network::Regtest)).unwrap();
+    assert_eq!(node.settings().indexes.to_string(), "filter,stats");
+    check_filters(&node, &expected);
+    drop(node);
+    drop(open("filter"));
+    assert_eq!(files(folder.path(), "stats", "stats"), 0, "dropped");
+}
+
+/// All transactions of the confirmed chain that pay a script, found by reading every block.
+fn payments(node: &Organizer, script: ScriptHash) -> usize {
+    let snapshot = node.snapshot();
+    let view = snapshot.view();
+    let mut count = 0;
+    for height in 0..=snapshot.tip.0.to_u32() {
+        let link = view.to_confirmed(Height::new(height)).unwrap();
+        let bytes = view.raw_block(link).unwrap().unwrap().to_vec();
+        let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+        let outputs = block.txs().iter().flat_map(|tx| tx.outputs());
+        count += outputs.filter(|output| ScriptHash::of(output.script) == script).count();
+    }
+    count
+}
+
+#[test]
+fn scripts_chosen_later_make_the_archive_anew() {
+    let Some(blocks) = chains::core31() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Organizer::open(disk(folder.path()), options(Network::Regtest)).unwrap();
+    count_reports(&mut node, &blocks);
+    let before = node.snapshot().tip;
+    drop(node);
+    let mut archived = 0;
+    let address = with("address", options(Network::Regtest));
+    let node = Organizer::open_with(disk(folder.path()), address, &mut |done, _| archived = done);
+    let node = node.unwrap();
+    assert_eq!((node.snapshot().tip, archived), (before, blocks.len() as u64));
+    let mut scripts = Vec::new();
+    for bytes in blocks.iter().step_by(40) {
+        let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
+        let outputs = block.txs().iter().flat_map(|tx| tx.outputs());
+        scripts.extend(outputs.map(|output| ScriptHash::of(output.script)));
+    }
+    let view = node.snapshot().view();
+    for script in scripts.into_iter().take(20) {
+        let found = view.script_outputs(script, Scope::Confirmed, Page::ALL).unwrap();
+        assert_eq!(found.len(), payments(&node, script));
+    }
+    node.verify(&mut |_, _| {}).unwrap();
+}
+
+#[test]
+fn an_index_is_not_added_where_blocks_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let undo = varve_utxo::UndoConfig { blocks: 5, ..Default::default() };
+    let plain = Options { undo, block_segment: 2_000, ..young_options() };
+    let prune = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let pruned = Options { settings: prune, ..plain.clone() };
+    let mut node = Organizer::open(disk(folder.path()), pruned).unwrap();
+    let blocks = bytes_of(&Mined::genesis().chain(1, 40));
+    sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+    assert!(node.pruned_below().unwrap().is_some());
+    drop(node);
+    let open = |options: Options| Organizer::open(disk(folder.path()), options);
+    let error = open(with("address", plain.clone())).err().unwrap();
+    assert!(matches!(error, Error::Pruned { .. }), "{error}");
+    let error = open(with("stats", plain.clone())).err().unwrap();
+    assert!(matches!(error, Error::PruneWithIndex { index: Index::Stats }), "{error}");
+    let node = open(plain).unwrap();
+    assert_eq!(node.settings().indexes, IndexSet::default(), "a refused wish changes nothing");
+}
+
+/// A power cut at every write while indexes are chosen and dropped.
+#[test]
+fn power_cuts_while_indexes_change() {
+    let blocks = bytes_of(&Mined::genesis().chain(1, 12));
+    let first = Arc::new(FaultyStorage::new(3));
+    let mut node = Organizer::open(first.clone(), young_options()).unwrap();
+    sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+    let tip = node.snapshot().tip;
+    drop(node);
+    let change = |storage: Arc<dyn Storage>, indexes: &str| {
+        let mut node = Organizer::open(storage, with(indexes, young_options())).unwrap();
+        sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+        assert_eq!(node.snapshot().tip, tip);
+        for index in node.settings().indexes.iter() {
+            assert_eq!(node.indexed(index).unwrap(), Some(tip.0), "{indexes}");
+        }
+        node.verify(&mut |_, _| {}).unwrap();
+    };
+    let before = first.operations();
+    change(first.clone(), "address,filter,stats");
+    change(first.clone(), "stats");
+    for n in before..=first.operations() {
+        let crash = [Crash::LoseAll, Crash::KeepAll, Crash::Seed(n as u64)][n % 3];
+        let after = Arc::new(first.crash(n, crash));
+        drop(Organizer::open(after.clone(), young_options()).unwrap());
+        change(after.clone(), "address,filter");
+        change(after, "none");
+    }
+}

@@ -1,0 +1,170 @@
+//! Folders that keep only the youngest blocks: what is dropped, what is answered, what goes on.
+
+use std::path::Path;
+
+use varve_node::{Error, Options, Organizer, Prune, SettingsChange};
+use varve_types::{Height, Network, Outpoint};
+use varve_utxo::{SetHash, UndoConfig};
+
+use crate::miner::{Mined, bytes_of, young_options};
+use crate::rig::{disk, pipe, set_hash, sync, sync_options};
+
+/// How many blocks can be rewound.
+const UNDO: u32 = 20;
+
+/// Small files of blocks, and few undo records.
+fn plain() -> Options {
+    let undo = UndoConfig { blocks: UNDO, segment_size: 1_000, cache: 0 };
+    Options { undo, block_segment: 2_000, ..young_options() }
+}
+
+fn pruned(bytes: u64) -> Options {
+    let settings = SettingsChange { prune: Some(Prune::To(bytes)), indexes: None };
+    Options { settings, ..plain() }
+}
+
+fn open(folder: &Path, options: Options) -> Organizer {
+    Organizer::open(disk(folder), options).unwrap()
+}
+
+fn take(node: &mut Organizer, blocks: &[Mined]) {
+    let blocks = bytes_of(blocks);
+    assert_eq!(sync(node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap(), []);
+}
+
+/// Bytes of the files of blocks.
+fn stored(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder.join("blocks")).unwrap().map(Result::unwrap);
+    let blocks = files.filter(|file| file.file_name().to_string_lossy().starts_with("blocks-"));
+    blocks.map(|file| file.metadata().unwrap().len()).sum()
+}
+
+fn height_of(error: &Error) -> u32 {
+    match error {
+        Error::Pruned { height } => height.to_u32(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn old_blocks_go_and_what_needs_them_is_told() {
+    let chain = Mined::genesis().chain(1, 200);
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = open(folder.path(), pruned(1));
+    take(&mut node, &chain);
+    let below = node.pruned_below().unwrap().unwrap().to_u32();
+    assert!((150..=201 - UNDO).contains(&below), "{below}: the horizon is kept, in whole files");
+    assert!(stored(folder.path()) < 20_000, "{}", stored(folder.path()));
+
+    let snapshot = node.snapshot();
+    let view = snapshot.view();
+    let at = |height: u32| view.to_confirmed(Height::new(height)).unwrap();
+    for height in [0, 1, below - 1] {
+        let answer = view.raw_block(at(height)).unwrap_err();
+        assert_eq!(height_of(&answer.into()), height);
+    }
+    for height in [below, 200] {
+        assert!(view.raw_block(at(height)).unwrap().is_some());
+    }
+    // A transaction's place is known, its bytes are not.
+    let old = &chain[4];
+    let place = view.to_tx(old.coinbase.txid()).unwrap().unwrap();
+    assert!(place.confirmed && place.height.to_u32() == 5);
+    assert_eq!(height_of(&view.raw_tx(place.link).unwrap_err().into()), 5);
+    let output = view.output(Outpoint::new(old.coinbase.txid(), 0));
+    assert_eq!(height_of(&output.unwrap_err().into()), 5);
+    let spender = view.confirmed_spender(old.coin());
+    assert_eq!(height_of(&spender.unwrap_err().into()), 6);
+    // The figures of past heights begin at genesis.
+    let counted = node.stats_at(Height::new(150), &mut |_, _| {});
+    assert_eq!(height_of(&counted.unwrap_err()), 1);
+
+    let verified = node.verify(&mut |_, _| {}).unwrap();
+    assert_eq!(verified.pruned + verified.blocks, 201);
+    assert!(verified.pruned > 100 && verified.coins == snapshot.utxo.coin_count());
+    drop((view, snapshot, node));
+    let repaired = Organizer::repair(disk(folder.path()), plain(), &mut |_, _| {});
+    assert_eq!(height_of(&repaired.err().unwrap()), 0);
+    assert_eq!(open(folder.path(), plain()).snapshot().tip.1, chain[199].hash, "nothing was lost");
+}
+
+#[test]
+fn it_goes_on_as_before_and_can_be_ended() {
+    let chain = Mined::genesis().chain(1, 300);
+    let (folder, clean) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut whole = open(clean.path(), plain());
+    take(&mut whole, &chain[..100]);
+    // Chosen later, kept without being said again, changed, ended.
+    let mut node = open(folder.path(), plain());
+    take(&mut node, &chain[..100]);
+    assert_eq!(node.pruned_below().unwrap(), None);
+    let mut lowest = 0;
+    for (options, end) in [
+        (pruned(1), 100),
+        (plain(), 160),
+        (pruned(10_000), 161),
+        (plain(), 240),
+        (pruned(u64::MAX), 300),
+    ] {
+        drop(node);
+        node = open(folder.path(), options);
+        take(&mut node, &chain[..end]);
+        let below = node.pruned_below().unwrap().unwrap().to_u32();
+        assert!(below >= lowest, "dropped blocks do not come back");
+        lowest = below;
+        take(&mut whole, &chain[..end]);
+        let hash = SetHash::HashSerialized3;
+        assert_eq!(set_hash(&node, hash), set_hash(&whole, hash));
+        node.verify(&mut |_, _| {}).unwrap();
+    }
+    assert_eq!(node.settings().prune, Prune::To(u64::MAX));
+    assert!(lowest > 100 && lowest <= 241 - UNDO, "{lowest}: nothing more went");
+    drop(node);
+    let off = SettingsChange { prune: Some(Prune::Off), indexes: None };
+    let node = open(folder.path(), Options { settings: off, ..plain() });
+    assert_eq!(node.settings().prune, Prune::Off);
+    assert_eq!(node.pruned_below().unwrap().unwrap().to_u32(), lowest);
+}
+
+#[test]
+fn a_branch_within_the_horizon_wins_and_one_below_it_is_refused_before_anything_changes() {
+    let chain = Mined::genesis().chain(1, 200);
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = open(folder.path(), pruned(1));
+    take(&mut node, &chain);
+    let short = chain[199 - UNDO as usize].chain(2, 25);
+    let blocks: Vec<Mined> = chain[..=199 - UNDO as usize].iter().chain(&short).cloned().collect();
+    take(&mut node, &blocks);
+    assert_eq!(node.snapshot().tip.1, short[24].hash);
+    let clean = tempfile::tempdir().unwrap();
+    let mut whole = open(clean.path(), plain());
+    take(&mut whole, &blocks);
+    let before = set_hash(&node, SetHash::HashSerialized3);
+    assert_eq!(before, set_hash(&whole, SetHash::HashSerialized3));
+
+    // From block 3 on, longer than all: nobody can go back so far.
+    let deep: Vec<Mined> = chain[..3].iter().cloned().chain(chain[2].chain(3, 230)).collect();
+    for _ in 0..2 {
+        let deep = bytes_of(&deep);
+        let refused = sync(&mut node, &mut pipe(Network::Regtest, &deep), &sync_options());
+        assert_eq!(height_of(&refused.unwrap_err()), 4);
+        assert_eq!(set_hash(&node, SetHash::HashSerialized3), before);
+        drop(node);
+        node = open(folder.path(), plain());
+        assert_eq!(node.snapshot().tip.1, short[24].hash);
+    }
+    take(&mut whole, &deep);
+    assert_eq!(whole.snapshot().tip.1, deep[232].hash, "with all blocks it is possible");
+}
+
+#[test]
+fn lost_stores_of_a_pruned_folder_are_told_as_pruned() {
+    let chain = Mined::genesis().chain(1, 100);
+    for store in ["archive", "utxo"] {
+        let folder = tempfile::tempdir().unwrap();
+        take(&mut open(folder.path(), pruned(1)), &chain);
+        std::fs::remove_dir_all(folder.path().join(store)).unwrap();
+        let error = Organizer::open(disk(folder.path()), plain()).err().unwrap();
+        assert_eq!(height_of(&error), 0);
+    }
+}
