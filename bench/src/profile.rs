@@ -97,7 +97,8 @@ mod tests {
                       \n     3.00%  [k] clear_page_erms     -      -    \n nonsense\n";
         let lines = parse(report);
         let parts: [Part; 2] = [("lookup", &["window"]), ("memory", &["clear_page"])];
-        let parts: Vec<_> = lines.iter().map(|(share, name)| (*share, part_of(name, &parts))).collect();
+        let parts: Vec<_> =
+            lines.iter().map(|(share, name)| (*share, part_of(name, &parts))).collect();
         assert_eq!(lines[1].1, "[k] clear_page_erms");
         assert_eq!(parts, [(12.34, "lookup"), (3.0, "memory")]);
     }
