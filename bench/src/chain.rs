@@ -96,10 +96,10 @@ pub(crate) fn run(effort: Effort) -> Result<()> {
     let stage = Stage { chain, folder: scratch.path().to_owned() };
     let results = stage.measure(size)?;
     let bars = bars::of(&results)?;
-    if bars.iter().any(|bar| bars::is_of_speed(bar) && !bar.is_met()) {
-        if let Err(error) = stage.print_profile() {
-            println!("no profile: {error:#}");
-        }
+    if bars.iter().any(|bar| bars::is_of_speed(bar) && !bar.is_met())
+        && let Err(error) = stage.print_profile()
+    {
+        println!("no profile: {error:#}");
     }
     bars.iter().for_each(varve_bench::ratio::Ratio::print);
     Ok(())

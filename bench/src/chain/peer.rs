@@ -160,8 +160,8 @@ impl Log {
         }
         let whole = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines: Vec<u8> = self.rest.drain(..whole).collect();
-        let heights = String::from_utf8_lossy(&lines).lines().filter_map(height_of).last();
-        self.height = heights.or(self.height);
+        let last = String::from_utf8_lossy(&lines).lines().filter_map(height_of).next_back();
+        self.height = last.or(self.height);
         Ok(self.height)
     }
 }
