@@ -12,7 +12,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 use varve_consensus::{Ancestor, Ancestors, Params};
 use varve_types::{BlockHash, Height};
@@ -88,7 +88,7 @@ struct Lane {
 impl Checkers {
     /// Starts so many threads.
     pub(crate) fn new(params: &Params, threads: NonZeroUsize) -> Self {
-        let lane = |_| Lane::start(params.clone());
+        let lane = |number| Lane::start(number, params.clone());
         Self { lanes: (0..threads.get()).map(lane).collect(), given: 0, taken: 0 }
     }
 
@@ -125,16 +125,18 @@ impl Checkers {
 }
 
 impl Lane {
-    fn start(params: Params) -> Self {
+    fn start(number: usize, params: Params) -> Self {
         let (jobs, to_do) = channel::<Job>();
         let (done, verdicts) = channel();
-        let thread = std::thread::spawn(move || {
+        let thread = Builder::new().name(format!("block-checker-{number}"));
+        let thread = thread.spawn(move || {
             for job in to_do {
                 if done.send(check(&params, job)).is_err() {
                     return;
                 }
             }
         });
+        let thread = thread.expect("the system has a thread for every checker");
         Self { jobs: Some(jobs), verdicts, thread: Some(thread) }
     }
 }
