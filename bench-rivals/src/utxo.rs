@@ -28,8 +28,9 @@ use table::Table;
 const SEED: u64 = 42;
 const RESIDENT: u64 = 4 << 30;
 const COLD: u64 = 512 << 20;
-/// Blocks by the clock on the small set.
+/// Blocks by the clock on the small set, and outpoints looked up there: both use its coins up.
 const SMALL_TIMED: u32 = 200;
+const SMALL_PROBES: u32 = 20_000;
 /// What a function is a part of, by words in its name; the first that fits.
 const PARTS: [profile::Part; 9] = [
     ("script checks", &["bitcoinconsensus", "secp256k1", "rustsecp", "VerifyScript", "CheckSig"]),
@@ -225,9 +226,10 @@ impl Stage {
 
     /// Ours on a small set.
     fn small(&self, size: &Size, table: &mut Table) -> Result<Outcome> {
-        // Blocks eat the stock up: a small one lasts for fewer.
-        let timed = self.plan.timed.min(SMALL_TIMED);
-        Plan { coins: size.small, timed, ..self.plan }.write(&self.work(), SEED)?;
+        let Plan { warm_up, timed, probes, .. } = self.plan;
+        let (timed, probes) = (timed.min(SMALL_TIMED), probes.min(SMALL_PROBES));
+        let plan = Plan { coins: size.small, warm_up, timed, probes };
+        plan.write(&self.work(), SEED)?;
         let mut table = table.with_other_work();
         self.race(&mut table, "varve", RESIDENT)
     }
