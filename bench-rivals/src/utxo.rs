@@ -21,8 +21,8 @@ use varve_bench::profile;
 
 use crate::child::{Outcome, Task};
 use crate::recovery::KILL;
-use crate::work::Plan;
 use crate::scripts;
+use crate::work::Plan;
 use table::Table;
 
 const SEED: u64 = 42;
