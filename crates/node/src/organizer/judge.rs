@@ -79,25 +79,25 @@ impl Judge {
     pub(crate) fn check(&self, block: &BlockAt<'_>, view: &DatabaseView) -> Result<(), Refusal> {
         let hash = block.hash();
         let unchecked = |what: String| Refusal::Failed(Error::Unchecked { hash, what });
-        let (params, scripts) = {
+        let (params, parent, scripts) = {
             let chain = self.chain.read();
             let tree = &chain.tree;
             let id = tree.find(&hash).ok_or_else(|| unchecked("its header is lost".to_owned()))?;
             let Some(parent) = tree.parent(id).filter(|_| !chain.is_valid(id)) else {
                 return Ok(());
             };
-            match check_spends(tree.params(), block, &tree.branch(parent), view) {
-                Ok(_) => {}
-                Err(CheckError::View(error)) => return Err(unchecked(error.to_string())),
-                Err(CheckError::Invalid(error)) => {
-                    return Err(match error.reject_reason() {
-                        Some(name) => Refusal::Invalid(reason(&name, &error)),
-                        None => unchecked(error.to_string()),
-                    });
-                }
-            }
-            (tree.params().clone(), self.scripts(tree, id, block.height()))
+            (tree.params().clone(), parent, self.scripts(tree, id, block.height()))
         };
+        match check_spends(&params, block, &self.chain.branch(parent), view) {
+            Ok(_) => {}
+            Err(CheckError::View(error)) => return Err(unchecked(error.to_string())),
+            Err(CheckError::Invalid(error)) => {
+                return Err(match error.reject_reason() {
+                    Some(name) => Refusal::Invalid(reason(&name, &error)),
+                    None => unchecked(error.to_string()),
+                });
+            }
+        }
         let Some(threads) = scripts else { return Ok(()) };
         match check_scripts(&params, block, view, &CoreVerifier, threads) {
             Ok(()) => Ok(()),
