@@ -14,9 +14,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use varve_bench::figures::Figures;
 
 use crate::cgroup::Cgroup;
-use crate::figures::Figures;
 
 /// What a child is to do.
 #[derive(Clone, Debug)]

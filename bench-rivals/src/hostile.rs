@@ -9,12 +9,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use varve_bench::figures::Figures;
 use varve_types::{Amount, Coin, Height, Outpoint, Txid, compact_size};
 use varve_utxo::pack;
 
 use crate::block_maker::COINS;
 use crate::command::RESIDENT;
-use crate::figures::Figures;
 use crate::random::Random;
 use crate::side::Side as _;
 use crate::stock::{BASE, NETWORK};

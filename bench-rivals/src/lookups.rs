@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use varve_bench::figures::Figures;
 use varve_io::{
     AlignedBuffer, BLOCK, BatchReader, Caching, Disk, File, FileOffset, Method, ReadRequest,
     Storage as _,
@@ -13,7 +14,6 @@ use varve_types::Outpoint;
 use varve_utxo::{Database, Version};
 
 use crate::block_maker::COINS;
-use crate::figures::Figures;
 use crate::random::Random;
 
 /// Reads under way at once, as many as the set itself has: `READ_DEPTH` in its version.

@@ -3,7 +3,8 @@
 //! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
 //! members, not in CI. The parent ([`utxo`]) writes the work ([`work`]) once and starts this
 //! program again for every side ([`child`]), in a memory limit of its own ([`cgroup`]). A child
-//! does one thing ([`command`]), mostly a [`race`], and prints [`figures`].
+//! does one thing ([`command`]), mostly a [`race`], and prints
+//! [`figures`](varve_bench::figures).
 //!
 //! The exit code is 0 when everything could be measured, whether or not the bars are met; 1 when
 //! not, which includes sides that did not do the same work; 2 for a wrong command line.
@@ -11,17 +12,13 @@
 mod block_maker;
 mod cgroup;
 mod child;
-mod clock;
 mod command;
 mod digest;
-mod figures;
 mod hostile;
 mod key;
 mod lookups;
-mod profile;
 mod race;
 mod random;
-mod ratio;
 mod recovery;
 mod rival;
 mod scripts;

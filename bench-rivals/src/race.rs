@@ -11,13 +11,13 @@ use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use varve_bench::clock::{Clock, Measured};
+use varve_bench::figures::Figures;
+use varve_bench::profile::Profiler;
 use varve_consensus::BlockAt;
 use varve_types::{Block, Height};
 
-use crate::clock::{Clock, Measured};
 use crate::digest::Found;
-use crate::figures::Figures;
-use crate::profile::Profiler;
 use crate::side::Side;
 use crate::stock::{BASE_HEIGHT, NETWORK};
 use crate::work::Work;

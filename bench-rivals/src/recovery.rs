@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
+use varve_bench::clock::Clock;
+use varve_bench::figures::Figures;
 
-use crate::clock::Clock;
-use crate::figures::Figures;
 use crate::race::{connect, height_of};
 use crate::side::Side as _;
 use crate::varve::{Setting, Varve};

@@ -13,14 +13,14 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use varve_bench::clock::Clock;
+use varve_bench::figures::Figures;
+use varve_bench::profile::Profiler;
 use varve_consensus::{BlockAt, CoreVerifier, Params, check_scripts};
 use varve_sim::{Chain, Config, Profile};
 use varve_types::{Block, Height};
 
-use crate::clock::Clock;
 use crate::command::RESIDENT;
-use crate::figures::Figures;
-use crate::profile::Profiler;
 use crate::side::Side as _;
 use crate::stock::NETWORK;
 use crate::varve::{Setting, Varve};

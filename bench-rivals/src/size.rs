@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
+use varve_bench::figures::Figures;
 use varve_io::{BLOCK, Disk, Storage};
 use varve_utxo::{Database, RunNumber, Written, merge_runs};
 
-use crate::figures::Figures;
 use crate::stock::NETWORK;
 
 /// The number of the merged run, which no other has.

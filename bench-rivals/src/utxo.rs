@@ -17,11 +17,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
+use varve_bench::profile;
 
 use crate::child::{Outcome, Task};
 use crate::recovery::KILL;
+use crate::scripts;
 use crate::work::Plan;
-use crate::{profile, scripts};
 use table::Table;
 
 const SEED: u64 = 42;
@@ -30,6 +31,18 @@ const COLD: u64 = 512 << 20;
 /// Blocks by the clock on the small set, and outpoints looked up there: both use its coins up.
 const SMALL_TIMED: u32 = 200;
 const SMALL_PROBES: u32 = 20_000;
+/// What a function is a part of, by words in its name; the first that fits.
+const PARTS: [profile::Part; 9] = [
+    ("script checks", &["bitcoinconsensus", "secp256k1", "rustsecp", "VerifyScript", "CheckSig"]),
+    ("undo", &["undo", "UndoRecord"]),
+    ("flush and merge", &["run_writer", "page_builder", "merge", "cursor", "fuse", "maintain"]),
+    ("lookup in runs", &["query", "directory", "filter", "page::", "runs", "search", "packed"]),
+    ("step", &["apply", "shard", "pane", "Pane"]),
+    ("lookup in window", &["window", "lookup", "hasher"]),
+    ("what the block does", &["changes", "prepare", "HashMap", "hashbrown", "Tx"]),
+    ("memory", &["alloc", "free", "memmove", "memcpy", "clear_page", "fault"]),
+    ("disk and waiting", &["io_uring", "ext4", "blk", "sync", "write", "futex", "sched"]),
+];
 /// The map of 20 million whole coins does not fit into 4 GiB.
 const MAP: u64 = 8 << 30;
 
@@ -268,7 +281,7 @@ impl Stage {
         let more = vec![OsString::from(number.to_string()), file.clone().into()];
         self.task_with(side, memory, more)?;
         println!("\nwhere the time of `{side}` goes:");
-        profile::print(&file)
+        profile::print(&file, &PARTS)
     }
 }
 

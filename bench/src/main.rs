@@ -1,16 +1,21 @@
-//! Benchmarks of Varve against light rivals: `varve-bench NAME [--full]`.
+//! Benchmarks of Varve against rivals that need no building: `varve-bench NAME [--full]`.
 //!
 //! Each benchmark prints what it measured and ends with one line per bar,
-//! `ratio NAME VALUE goal GOAL`: see [`ratio`]. The exit code is 0 when it could measure, whether
+//! `ratio NAME VALUE goal GOAL`: see [`varve_bench::ratio`]. The exit code is 0 when it could measure, whether
 //! or not the bars are met; 1 when it could not, and 2 for a wrong command line.
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod muhash;
 mod parse;
-mod ratio;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
+
+/// The allocator of the `varve` command, for all sides.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +28,17 @@ enum Effort {
 
 type Benchmark = fn(Effort) -> Result<(), String>;
 
-const BENCHMARKS: [(&str, Benchmark); 2] = [("muhash", muhash::run), ("parse", parse::run)];
+const BENCHMARKS: [(&str, Benchmark); 3] =
+    [("chain", run_chain), ("muhash", muhash::run), ("parse", parse::run)];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let arguments: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
     let (name, effort) = match *arguments.as_slice() {
+        ["child", ..] => {
+            let done = chain::run_child(words.get(1..).unwrap_or_default());
+            return exit("child", done.map_err(|error| format!("{error:#}")));
+        }
         [name] => (name, Effort::Default),
         [name, "--full"] => (name, Effort::Full),
         _ => return usage(),
@@ -36,7 +46,15 @@ fn main() -> ExitCode {
     let Some((_, benchmark)) = BENCHMARKS.iter().find(|(known, _)| *known == name) else {
         return usage();
     };
-    match benchmark(effort) {
+    exit(name, benchmark(effort))
+}
+
+fn run_chain(effort: Effort) -> Result<(), String> {
+    chain::run(effort).map_err(|error| format!("{error:#}"))
+}
+
+fn exit(name: &str, done: Result<(), String>) -> ExitCode {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("{name}: {reason}");

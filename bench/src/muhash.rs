@@ -6,10 +6,10 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use varve_bench::ratio::Ratio;
 use varve_types::muhash::MuHash;
 
 use crate::Effort;
-use crate::ratio::Ratio;
 
 /// Outpoint 36, height and coinbase 4, value 8, script length 1, script 22.
 const ELEMENT: usize = 71;
@@ -40,6 +40,6 @@ pub(crate) fn run(effort: Effort) -> Result<(), String> {
     let nanoseconds = best.as_nanos() as f64 / f64::from(ROUND);
     println!("{nanoseconds:.0} ns an element");
     println!("{:.1} ms to finalize", finalize.min().unwrap_or_default().as_secs_f64() * 1e3);
-    Ratio { name: "muhash.element", value: GOAL_NANOSECONDS / nanoseconds, goal: 1.0 }.print();
+    Ratio::at_most("muhash.element", nanoseconds, GOAL_NANOSECONDS).print();
     Ok(())
 }

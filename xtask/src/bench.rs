@@ -10,11 +10,13 @@
 //! last, after a sentence for each bar that was missed. A missed bar is a result, not a failure:
 //! only a benchmark that could not run, or gave no bar, makes the command fail.
 
-use crate::{apt, run};
+use crate::{apt, node, run};
 use anyhow::{Result, bail};
 
 /// The benchmarks whose rivals are slow to build.
 const WITH_RIVALS: &[&str] = &["utxo"];
+/// The benchmarks whose rival is a real node.
+const WITH_NODE: &[&str] = &["chain"];
 
 /// Runs one benchmark.
 pub(crate) fn run(name: &str, full: bool) -> Result<bool> {
@@ -31,6 +33,12 @@ pub(crate) fn run(name: &str, full: bool) -> Result<bool> {
     cargo.args(["run", "--quiet", "--release", package, "--", name]);
     if full {
         cargo.arg("--full");
+    }
+    if WITH_NODE.contains(&name) {
+        match node::provide() {
+            Ok(bitcoind) => drop(cargo.env("BITCOIND_EXE", bitcoind)),
+            Err(error) => println!("going on without a real node: {error:#}"),
+        }
     }
     let mut bars = Vec::new();
     let ran = run::stream(&mut cargo, |line| match Bar::parse(line) {

@@ -1,12 +1,12 @@
 //! The bars, from what was measured.
 
 use anyhow::Result;
+use varve_bench::ratio::Ratio;
 use varve_utxo::{Forecast, Parameters};
 
 use super::Results;
 use super::table::seconds;
 use crate::child::Outcome;
-use crate::ratio::Ratio;
 
 /// Blocks that the forecast of writing goes over.
 const FORECAST_BLOCKS: u32 = 100_000;

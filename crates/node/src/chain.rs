@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use varve_consensus::{Ancestor, Ancestors};
 use varve_types::Height;
 
 use crate::header_tree::{HeaderId, HeaderTree};
@@ -68,11 +69,30 @@ impl SharedChain {
         Self(Arc::new(RwLock::new(chain)))
     }
 
+    /// The branch that ends with `tip`.
+    pub(crate) const fn branch(&self, tip: HeaderId) -> SharedBranch<'_> {
+        SharedBranch { chain: self, tip }
+    }
+
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Chain> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Chain> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The headers of one branch. The lock is taken for each that is asked for, not for as long as a
+/// block is checked: the organizer would wait for all checks under way whenever it writes, and the
+/// workers for the organizer.
+pub(crate) struct SharedBranch<'a> {
+    chain: &'a SharedChain,
+    tip: HeaderId,
+}
+
+impl Ancestors for SharedBranch<'_> {
+    fn ancestor(&self, height: Height) -> Option<Ancestor> {
+        self.chain.read().tree.branch(self.tip).ancestor(height)
     }
 }

@@ -1,7 +1,7 @@
 //! The organizer: one thread that owns all writers and moves the tip.
 //!
 //! ```text
-//!  source ─► intake ──► block store, archive          any order, any branch
+//!  source ─► intake ──► checkers ──► block store, archive      any order, any branch
 //!               │
 //!               └► target ─► feeder ─► joiner ─► reached ─► commit ─► readers
 //!                            in order   workers   in order   one record
@@ -17,6 +17,7 @@
 //! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of
 //!   at most [`Limits::lag`] bytes of blocks.
 
+mod checker;
 mod feeder;
 mod intake;
 mod judge;
@@ -38,6 +39,7 @@ use crate::settings::{Index, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
 use crate::stores::Stores;
+use checker::Checkers;
 use feeder::{Feeder, Pause};
 use intake::Intake;
 use judge::Judge;
@@ -260,7 +262,8 @@ impl Organizer {
             return Err(Error::NoScripts { network });
         }
         self.bring_on_filters(report)?;
-        let mut intake = Intake::new(source, options, report);
+        let checkers = Checkers::new(&self.options.params, self.options.workers);
+        let mut intake = Intake::new(source, options, report, checkers);
         intake.begin(&self.stores)?;
         loop {
             self.turn(options.stop_height)?;
@@ -279,9 +282,27 @@ impl Organizer {
     /// Makes everything durable, so that opening again finds nothing to do, and drops the blocks
     /// that need not be kept.
     pub fn checkpoint(&mut self) -> Result<(), Error> {
-        self.stores.checkpoint()?;
-        self.utxo.flush()?;
+        self.make_durable()?;
         self.prune()
+    }
+
+    /// The stores and the set side by side. Neither needs the other: the set may be ahead of the
+    /// commit log, and behind it.
+    fn make_durable(&mut self) -> Result<(), Error> {
+        let Self { stores, utxo, options, .. } = self;
+        if options.workers == NonZeroUsize::MIN {
+            stores.checkpoint()?;
+            utxo.flush()?;
+            return Ok(());
+        }
+        let (stored, flushed) = std::thread::scope(|scope| {
+            let set = scope.spawn(|| utxo.flush());
+            let stored = stores.checkpoint();
+            (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        stored?;
+        flushed?;
+        Ok(())
     }
 
     /// Makes the filters that were not made with their commits: those of an index that was just

@@ -7,8 +7,8 @@
 //! 1. A layered crate uses only layered crates of lower layers. Crates of the same layer never
 //!    see one another, so an engine cannot lean on another engine. The two exceptions are that
 //!    `types` uses `sha256` and `blocks` uses `io`.
-//! 2. Nobody uses `bench`, `bench-rivals`, `fuzz` or `xtask`; and `xtask` uses nobody, because it
-//!    is built first.
+//! 2. Nobody uses `bench`, `bench-rivals`, `fuzz` or `xtask`, but that `bench-rivals` uses what
+//!    `bench` measures with; and `xtask` uses nobody, because it is built first.
 //! 3. `sim` is used by the tools, by the tests of the engines and of what is above them, and by
 //!    the command line, which offers it as `varve sim`.
 //! 4. `testdata` is used by the tools and by tests.
@@ -78,6 +78,7 @@ fn judge(from: &str, edge: &Edge) -> Result<(), &'static str> {
     }
     match (layer(from), to.as_str()) {
         (None, "varve-sim" | "varve-testdata") => Ok(()),
+        (None, "varve-bench") if from == "varve-bench-rivals" => Ok(()),
         (Some(_), "varve-testdata") if *dev => Ok(()),
         (Some(_), "varve-testdata") => Err("it is for tests; make it a dev-dependency"),
         (Some(_), "varve-sim") if from == "varve" => Ok(()),
@@ -161,6 +162,8 @@ mod tests {
             assert!(!allowed("varve-sim", tool, true), "{tool}");
         }
         assert!(!allowed("xtask", "varve-types", false));
+        assert!(!allowed("varve-fuzz", "varve-bench", false));
+        assert!(allowed("varve-bench-rivals", "varve-bench", false));
         assert!(allowed("varve-fuzz", "varve-node", false));
     }
 

@@ -29,6 +29,7 @@
 mod batch;
 mod open;
 
+use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -234,6 +235,10 @@ impl<const K: usize, const V: usize> Pending<'_, K, V> {
     /// their key already.
     pub(crate) fn commit(self, mut possible_duplicate: impl FnMut(Link)) {
         let state = self.shared.state.load();
+        // An exchange waits for its cell and lets nothing pass; loads are fetched side by side.
+        for (cell, _) in &self.cells {
+            black_box(cell.load());
+        }
         for ((cell, hash), number) in self.cells.into_iter().zip(self.first..) {
             let slot = state.stage.slot(number).expect("filled by set; settling needs the owner");
             let fresh = RecordHead::push(cell, hash, number, |next| slot.set_next(next));

@@ -4,8 +4,9 @@
 //!    the user and its giver is blamed.
 //! 2. Blocks are asked for lowest first, at most [`WINDOW`] at a time: those of the best header's
 //!    branch; of a source that has them at hand also those of branches that have lost.
-//! 3. A block that comes is checked by itself and stored at once, in whatever order. Those that the
-//!    chain needs next are kept in memory, so that they are read and hashed once.
+//! 3. A block that comes is checked by itself ([`Checkers`]) and then stored, in whatever order
+//!    blocks come. Those that the chain needs next are kept in memory, so that they are read and
+//!    hashed once.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -13,12 +14,13 @@ use std::time::Duration;
 use varve_types::{BlockHash, Height};
 use varve_utxo::AsBlock as _;
 
-use super::judge::{Refusal, check_bytes};
+use super::checker::{Checked, Checkers, Job, Recent};
+use super::judge::Refusal;
 use super::{Report, SyncOptions};
 use crate::error::Error;
-use crate::header_tree::{HeaderId, InsertError};
+use crate::header_tree::{HeaderId, HeaderTree, InsertError};
 use crate::source::{Event, Giver, HeaderBytes, Source};
-use crate::stored_block::{Bytes, StoredBlock};
+use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
 /// How many blocks are asked for at a time.
@@ -33,7 +35,8 @@ pub(crate) struct Intake<'a> {
     source: &'a mut dyn Source,
     pub(crate) options: &'a SyncOptions,
     pub(crate) report: &'a mut dyn FnMut(Report<'_>),
-    /// Blocks that were asked for and have not come.
+    checkers: Checkers,
+    /// Blocks that were asked for and have not come, and those that are being checked.
     owed: HashSet<BlockHash>,
     /// Blocks that nobody has, or whose bytes were bad too often.
     missing: HashMap<BlockHash, u32>,
@@ -49,11 +52,13 @@ impl<'a> Intake<'a> {
         source: &'a mut dyn Source,
         options: &'a SyncOptions,
         report: &'a mut dyn FnMut(Report<'_>),
+        checkers: Checkers,
     ) -> Self {
         Self {
             source,
             options,
             report,
+            checkers,
             owed: HashSet::new(),
             missing: HashMap::new(),
             unfetched: BTreeSet::new(),
@@ -93,16 +98,22 @@ impl<'a> Intake<'a> {
 
     /// Waits for something to happen and takes it.
     pub(crate) fn take(&mut self, stores: &mut Stores, wait: Duration) -> Result<(), Error> {
+        if self.checkers.is_full() {
+            self.checked(stores)?;
+            return self.want(stores);
+        }
+        let wait = if self.checkers.is_idle() { wait } else { Duration::ZERO };
         match self.source.next_event(wait)? {
             Event::Headers { headers, giver } => self.headers(stores, &headers, giver)?,
             Event::HeadersDone => self.headers_done = true,
-            Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver)?,
+            Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
             Event::Missing { hash } => {
                 self.owed.remove(&hash);
                 self.missing.insert(hash, ATTEMPTS);
                 (self.report)(Report::Missing { hash });
             }
             Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
+            Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
             // Somebody may have what nobody had.
             Event::Idle if self.options.follow => self.missing.clear(),
             Event::Idle => {}
@@ -158,28 +169,31 @@ impl<'a> Intake<'a> {
         if new || (orphan && !refused) { self.seek(stores) } else { Ok(()) }
     }
 
-    fn block(
-        &mut self,
-        stores: &mut Stores,
-        hash: BlockHash,
-        bytes: Vec<u8>,
-        giver: Giver,
-    ) -> Result<(), Error> {
-        self.owed.remove(&hash);
-        let known = {
-            let tree = &stores.chain.read().tree;
-            let id = tree.find(&hash).filter(|id| !tree.is_stored(*id));
-            let id = id.filter(|id| tree.invalid(*id).is_none());
-            id.map(|id| (id, tree.height(id), tree.params().network.format()))
+    /// Has a block checked, if it is wanted.
+    fn block(&mut self, stores: &Stores, hash: BlockHash, bytes: Vec<u8>, giver: Giver) {
+        let tree = &stores.chain.read().tree;
+        let id = tree.find(&hash).filter(|id| is_wanted(tree, *id));
+        let Some(id) = id else {
+            self.owed.remove(&hash);
+            return;
         };
-        let Some((id, height, format)) = known else { return Ok(()) };
-        let checked = StoredBlock::parse(Bytes::Given(bytes), format, height)
-            .map_err(|error| Refusal::Mutated(format!("the block does not decode: {error}")))
-            .and_then(|block| {
-                check_bytes(&stores.chain.read().tree, id, block.as_block())?;
-                Ok(block)
-            });
-        let refusal = match checked {
+        // It may come unasked: nobody else is asked for it meanwhile.
+        self.owed.insert(hash);
+        let (height, below) = (tree.height(id), Recent::below(tree, id));
+        self.checkers.push(Job { id, hash, height, below, bytes, giver });
+    }
+
+    /// Waits for the verdict on a block and stores it, or refuses it.
+    fn checked(&mut self, stores: &mut Stores) -> Result<(), Error> {
+        let Some(Checked { id, hash, giver, result }) = self.checkers.next() else {
+            return Ok(());
+        };
+        self.owed.remove(&hash);
+        // Meanwhile another copy may have been stored, or a block below it found invalid.
+        if !is_wanted(&stores.chain.read().tree, id) {
+            return Ok(());
+        }
+        let refusal = match result {
             Ok(block) => return self.keep(stores, id, block),
             Err(refusal) => refusal,
         };
@@ -243,6 +257,11 @@ impl<'a> Intake<'a> {
         self.owed.extend(&hashes);
         Ok(self.source.want(&hashes)?)
     }
+}
+
+/// Whether the block is not there yet and can be in the chain.
+fn is_wanted(tree: &HeaderTree, id: HeaderId) -> bool {
+    !tree.is_stored(id) && tree.invalid(id).is_none()
 }
 
 fn hash_of(error: &InsertError) -> BlockHash {

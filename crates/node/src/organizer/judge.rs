@@ -1,6 +1,6 @@
 //! The verdict on a block: what is wrong with it, or nothing.
 //!
-//! 1. *Before a block is stored*: is it what its header commits to, and does it hold by itself and
+//! 1. *Before a block is stored*, in a checker: is it what its header commits to, and does it hold by itself and
 //!    at its height? A block whose bytes are not those of the header says nothing about the
 //!    header: it is refused, and the header is not remembered as invalid.
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
@@ -9,8 +9,8 @@
 use std::num::NonZeroUsize;
 
 use varve_consensus::{
-    BlockAt, BlockError, CheckError, CoreVerifier, check_block, check_block_context, check_scripts,
-    check_signet_solution, check_spends,
+    Ancestors, BlockAt, BlockError, CheckError, CoreVerifier, Params, check_block,
+    check_block_context, check_scripts, check_signet_solution, check_spends,
 };
 use varve_types::{BlockHash, Height};
 use varve_utxo::DatabaseView;
@@ -40,16 +40,14 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// Checks a block before it is stored.
+/// Checks a block before it is stored, on the headers below it.
 pub(crate) fn check_bytes(
-    tree: &HeaderTree,
-    id: HeaderId,
+    params: &Params,
     block: &BlockAt<'_>,
+    below: &impl Ancestors,
 ) -> Result<(), Refusal> {
-    let params = tree.params();
-    let Some(parent) = tree.parent(id) else { return Ok(()) };
     check_block(params, block)
-        .and_then(|()| check_block_context(params, block, &tree.branch(parent)))
+        .and_then(|()| check_block_context(params, block, below))
         .and_then(|()| check_signet_solution(params, block, &CoreVerifier))
         .map_err(|error| refusal_of(block.hash(), &error))
 }
@@ -81,25 +79,25 @@ impl Judge {
     pub(crate) fn check(&self, block: &BlockAt<'_>, view: &DatabaseView) -> Result<(), Refusal> {
         let hash = block.hash();
         let unchecked = |what: String| Refusal::Failed(Error::Unchecked { hash, what });
-        let (params, scripts) = {
+        let (params, parent, scripts) = {
             let chain = self.chain.read();
             let tree = &chain.tree;
             let id = tree.find(&hash).ok_or_else(|| unchecked("its header is lost".to_owned()))?;
             let Some(parent) = tree.parent(id).filter(|_| !chain.is_valid(id)) else {
                 return Ok(());
             };
-            match check_spends(tree.params(), block, &tree.branch(parent), view) {
-                Ok(_) => {}
-                Err(CheckError::View(error)) => return Err(unchecked(error.to_string())),
-                Err(CheckError::Invalid(error)) => {
-                    return Err(match error.reject_reason() {
-                        Some(name) => Refusal::Invalid(reason(&name, &error)),
-                        None => unchecked(error.to_string()),
-                    });
-                }
-            }
-            (tree.params().clone(), self.scripts(tree, id, block.height()))
+            (tree.params().clone(), parent, self.scripts(tree, id, block.height()))
         };
+        match check_spends(&params, block, &self.chain.branch(parent), view) {
+            Ok(_) => {}
+            Err(CheckError::View(error)) => return Err(unchecked(error.to_string())),
+            Err(CheckError::Invalid(error)) => {
+                return Err(match error.reject_reason() {
+                    Some(name) => Refusal::Invalid(reason(&name, &error)),
+                    None => unchecked(error.to_string()),
+                });
+            }
+        }
         let Some(threads) = scripts else { return Ok(()) };
         match check_scripts(&params, block, view, &CoreVerifier, threads) {
             Ok(()) => Ok(()),

@@ -4,7 +4,8 @@
 //! 1. A walk over the heads of the records finds every header (`scan`) and puts parents first
 //!    (`linker`). Headers are given while the walk goes on.
 //! 2. Where each block is stays in memory, about 100 bytes each, and a block that is wanted is read
-//!    from there by one of two threads, a few blocks ahead of the receiver.
+//!    from there by one of two threads, a few blocks ahead of the receiver. One that has not been
+//!    found yet, since the receiver knew its header before, is looked for to the end of the walk.
 //! 3. With `follow` the walk goes on where it stopped: in files that grow, and in new ones.
 //!
 //! Files are plain, or XORed with the key in `xor.dat` beside them. Stale blocks are among the
@@ -196,6 +197,7 @@ impl Source for Directory {
 
     fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
         for hash in hashes {
+            while self.linker.kept(hash).is_none() && self.walk()? {}
             let at = self.linker.kept(hash).copied();
             match at.and_then(|at| Some((at, self.walks.get(at.file as usize)?))) {
                 Some((at, walk)) => {

@@ -1,6 +1,7 @@
 //! Power cuts at every write of a sync with reorganisations, and disks that fail.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use varve_io::Storage as _;
@@ -66,10 +67,12 @@ fn note(reader: &NodeReader, states: &mut States) -> u64 {
     snapshot.sequence.0
 }
 
-/// Checkpoints only at the end of a sync, so that the set is often on a branch that has lost.
+/// Checkpoints only at the end of a sync, so that the set is often on a branch that has lost. With
+/// two workers set and stores are made durable side by side.
 fn lazy_options() -> Options {
     let limits = Limits { group: 1, ..Limits::default() };
-    Options { limits, compaction: Compaction::Inline, ..young_options() }
+    let workers = NonZeroUsize::new(2).unwrap();
+    Options { limits, workers, compaction: Compaction::Inline, ..young_options() }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::{SourceError, Warning};
 use varve_node::{Event, Source};
 use varve_sim::{Config, Profile, write_chain};
-use varve_types::Network;
 use varve_types::blk::{Records, XorKey, write_record};
+use varve_types::{Header, Network};
 
 use crate::receiver::Receiver;
 
@@ -102,6 +102,27 @@ fn any_order_in_any_files_and_zeros_behind() {
         let mut pipe = Pipe::new(framed_file(&blocks), Network::Regtest, WAITING_LIMIT);
         check_core_chain(&received(&mut pipe), &plain);
     }
+}
+
+#[test]
+fn a_block_whose_header_was_known_before_is_found_in_a_later_file() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (number, part) in blocks.chunks(blocks.len() / 3 + 1).enumerate() {
+        fs::write(folder.path().join(format!("blk{number:05}.dat")), framed(part)).unwrap();
+    }
+    let last = Header::new(blocks.last().unwrap().first_chunk().unwrap()).hash();
+    let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+    source.seek(&[last]).unwrap();
+    source.want(&[last]).unwrap();
+    let given = loop {
+        match source.next_event(Duration::from_secs(10)).unwrap() {
+            Event::Block { hash, .. } => break Some(hash),
+            Event::Missing { .. } | Event::Idle => break None,
+            _ => {}
+        }
+    };
+    assert_eq!(given, Some(last));
 }
 
 /// The records with zeros between some of them, as `cat blk*.dat` gives them.

@@ -12,16 +12,16 @@ use anyhow::{Context as _, Result};
 
 /// Named values. Children print them, the parent collects them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Figures(BTreeMap<String, String>);
+pub struct Figures(BTreeMap<String, String>);
 
 impl Figures {
     /// Prints one figure, in a child.
-    pub(crate) fn tell(name: &str, value: impl Display) {
+    pub fn tell(name: &str, value: impl Display) {
         println!("figure {name} {value}");
     }
 
     /// Takes a line if it is a figure.
-    pub(crate) fn take(&mut self, line: &str) -> bool {
+    pub fn take(&mut self, line: &str) -> bool {
         let mut words = line.split(' ');
         let (Some("figure"), Some(name), Some(value), None) =
             (words.next(), words.next(), words.next(), words.next())
@@ -33,17 +33,17 @@ impl Figures {
     }
 
     /// Replaces a figure.
-    pub(crate) fn set(&mut self, name: &str, value: &str) {
+    pub fn set(&mut self, name: &str, value: &str) {
         self.0.insert(name.to_owned(), value.to_owned());
     }
 
     /// A figure as it was told.
-    pub(crate) fn text(&self, name: &str) -> Result<&str> {
+    pub fn text(&self, name: &str) -> Result<&str> {
         self.0.get(name).map(String::as_str).with_context(|| format!("no figure `{name}`"))
     }
 
     /// A figure that is a number.
-    pub(crate) fn number(&self, name: &str) -> Result<f64> {
+    pub fn number(&self, name: &str) -> Result<f64> {
         let text = self.text(name)?;
         text.parse().with_context(|| format!("the figure `{name}` is `{text}`, not a number"))
     }

@@ -14,26 +14,16 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Functions that are printed.
 const TOP: usize = 14;
-/// What a function is a part of, by words in its name; the first that fits.
-const PARTS: [(&str, &[&str]); 9] = [
-    ("script checks", &["bitcoinconsensus", "secp256k1", "rustsecp", "VerifyScript", "CheckSig"]),
-    ("undo", &["undo", "UndoRecord"]),
-    ("flush and merge", &["run_writer", "page_builder", "merge", "cursor", "fuse", "maintain"]),
-    ("lookup in runs", &["query", "directory", "filter", "page::", "runs", "search", "packed"]),
-    ("step", &["apply", "shard", "pane", "Pane"]),
-    ("lookup in window", &["window", "lookup", "hasher"]),
-    ("what the block does", &["changes", "prepare", "HashMap", "hashbrown", "Tx"]),
-    ("memory", &["alloc", "free", "memmove", "memcpy", "clear_page", "fault"]),
-    ("disk and waiting", &["io_uring", "ext4", "blk", "sync", "write", "futex", "sched"]),
-];
+/// A part of the work, and words in the names of functions that do it.
+pub type Part = (&'static str, &'static [&'static str]);
 
 /// A running `perf`.
 #[derive(Debug)]
-pub(crate) struct Profiler(Child);
+pub struct Profiler(Child);
 
 impl Profiler {
     /// Starts to watch this process.
-    pub(crate) fn start(output: &Path) -> Result<Self> {
+    pub fn start(output: &Path) -> Result<Self> {
         let perf = Command::new("perf")
             .args(["record", "--quiet", "--freq=997", "--pid"])
             .arg(std::process::id().to_string())
@@ -49,7 +39,7 @@ impl Profiler {
     }
 
     /// Stops, so that the file is whole.
-    pub(crate) fn stop(mut self) -> Result<()> {
+    pub fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.context("perf has no process id")?, Signal::INT)?;
         self.0.wait()?;
@@ -57,8 +47,8 @@ impl Profiler {
     }
 }
 
-/// Prints what is in the file.
-pub(crate) fn print(file: &Path) -> Result<()> {
+/// Prints what is in the file. A function belongs to the first part that has a word of its name.
+pub fn print(file: &Path, parts: &[Part]) -> Result<()> {
     let report = Command::new("perf")
         .args(["report", "--stdio", "--no-children", "--sort=symbol", "--input"])
         .arg(file)
@@ -66,13 +56,13 @@ pub(crate) fn print(file: &Path) -> Result<()> {
         .output()
         .context("cannot start perf")?;
     let lines = parse(&String::from_utf8_lossy(&report.stdout));
-    let mut parts: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
     for (share, symbol) in &lines {
-        *parts.entry(part_of(symbol)).or_default() += share;
+        *shares.entry(part_of(symbol, parts)).or_default() += share;
     }
-    let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    for (part, share) in parts {
+    let mut shares: Vec<_> = shares.into_iter().collect();
+    shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    for (part, share) in shares {
         println!("  {share:5.1}%  {part}");
     }
     for (share, symbol) in lines.iter().take(TOP) {
@@ -92,9 +82,9 @@ fn parse(report: &str) -> Vec<(f64, String)> {
     report.lines().filter(|line| !line.starts_with('#')).filter_map(line).collect()
 }
 
-fn part_of(symbol: &str) -> &'static str {
+fn part_of(symbol: &str, parts: &[Part]) -> &'static str {
     let fits = |words: &[&str]| words.iter().any(|word| symbol.contains(word));
-    PARTS.iter().find(|(_, words)| fits(words)).map_or("other", |(part, _)| *part)
+    parts.iter().find(|(_, words)| fits(words)).map_or("other", |(part, _)| *part)
 }
 
 #[cfg(test)]
@@ -106,8 +96,10 @@ mod tests {
         let report = "# Overhead  Symbol\n#\n    12.34%  [.] varve_utxo::window::version::find\n\
                       \n     3.00%  [k] clear_page_erms     -      -    \n nonsense\n";
         let lines = parse(report);
-        let parts: Vec<_> = lines.iter().map(|(share, name)| (*share, part_of(name))).collect();
+        let parts: [Part; 2] = [("lookup", &["window"]), ("memory", &["clear_page"])];
+        let parts: Vec<_> =
+            lines.iter().map(|(share, name)| (*share, part_of(name, &parts))).collect();
         assert_eq!(lines[1].1, "[k] clear_page_erms");
-        assert_eq!(parts, [(12.34, "lookup in window"), (3.0, "memory")]);
+        assert_eq!(parts, [(12.34, "lookup"), (3.0, "memory")]);
     }
 }

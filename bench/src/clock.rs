@@ -8,6 +8,8 @@
 //!   process less that of this thread. It is added to the time: nobody gets it for nothing.
 //! - **Others** is what the processors did in the meantime for anybody else, stolen time included.
 //!   Above a tenth of all processors' time, the measurement counts as disturbed.
+//!
+//! A clock watches its own process, or a child that has not been waited for.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -30,91 +32,117 @@ struct Mark {
 }
 
 impl Mark {
-    fn now() -> Self {
-        Self {
-            wall: Instant::now(),
-            process: cpu(ClockId::ProcessCPUTime),
-            thread: cpu(ClockId::ThreadCPUTime),
-            machine: Machine::parse(&read("/proc/stat")),
-            io: Io::parse(&read("/proc/self/io")),
-        }
+    /// Of this process, or of a child.
+    fn now(child: Option<u32>) -> Self {
+        let (process, thread, io) = match child {
+            None => (cpu(ClockId::ProcessCPUTime), cpu(ClockId::ThreadCPUTime), "/proc/self/io"),
+            Some(child) => (process(child).cpu, Duration::ZERO, &*format!("/proc/{child}/io")),
+        };
+        let io = Io::parse(&read(io));
+        let machine = Machine::parse(&read("/proc/stat"));
+        Self { wall: Instant::now(), process, thread, machine, io }
     }
 }
 
 /// What was measured while the clock ran.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured {
+pub struct Measured {
     /// By the wall, without what the background did while the clock stood.
-    pub(crate) wall: f64,
+    pub wall: f64,
     /// Processor seconds of the whole process.
-    pub(crate) cpu: f64,
+    pub cpu: f64,
     /// Processor seconds of background threads while the clock stood.
-    pub(crate) background: f64,
+    pub background: f64,
     /// Processor seconds of anybody else.
     others: f64,
     processors: f64,
     /// Bytes that went to the disk.
-    pub(crate) written: u64,
+    pub written: u64,
     /// Bytes that came from the disk.
-    pub(crate) read: u64,
+    pub read: u64,
 }
 
 impl Measured {
     /// The time that counts.
-    pub(crate) fn seconds(&self) -> f64 {
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
         self.wall + self.background
     }
 
     /// What part of all processors' time others had.
-    pub(crate) fn others(&self) -> f64 {
+    #[must_use]
+    pub fn others(&self) -> f64 {
         self.others / (self.wall * self.processors).max(1e-9)
     }
 
-    pub(crate) fn is_disturbed(&self) -> bool {
+    /// Whether others had too much for the figures to count.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
         self.others() > DISTURBED
     }
 }
 
 /// The clock. It stands at first.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
+    child: Option<u32>,
     measured: Measured,
     mark: Mark,
 }
 
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Clock {
-    pub(crate) fn new() -> Self {
+    /// A clock of this process.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// A clock of a child, by its process number.
+    #[must_use]
+    pub fn of_child(child: u32) -> Self {
+        Self::of(Some(child))
+    }
+
+    fn of(child: Option<u32>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
         let measured = Measured { processors, ..Measured::default() };
-        Self { measured, mark: Mark::now() }
+        Self { child, measured, mark: Mark::now(child) }
     }
 
     /// Counts what the background did, and runs.
-    pub(crate) fn start(&mut self) {
-        let now = Mark::now();
+    pub fn start(&mut self) {
+        let now = Mark::now(self.child);
         let own = now.thread - self.mark.thread;
-        let all = now.process - self.mark.process;
+        let all = now.process.saturating_sub(self.mark.process);
         self.measured.background += all.saturating_sub(own).as_secs_f64();
         // What is written behind our back while the clock stands was written for us all the same.
-        self.measured.written += now.io.written - self.mark.io.written;
+        self.measured.written += now.io.written.saturating_sub(self.mark.io.written);
         self.mark = now;
     }
 
     /// Counts what happened, and stands.
-    pub(crate) fn stop(&mut self) {
-        let now = Mark::now();
-        let cpu = (now.process - self.mark.process).as_secs_f64();
+    pub fn stop(&mut self) {
+        let now = Mark::now(self.child);
+        let cpu = now.process.saturating_sub(self.mark.process).as_secs_f64();
         let busy = now.machine.busy - self.mark.machine.busy;
         let measured = &mut self.measured;
         measured.wall += (now.wall - self.mark.wall).as_secs_f64();
         measured.cpu += cpu;
         measured.others += busy / TICKS_A_SECOND - cpu;
-        measured.written += now.io.written - self.mark.io.written;
-        measured.read += now.io.read - self.mark.io.read;
+        measured.written += now.io.written.saturating_sub(self.mark.io.written);
+        measured.read += now.io.read.saturating_sub(self.mark.io.read);
         self.mark = now;
     }
 
-    pub(crate) const fn measured(&self) -> Measured {
+    /// What was measured so far.
+    #[must_use]
+    pub const fn measured(&self) -> Measured {
         self.measured
     }
 }
@@ -125,6 +153,35 @@ fn cpu(clock: ClockId) -> Duration {
 
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Whether a child has ended. It must not have been waited for.
+#[must_use]
+pub fn has_ended(child: u32) -> bool {
+    process(child).ended
+}
+
+/// A process by its number.
+fn process(number: u32) -> Process {
+    Process::parse(&read(&format!("/proc/{number}/stat")))
+}
+
+/// What is known of another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Process {
+    ended: bool,
+    cpu: Duration,
+}
+
+impl Process {
+    /// `number (name) state …`, with the ticks in and below the system as fields 14 and 15.
+    fn parse(stat: &str) -> Self {
+        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        let ended = matches!(fields.split_whitespace().next(), None | Some("Z" | "X"));
+        let times = fields.split_whitespace().skip(11).take(2);
+        let ticks: f64 = times.filter_map(|ticks| ticks.parse::<f64>().ok()).sum();
+        Self { ended, cpu: Duration::from_secs_f64(ticks / TICKS_A_SECOND) }
+    }
 }
 
 /// What all processors together did, in ticks.
@@ -174,6 +231,17 @@ mod tests {
         let io = "rchar: 7\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 1\n";
         assert_eq!(Io::parse(io), Io { read: 4096, written: 8192 });
         assert_eq!(Io::parse("nonsense"), Io::default());
+    }
+
+    #[test]
+    fn another_process_is_read() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 50 0 0 20 0 9 0";
+        let cpu = Duration::from_secs(2);
+        assert_eq!(Process::parse(stat), Process { ended: false, cpu });
+        let zombie = stat.replace(" S ", " Z ");
+        assert_eq!(Process::parse(&zombie), Process { ended: true, cpu });
+        assert_eq!(Process::parse(""), Process { ended: true, cpu: Duration::ZERO });
+        assert!(!has_ended(std::process::id()));
     }
 
     #[test]

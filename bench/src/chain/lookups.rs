@@ -1,0 +1,110 @@
+//! Questions to the history: where a transaction is, and who spends an output.
+//!
+//! Probes are taken evenly from all blocks and put into an order by chance. Each is asked once
+//! before the clock starts; then two threads ask one half each, three times, and the fastest time
+//! counts. A question is whole: *where is this transaction* ends with its block, height, place and
+//! whether it is confirmed, *who spends this output* with the transaction and the input, found in
+//! the bytes of the transaction.
+
+use anyhow::{Context as _, Result, ensure};
+use varve_bench::clock::Clock;
+use varve_bench::figures::Figures;
+use varve_node::{ArchiveView, Organizer};
+use varve_types::{Block, Height, Outpoint, Txid};
+
+use super::node::NETWORK;
+
+const PROBES: usize = 400_000;
+const THREADS: usize = 2;
+const ROUNDS: usize = 3;
+/// Outputs that are asked for at once: about what a page of an explorer or a wallet shows.
+const BATCH: usize = 64;
+
+/// Tells `tx_lookup`, `spender_lookup` and `spender_batch`: answers a second.
+pub(super) fn run(node: &Organizer) -> Result<()> {
+    let view = node.snapshot().view();
+    let (mut txids, mut points) = probes(&view)?;
+    shuffle(&mut txids);
+    shuffle(&mut points);
+    rate("tx_lookup", &view, &txids, |view, txids| {
+        for txid in txids {
+            let place = view.to_tx(*txid)?.context("a transaction is not found")?;
+            ensure!(place.confirmed && place.txid == *txid, "{txid}: another answer");
+        }
+        Ok(())
+    })?;
+    rate("spender_lookup", &view, &points, |view, points| {
+        for point in points {
+            view.confirmed_spender(*point)?.context("a spender is not found")?;
+        }
+        Ok(())
+    })?;
+    rate("spender_batch", &view, &points, |view, points| {
+        for points in points.chunks(BATCH) {
+            let spenders = view.spenders_of(points)?;
+            let found = |spenders: &Vec<_>| !spenders.is_empty();
+            ensure!(spenders.iter().all(found), "a spender is not found");
+        }
+        Ok(())
+    })
+}
+
+/// Transactions, and outputs that are spent.
+fn probes(view: &ArchiveView) -> Result<(Vec<Txid>, Vec<Outpoint>)> {
+    let (mut txids, mut points) = (Vec::new(), Vec::new());
+    let total = usize::try_from(view.bounds().txs)?;
+    let every = total.div_ceil(PROBES).max(1);
+    let mut number = 0;
+    for height in (0..).map(Height::new) {
+        let Some(link) = view.to_confirmed(height) else { break };
+        let bytes = view.raw_block(link)?.context("a block has no bytes")?;
+        let block = Block::parse(&bytes, NETWORK.format())?;
+        for (txid, tx) in block.txids().into_iter().zip(block.txs()) {
+            number += 1;
+            if number % every != 0 {
+                continue;
+            }
+            txids.push(txid);
+            let input = tx.inputs().next().filter(|_| !tx.is_coinbase());
+            points.extend(input.map(|input| input.outpoint));
+        }
+    }
+    Ok((txids, points))
+}
+
+fn rate<T: Sync>(
+    name: &str,
+    view: &ArchiveView,
+    probes: &[T],
+    ask: impl Fn(&ArchiveView, &[T]) -> Result<()> + Sync,
+) -> Result<()> {
+    let ask = &ask;
+    ask(view, probes)?;
+    let mut best = f64::MAX;
+    for _ in 0..ROUNDS {
+        let mut clock = Clock::new();
+        clock.start();
+        std::thread::scope(|scope| {
+            let part = |part| scope.spawn(move || ask(view, part));
+            let parts = probes.chunks(probes.len().div_ceil(THREADS));
+            let threads: Vec<_> = parts.map(part).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
+        })?;
+        clock.stop();
+        best = best.min(clock.measured().wall);
+    }
+    Figures::tell(name, probes.len() as f64 / best);
+    Ok(())
+}
+
+/// An order by chance, the same in every run (xorshift and Fisher-Yates).
+fn shuffle<T>(items: &mut [T]) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for end in (1..items.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let other = state % (end as u64 + 1);
+        items.swap(end, usize::try_from(other).unwrap_or_default());
+    }
+}

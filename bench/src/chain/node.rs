@@ -1,0 +1,77 @@
+//! Our side: a node opened and synced as `varve sync` does it.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, ensure};
+use varve_bench::figures::Figures;
+use varve_io::Disk;
+use varve_node::source::directory::Directory;
+use varve_node::{Options, Organizer, Report, Source, SyncOptions, Verify};
+use varve_types::{BlockHash, Height, Network};
+use varve_utxo::SetHash;
+
+/// What simulated chains of this profile are.
+pub(super) const NETWORK: Network = Network::Regtest;
+/// The default of `--memory`.
+pub(super) const MEMORY: usize = 2 << 30;
+
+/// Opens the node of a folder, or makes one.
+pub(super) fn open(folder: &Path) -> Result<Organizer> {
+    fs::create_dir_all(folder)?;
+    let workers = available_parallelism()?;
+    let options = Options { memory: MEMORY, workers, ..Options::new(NETWORK, [7; 32]) };
+    Ok(Organizer::open(Arc::new(Disk::open(folder)?), options)?)
+}
+
+/// `varve sync --from CHAIN --verify spends [--stop-height STOP]`.
+pub(super) fn sync(
+    node: &mut Organizer,
+    chain: &Path,
+    stop: Option<u32>,
+    report: &mut dyn FnMut(Report<'_>),
+) -> Result<()> {
+    let mut source = Directory::open(chain, NETWORK, false)?;
+    sync_from(node, &mut source, stop, report)
+}
+
+/// The same from any source.
+pub(super) fn sync_from(
+    node: &mut Organizer,
+    source: &mut dyn Source,
+    stop: Option<u32>,
+    report: &mut dyn FnMut(Report<'_>),
+) -> Result<()> {
+    let start = Instant::now();
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+    };
+    let options = SyncOptions {
+        verify: Verify::Spends,
+        assume_valid: None,
+        stop_height: stop.map(Height::new),
+        follow: false,
+        all_branches: true,
+        clock: Arc::new(move || start.elapsed()),
+        now: Arc::new(now),
+    };
+    Ok(node.sync(source, &options, report)?)
+}
+
+/// Tells `tip` and `muhash`: what the node has come to.
+pub(super) fn tell_set(node: &Organizer) -> Result<()> {
+    let snapshot = node.snapshot();
+    let threads = available_parallelism()?;
+    let found = snapshot.utxo.statistics(SetHash::Muhash, threads, &mut |_, _| ())?;
+    let hash = found.hash.context("the set has no hash")?;
+    ensure!(found.tip.is_some_and(|(_, tip)| tip == snapshot.tip.1), "the set has another tip");
+    Figures::tell("tip", snapshot.tip.1);
+    // Shown as a block hash is: the other way round.
+    Figures::tell("muhash", BlockHash::from_bytes(hash));
+    Figures::tell("coins", found.txouts);
+    Ok(())
+}

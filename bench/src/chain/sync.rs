@@ -1,0 +1,86 @@
+//! The race of our side, in a child: the second half of the chain by the clock.
+//!
+//! 1. The first half is synced and made durable. Not timed.
+//! 2. The second half, from opening the block files to the checkpoint at the end, behind which
+//!    everything is durable. Timed.
+//! 3. What was built is measured: the set's hash, sizes, lookups.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use varve_bench::clock::{Clock, Measured};
+use varve_bench::figures::Figures;
+use varve_bench::profile::Profiler;
+use varve_node::{Organizer, Report};
+use varve_types::Height;
+
+use super::lookups;
+use super::node::{open, sync, tell_set};
+use super::simulated::folder_bytes;
+
+/// Runs a child: `CHAIN DATA HALF [PROFILE]`.
+pub(super) fn run(words: &[OsString]) -> Result<()> {
+    let [chain, data, half, more @ ..] = words else { bail!("sync wants CHAIN DATA HALF") };
+    let (chain, data) = (Path::new(chain), Path::new(data));
+    let half = half.to_str().and_then(|half| half.parse().ok()).context("no height")?;
+    let mut node = open(data)?;
+    sync(&mut node, chain, Some(half), &mut |_| ())?;
+    let profiler = more.first().map(|file| Profiler::start(Path::new(file))).transpose()?;
+    let mut clock = Clock::new();
+    let (mut blocks, mut bytes) = (0_u64, 0);
+    clock.start();
+    sync(&mut node, chain, None, &mut |report| {
+        if let Report::Connected { bytes: size, .. } = report {
+            blocks += 1;
+            bytes += size;
+        }
+    })?;
+    clock.stop();
+    let measured = clock.measured();
+    profiler.map_or(Ok(()), Profiler::stop)?;
+    tell(&measured);
+    Figures::tell("blocks", blocks);
+    Figures::tell("bytes", bytes);
+    tell_set(&node)?;
+    tell_sizes(&node, data)?;
+    lookups::run(&node)
+}
+
+/// Tells what a clock measured.
+pub(super) fn tell(measured: &Measured) {
+    Figures::tell("seconds", measured.wall);
+    Figures::tell("cpu", measured.cpu);
+    Figures::tell("others", measured.others());
+    Figures::tell("disturbed", u8::from(measured.is_disturbed()));
+    Figures::tell("written", measured.written);
+    Figures::tell("resident", resident());
+}
+
+/// The most memory that this process had at any time, in bytes.
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or_default() << 10
+}
+
+/// Tells `transactions`, `inputs`, `archive_bytes` (all files of the archive) and `index_bytes`
+/// (what the block store has beside the bytes of blocks).
+fn tell_sizes(node: &Organizer, data: &Path) -> Result<()> {
+    let snapshot = node.snapshot();
+    let (mut transactions, mut inputs, mut raw) = (0_u64, 0_u64, 0_u64);
+    for height in 0..=snapshot.tip.0.to_u32() {
+        let link = snapshot.archive.to_confirmed(Height::new(height)).context("a gap")?;
+        let row = snapshot.archive.block(link)?.context("a block without its row")?;
+        transactions += u64::from(row.tx_count);
+        inputs += u64::from(row.inputs);
+        raw += u64::from(row.size);
+    }
+    Figures::tell("transactions", transactions);
+    Figures::tell("inputs", inputs);
+    Figures::tell("archive_bytes", folder_bytes(&data.join("archive"))?);
+    Figures::tell("index_bytes", folder_bytes(&data.join("blocks"))?.saturating_sub(raw));
+    Ok(())
+}

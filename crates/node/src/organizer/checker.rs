@@ -1,0 +1,163 @@
+//! Blocks are parsed, hashed and checked by themselves, beside the organizer.
+//!
+//! ```text
+//! intake ─► blocks 0, 2, 4 … ─► checker ─┐
+//!       └─► blocks 1, 3, 5 … ─► checker ─┴─► intake, in the order 0, 1, 2 …
+//! ```
+//!
+//! Whether bytes are the block that a header commits to takes two hashes of every byte, and
+//! needs nothing of the stores. So the organizer, which stores and archives, gives each block to
+//! the next checker in turn, and takes the verdicts in the same turn: blocks are stored in the
+//! order in which they came, whatever the threads do. A few blocks are under way at a time.
+
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+use varve_consensus::{Ancestor, Ancestors, Params};
+use varve_types::{BlockHash, Height};
+use varve_utxo::AsBlock as _;
+
+use super::judge::{Refusal, check_bytes};
+use crate::header_tree::{HeaderId, HeaderTree};
+use crate::source::Giver;
+use crate::stored_block::{Bytes, StoredBlock};
+
+/// Blocks under way for each checker: one in work and one that waits.
+const UNDER_WAY: usize = 2;
+/// How many headers below it the checks of a block by itself look at: those of a median time.
+const RECENT: u32 = 11;
+
+/// A block to be checked.
+pub(crate) struct Job {
+    pub(crate) id: HeaderId,
+    pub(crate) hash: BlockHash,
+    pub(crate) height: Height,
+    pub(crate) below: Recent,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) giver: Giver,
+}
+
+/// The verdict on it.
+pub(crate) struct Checked {
+    pub(crate) id: HeaderId,
+    pub(crate) hash: BlockHash,
+    pub(crate) giver: Giver,
+    pub(crate) result: Result<StoredBlock, Refusal>,
+}
+
+/// The headers right below a block, copied out of the tree.
+pub(crate) struct Recent {
+    first: u32,
+    headers: Vec<Ancestor>,
+}
+
+impl Recent {
+    /// Those below the header `id`.
+    pub(crate) fn below(tree: &HeaderTree, id: HeaderId) -> Self {
+        let height = tree.height(id).to_u32();
+        let first = height.saturating_sub(RECENT);
+        let branch = tree.branch(id);
+        let headers = (first..height).filter_map(|height| branch.ancestor(Height::new(height)));
+        Self { first, headers: headers.collect() }
+    }
+}
+
+impl Ancestors for Recent {
+    fn ancestor(&self, height: Height) -> Option<Ancestor> {
+        let index = height.to_u32().checked_sub(self.first)?;
+        self.headers.get(usize::try_from(index).ok()?).copied()
+    }
+}
+
+/// The threads.
+pub(crate) struct Checkers {
+    lanes: Vec<Lane>,
+    /// Blocks that were given to a lane, and verdicts that were taken from one.
+    given: usize,
+    taken: usize,
+}
+
+/// One thread, which ends when there are no more jobs to come.
+struct Lane {
+    jobs: Option<Sender<Job>>,
+    verdicts: Receiver<Checked>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Checkers {
+    /// Starts so many threads.
+    pub(crate) fn new(params: &Params, threads: NonZeroUsize) -> Self {
+        let lane = |number| Lane::start(number, params.clone());
+        Self { lanes: (0..threads.get()).map(lane).collect(), given: 0, taken: 0 }
+    }
+
+    /// Whether no block is under way.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.given == self.taken
+    }
+
+    /// Whether a verdict should be taken before another block is given.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.given - self.taken >= UNDER_WAY * self.lanes.len()
+    }
+
+    /// Gives a block to the next checker in turn.
+    pub(crate) fn push(&mut self, job: Job) {
+        let lane = self.lanes.get(self.given % self.lanes.len()).expect("a lane for each turn");
+        let jobs = lane.jobs.as_ref().expect("open until it is dropped");
+        // A checker that is gone has panicked; whoever waits for its verdict hears of it.
+        let _ = jobs.send(job);
+        self.given += 1;
+    }
+
+    /// The verdict on the block that was given first, waiting for it. `None` when none is under
+    /// way.
+    pub(crate) fn next(&mut self) -> Option<Checked> {
+        if self.is_idle() {
+            return None;
+        }
+        let lane = self.lanes.get(self.taken % self.lanes.len()).expect("a lane for each turn");
+        let checked = lane.verdicts.recv().expect("a checker that panics has said so already");
+        self.taken += 1;
+        Some(checked)
+    }
+}
+
+impl Lane {
+    fn start(number: usize, params: Params) -> Self {
+        let (jobs, to_do) = channel::<Job>();
+        let (done, verdicts) = channel();
+        let thread = Builder::new().name(format!("block-checker-{number}"));
+        let thread = thread.spawn(move || {
+            for job in to_do {
+                if done.send(check(&params, job)).is_err() {
+                    return;
+                }
+            }
+        });
+        let thread = thread.expect("the system has a thread for every checker");
+        Self { jobs: Some(jobs), verdicts, thread: Some(thread) }
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A checker that panicked has said so already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn check(params: &Params, job: Job) -> Checked {
+    let Job { id, hash, height, below, bytes, giver } = job;
+    let result = StoredBlock::parse(Bytes::Given(bytes), params.network.format(), height)
+        .map_err(|error| Refusal::Mutated(format!("the block does not decode: {error}")))
+        .and_then(|block| {
+            check_bytes(params, block.as_block(), &below)?;
+            Ok(block)
+        });
+    Checked { id, hash, giver, result }
+}
