@@ -1,4 +1,4 @@
-//! The whole node: real chains, reorganisations, bad blocks, crashes.
+//! The whole node: real chains, a real node beside it, reorganisations, bad blocks, crashes.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
 
@@ -6,5 +6,6 @@ mod answers;
 mod bad_blocks;
 mod crash;
 mod miner;
+mod real_node;
 mod reorganisations;
 mod rig;
