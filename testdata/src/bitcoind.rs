@@ -16,6 +16,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
+mod answers;
 mod every_kind;
 
 use std::fs;
@@ -30,6 +31,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+pub use answers::Answers;
 pub use every_kind::EveryKind;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -66,12 +68,29 @@ impl Bitcoind {
         Some(Self::run(program()?, Folder::Given(folder.to_owned()), options))
     }
 
+    /// Two nodes that have the same blocks and know nothing of one another.
+    #[must_use]
+    pub fn start_two(blocks: u32) -> Option<(Self, Self)> {
+        let (one, other) = (Self::start(&[])?, Self::start(&[])?);
+        one.mine(blocks);
+        other.call("addnode", &json!([one.p2p_address(), "onetry"]));
+        other.wait_for_height(blocks);
+        other.call("disconnectnode", &json!([one.p2p_address()]));
+        let begin = Instant::now();
+        while one.call("getconnectioncount", &json!([])) != 0 {
+            assert!(begin.elapsed() < LIMIT, "the nodes stay connected");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some((one, other))
+    }
+
     fn run(program: PathBuf, folder: Folder, options: &[&str]) -> Self {
         let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let (rpc_port, p2p_port) = (port(), port());
         let options = options.iter().map(|option| (*option).to_owned()).collect();
         let process = spawn(&program, folder.path(), (rpc_port, p2p_port), &options);
-        let (cookie, mined) = (String::new(), AtomicU32::new(0));
+        // Two nodes mine different blocks too.
+        let (cookie, mined) = (String::new(), AtomicU32::new(u32::from(p2p_port) << 16));
         let mut node =
             Self { program, folder, options, process, rpc_port, p2p_port, cookie, mined };
         node.wait_until_ready();

@@ -172,7 +172,15 @@ pub enum SourceError {
         /// What it did.
         reason: String,
     },
-    /// The node refused, or does not answer.
+    /// The node does not answer for the moment.
+    #[error("{address} does not answer: {reason}")]
+    Silent {
+        /// The address.
+        address: String,
+        /// What came instead of an answer.
+        reason: String,
+    },
+    /// The node refused.
     #[error("{address}: {reason}")]
     Rpc {
         /// The address.

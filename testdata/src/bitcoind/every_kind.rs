@@ -9,10 +9,14 @@
 //! | scripts of 10,000 and 10,001 bytes | raw | the first by anybody, the second never |
 //! | zero values, `OP_RETURN` | raw | – |
 //! | 20,000 outputs of one transaction | raw | some of them |
+//! | P2SH, P2WSH and P2TR with scripts, P2A | raw | by anybody who shows the script |
 //! | lock times: height, time, relative height, relative time | raw | when they are due |
+//! | the same, asked for by `OP_CHECKLOCKTIMEVERIFY` and `OP_CHECKSEQUENCEVERIFY` | raw | so too |
 //!
 //! Raw transactions spend a coin of the wallet, which signs them, and go into a block by
 //! `generateblock`, past the policy of the mempool. Then three reorgs of depth 1, 3 and 6.
+
+mod keyless;
 
 use bitcoin::consensus::encode::{deserialize_hex, serialize_hex};
 use bitcoin::hex::FromHex as _;
@@ -24,9 +28,9 @@ use bitcoin::{
 };
 use serde_json::{Value, json};
 
+use self::keyless::{DUE, Keyless};
 use super::Bitcoind;
 
-const WALLET: &str = "kinds";
 /// When the chain begins, and how much later each block is.
 const BEGIN: u64 = 1_700_000_000;
 const SPACING: u64 = 600;
@@ -34,8 +38,6 @@ const FEE: Amount = Amount::from_sat(100_000);
 const MANY: usize = 20_000;
 /// The longest script that can be spent.
 const LONGEST: usize = 10_000;
-/// A relative lock time counts units of 512 seconds.
-const TIME_UNITS: u32 = 1 << 22;
 
 /// The maker of the chain.
 pub struct EveryKind<'a> {
@@ -45,18 +47,21 @@ pub struct EveryKind<'a> {
 }
 
 impl<'a> EveryKind<'a> {
-    /// Makes the chain on an empty node: about 160 blocks.
+    /// The wallet that the chain pays to.
+    pub const WALLET: &'static str = "kinds";
+
+    /// Makes the chain on an empty node: about 180 blocks.
     pub fn make(node: &'a Bitcoind) {
         let key = SecretKey::from_slice(&[7; 32]).unwrap();
         let mut maker = Self { node, time: BEGIN, key: PrivateKey::new(key, NetworkKind::Test) };
         // First the time: a wallet leaves out blocks from before its birth.
         maker.tick();
-        node.call("createwallet", &json!([WALLET]));
+        node.call("createwallet", &json!([Self::WALLET]));
         maker.mine_to_wallet(110);
         maker.addresses();
         maker.raw_outputs();
         maker.many_outputs();
-        maker.lock_times();
+        maker.keyless();
         for depth in [1, 3, 6] {
             maker.mine_to_wallet(depth + 1);
             maker.tick();
@@ -72,7 +77,7 @@ impl<'a> EveryKind<'a> {
     }
 
     fn wallet(&self, method: &str, params: &Value) -> Value {
-        self.node.wallet(WALLET, method, params)
+        self.node.wallet(Self::WALLET, method, params)
     }
 
     fn address(&self, kind: &str) -> Value {
@@ -209,30 +214,23 @@ impl<'a> EveryKind<'a> {
         self.mine(&[&spend(&some, vec![TxOut { value, script_pubkey: anyone() }])]);
     }
 
-    /// Transactions that were not valid some blocks earlier.
-    fn lock_times(&mut self) {
+    /// Outputs that nobody signs for, each spent in a block of its own when its time has come.
+    fn keyless(&mut self) {
+        let (key, _) = self.key.inner.x_only_public_key(&Secp256k1::new());
+        let kinds = Keyless::all(key, self.node.height(), self.time);
         let value = Amount::from_sat(50_000);
-        let made = self.pay(vec![TxOut { value, script_pubkey: anyone() }; 4]);
+        let output = |kind: &Keyless| TxOut { value, script_pubkey: kind.script_pubkey.clone() };
+        let made = self.pay(kinds.iter().map(output).collect());
         self.mine(&[&made]);
+        self.mine_to_wallet(DUE);
         let txid = made.compute_txid();
-        self.mine_to_wallet(12);
-        let height = self.node.height();
-        let time = u32::try_from(self.time - 8 * SPACING).unwrap();
-        let absolute = [
-            absolute::LockTime::from_height(height).unwrap(),
-            absolute::LockTime::from_time(time).unwrap(),
-        ];
-        let relative = [Sequence::from_consensus(5), Sequence::from_consensus(TIME_UNITS | 3)];
         let out = vec![TxOut { value: value - Amount::from_sat(1_000), script_pubkey: anyone() }];
-        for (vout, lock_time) in (0..).zip(absolute) {
-            let mut locked = spend(&[OutPoint::new(txid, vout)], out.clone());
-            locked.lock_time = lock_time;
-            self.mine(&[&locked]);
-        }
-        for (vout, sequence) in (2..).zip(relative) {
-            let mut locked = spend(&[OutPoint::new(txid, vout)], out.clone());
-            locked.input[0].sequence = sequence;
-            self.mine(&[&locked]);
+        for (vout, kind) in (0..).zip(kinds) {
+            let mut spend = spend(&[OutPoint::new(txid, vout)], out.clone());
+            let input = &mut spend.input[0];
+            (input.script_sig, input.witness) = (kind.script_sig, kind.witness);
+            (input.sequence, spend.lock_time) = (kind.sequence, kind.lock_time);
+            self.mine(&[&spend]);
         }
     }
 }

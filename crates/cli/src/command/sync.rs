@@ -12,7 +12,7 @@ use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::rpc::{Login, Rpc};
 use varve_node::{Organizer, Report, SettingsChange, Source, SyncOptions};
-use varve_types::{Height, Network};
+use varve_types::{BlockHash, Height, Network};
 
 use crate::args::{Global, Sync};
 use crate::data_dir::{DataDir, random};
@@ -38,9 +38,14 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
         });
         println!("{answer}");
     } else {
-        println!("at height {height}, block {hash}");
+        println!("{}", at((height, hash)));
     }
     Ok(())
+}
+
+/// A tip, in words.
+fn at((height, hash): (Height, BlockHash)) -> String {
+    format!("at height {height}, block {hash}")
 }
 
 /// What a sync came to.
@@ -53,7 +58,8 @@ pub(crate) struct Done {
     pub(crate) refused: u64,
 }
 
-/// Syncs under a progress bar.
+/// Syncs under a progress bar. One that follows has no end, so it tells where it begins, and of
+/// every new tip.
 pub(crate) fn sync(
     node: &mut Organizer,
     source: &mut dyn Source,
@@ -62,8 +68,13 @@ pub(crate) fn sync(
     let mut progress = Progress::start("sync", 0);
     let mut indexing = Lazy::new("index");
     let mut done = Done { connected: 0, bytes: 0, refused: 0 };
+    let mut headers = node.header_height();
+    if options.follow {
+        progress.say(&at(node.snapshot().tip));
+    }
     node.sync(source, options, &mut |report| match report {
         Report::Headers { height } => {
+            headers = height;
             let end = options.stop_height.map_or(height, |stop| stop.min(height));
             progress.set_length(u64::from(end.to_u32()));
         }
@@ -81,6 +92,9 @@ pub(crate) fn sync(
         }
         Report::Warning(warning) => progress.say(&format!("warning: {warning}")),
         Report::Indexed { done, all, .. } => indexing.set(done, all),
+        Report::Committed { height, hash } if options.follow && height >= headers => {
+            progress.say(&at((height, hash)));
+        }
         Report::Committed { .. } | Report::Stored { .. } => {}
     })?;
     indexing.finish();

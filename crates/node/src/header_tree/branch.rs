@@ -112,10 +112,20 @@ impl HeaderTree {
     }
 
     /// The blocks of the best header's branch that are not stored: of at most `count` heights from
-    /// `first` upwards, in their order. These are the ones to fetch.
+    /// the lowest of them upwards, in their order. These are the ones to fetch.
     #[must_use]
-    pub fn to_fetch(&self, first: Height, count: u32) -> Vec<HeaderId> {
-        let mut window = self.window(self.best_header(), first, count);
+    pub fn to_fetch(&self, count: u32) -> Vec<HeaderId> {
+        let best = self.best_header();
+        // All below a whole block are whole, so the lowest that is not is found by halving.
+        let (mut whole, mut first) = (0, self.height(best).to_u32().saturating_add(1));
+        while whole + 1 < first {
+            let middle = whole.midpoint(first);
+            match self.ancestor(best, Height::new(middle)).is_some_and(|id| self.is_whole(id)) {
+                true => whole = middle,
+                false => first = middle,
+            }
+        }
+        let mut window = self.window(best, Height::new(first), count);
         window.retain(|id| !self.is_stored(*id));
         window
     }

@@ -244,10 +244,8 @@ impl<'a> Intake<'a> {
             let ids: Vec<HeaderId> = if self.options.all_branches {
                 self.unfetched.iter().map(|(_, id)| *id).filter(wanted).take(room).collect()
             } else {
-                let fork = tree.fork_point(stores.tip, tree.best_header());
-                let first = tree.height(fork).checked_add(1).unwrap_or_default();
                 let count = u32::try_from(2 * WINDOW).unwrap_or(u32::MAX);
-                tree.to_fetch(first, count).into_iter().filter(wanted).take(room).collect()
+                tree.to_fetch(count).into_iter().filter(wanted).take(room).collect()
             };
             ids.into_iter().map(|id| tree.hash(id)).collect()
         };

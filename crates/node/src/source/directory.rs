@@ -6,7 +6,8 @@
 //! 2. Where each block is stays in memory, about 100 bytes each, and a block that is wanted is read
 //!    from there by one of two threads, a few blocks ahead of the receiver. One that has not been
 //!    found yet, since the receiver knew its header before, is looked for to the end of the walk.
-//! 3. With `follow` the walk goes on where it stopped: in files that grow, and in new ones.
+//! 3. With `follow` the walk goes on where it stopped: in files that grow or were written over, and
+//!    in new ones.
 //!
 //! Files are plain, or XORed with the key in `xor.dat` beside them. Stale blocks are among the
 //! others. What cannot be used is a [`Warning`]: a last record that is not all there, blocks whose
@@ -23,7 +24,7 @@ use std::thread;
 use std::time::Duration;
 
 use varve_types::blk::XorKey;
-use varve_types::{BlockHash, Network};
+use varve_types::{BlockHash, Header, Network};
 
 use self::scan::{Framing, Location, Walk, failed, read_block};
 use super::linker::{Found, Linker};
@@ -245,7 +246,7 @@ impl Source for Directory {
     fn blame(&mut self, _giver: Giver, _reason: &str) {}
 }
 
-/// Reads one block. A file that a node has pruned meanwhile has none.
+/// Reads one block. A file that a node has pruned or written over meanwhile has none.
 fn read(
     job: &Job,
     open: &mut Option<(Arc<Path>, File)>,
@@ -256,7 +257,10 @@ fn read(
         _ => File::open(&job.path).map(|file| &open.insert((job.path.clone(), file)).1),
     };
     match file.and_then(|file| read_block(file, job.at, key)) {
-        Ok(bytes) => Ok(Some(bytes)),
+        Ok(bytes) => {
+            let header = bytes.first_chunk().map(Header::new);
+            Ok(header.is_some_and(|header| header.hash() == job.hash).then_some(bytes))
+        }
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Ok(None),
             _ => Err(failed(&job.path)(error)),

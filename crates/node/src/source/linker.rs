@@ -54,8 +54,8 @@ impl<T, K> Linker<T, K> {
     /// Takes a header. It and what it completes go to `out`; one seen before goes nowhere.
     pub(super) fn push(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
         if let Some(kept) = self.linked.get_mut(&found.hash) {
-            // A root, or a second copy. The first copy stays.
-            kept.get_or_insert_with(|| (self.keep)(&found.with));
+            // A root, or a second copy. The last stays: a file that is written over has no other.
+            *kept = Some((self.keep)(&found.with));
             return;
         }
         let previous = Header::new(&found.header).previous();

@@ -9,8 +9,9 @@
 //! ```
 //!
 //! * **Headers.** One peer at a time is asked for what is above the locator. When it has no more,
-//!   the next one is asked, so that the best chain of all is known. New blocks are announced by
-//!   headers, or by hashes, on which the peer is asked.
+//!   the next one is asked, so that the best chain of all is known; peers that are still being
+//!   called for the first time are waited for. New blocks are announced by headers, or by hashes,
+//!   on which the peer is asked.
 //! * **Blocks.** See `download`: a window over all peers, lowest first, and a slow peer loses its
 //!   work to the others.
 //! * **Bad peers.** An [`Offence`] ends the connection and bans the address for the life of the
@@ -28,7 +29,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use varve_types::{BlockHash, Network};
+use varve_types::{BlockHash, Header, Network};
 
 use self::connection::{Closed, Incoming};
 use self::download::{Download, Receipt};
@@ -131,6 +132,7 @@ impl P2p {
         {
             return;
         }
+        let expected = self.slots.iter().any(Slot::is_expected);
         let mut ready = self.slots.iter_mut().filter_map(Slot::ready_mut).peekable();
         if ready.peek().is_none() {
             return;
@@ -141,7 +143,7 @@ impl P2p {
                 // An error shows on the reading side, which ends the connection.
                 let _ = peer.link.send(&Message::GetHeaders(self.locator.clone()));
             }
-            None if !self.done => {
+            None if !self.done && !expected => {
                 self.done = true;
                 self.events.push_back(Event::HeadersDone);
             }
@@ -204,6 +206,10 @@ impl P2p {
         // Until the receiver seeks again, which it does when these are new to it.
         peer.exhausted = true;
         if !headers.is_empty() {
+            if headers.len() < wire::MAX_HEADERS {
+                let hash = |header: &HeaderBytes| Header::new(header).hash();
+                self.download.told(giver, &headers.iter().map(hash).collect::<Vec<_>>());
+            }
             self.last_giver = Some(giver);
             self.done = false;
             self.events.push_back(Event::Headers { headers, giver });

@@ -8,7 +8,8 @@
 //!
 //! Only the active chain of the node is seen, with its reorgs but without its stale blocks; the
 //! other sources see those too. Blocks are fetched by [`FETCHERS`] threads, a few ahead of the
-//! receiver. When there is nothing else to do, the tip is asked for.
+//! receiver. When there is nothing else to do, the tip is asked for. A node that does not answer is
+//! a [`Warning`], and is asked again: it may be restarting.
 //!
 //! This is a client of another program's JSON; see `docs/adr/0009-sources.md`.
 
@@ -23,7 +24,7 @@ use varve_types::{BlockHash, Header, Network};
 
 use self::client::Client;
 use super::pool::{Done, Fetch, Pool};
-use super::{Event, Giver, Source, SourceError};
+use super::{Event, Giver, Source, SourceError, Warning};
 
 pub use client::Login;
 
@@ -76,7 +77,6 @@ impl Rpc {
 
     /// Asks for the headers above the locator.
     fn ask(&mut self) -> Result<(), SourceError> {
-        self.seeking = false;
         self.tip = self.client.best_hash(self.rest)?;
         let mut headers = Vec::new();
         for hash in self.locator.clone() {
@@ -85,11 +85,10 @@ impl Rpc {
                 break;
             }
         }
-        if headers.is_empty() {
-            self.events.push_back(Event::HeadersDone);
-            return Ok(());
+        self.seeking = false;
+        if !headers.is_empty() {
+            self.events.push_back(Event::Headers { headers, giver: Giver::ONLY });
         }
-        self.events.push_back(Event::Headers { headers, giver: Giver::ONLY });
         // Done, unless the receiver seeks again because these are new to it.
         self.events.push_back(Event::HeadersDone);
         Ok(())
@@ -112,29 +111,18 @@ impl Rpc {
 
     fn fetched(&mut self, timeout: Duration) -> Result<Option<Event>, SourceError> {
         let Some(Done { job: hash, result }) = self.pool.next(timeout) else { return Ok(None) };
+        if matches!(result, Err(SourceError::Silent { .. })) {
+            self.pool.push([hash]);
+            return result.map(|_| None);
+        }
         self.owed -= 1;
         Ok(Some(match result? {
             Some(bytes) => Event::Block { hash, bytes, giver: Giver::ONLY },
             None => Event::Missing { hash },
         }))
     }
-}
 
-impl Source for Rpc {
-    fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
-        self.locator = locator.to_vec();
-        self.seeking = true;
-        self.events.retain(|event| *event != Event::HeadersDone);
-        Ok(())
-    }
-
-    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
-        self.owed += hashes.len();
-        self.pool.push(hashes.iter().copied());
-        Ok(())
-    }
-
-    fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
+    fn try_next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
         let mut left = timeout;
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -154,6 +142,30 @@ impl Source for Rpc {
             left = left.saturating_sub(POLL);
             self.seeking =
                 !self.locator.is_empty() && self.client.best_hash(self.rest)? != self.tip;
+        }
+    }
+}
+
+impl Source for Rpc {
+    fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
+        self.locator = locator.to_vec();
+        self.seeking = true;
+        self.events.retain(|event| *event != Event::HeadersDone);
+        Ok(())
+    }
+
+    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
+        self.owed += hashes.len();
+        self.pool.push(hashes.iter().copied());
+        Ok(())
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
+        match self.try_next_event(timeout) {
+            Err(SourceError::Silent { address: peer, reason }) => {
+                Ok(Event::Warning(Warning::Lost { peer, reason }))
+            }
+            other => other,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The whole node: real chains, reorganisations, bad blocks, crashes.
+//! The whole node: real chains, a real node beside it, reorganisations, bad blocks, crashes.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
 
@@ -9,5 +9,6 @@ mod crash;
 mod indexes;
 mod miner;
 mod prune;
+mod real_node;
 mod reorganisations;
 mod rig;

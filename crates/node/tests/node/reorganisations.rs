@@ -4,14 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 use varve_node::source::directory::Directory;
-use varve_node::{Limits, Options, Organizer};
+use varve_node::{Limits, Options, Organizer, SyncOptions};
 use varve_sim::{Config, Profile, write_chain};
 use varve_types::{Height, Network};
 use varve_utxo::{Parameters, SetHash, UndoConfig};
 
 use crate::miner::{Mined, bytes_of, young_options};
 use crate::rig::{
-    chain_tips, disk, expected_tips, options, pipe, set_hash, sync, sync_options, tip,
+    chain_tips, disk, expected_tips, framed, options, pipe, set_hash, sync, sync_options, tip,
 };
 
 #[test]
@@ -74,4 +74,25 @@ fn a_branch_that_leaves_below_the_last_undo_record() {
         assert_eq!(stats(&node, height), stats(&clean, height));
     }
     assert!(node.stats_at(Height::new(42), &mut |_, _| {}).is_err());
+}
+
+/// Blocks come so fast that no commit is made before several windows of them are stored. The sync
+/// ended there, at height 512, and so did a branch of more blocks than that.
+#[test]
+fn a_chain_and_a_branch_that_are_longer_than_what_is_asked_for_at_once() {
+    let genesis = Mined::genesis();
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("files");
+    let data = folder.path().join("data");
+    [&files, &data].into_iter().for_each(|path| fs::create_dir(path).unwrap());
+    let mut node = Organizer::open(disk(&data), young_options()).unwrap();
+    let best_alone = SyncOptions { all_branches: false, ..sync_options() };
+    for (number, length) in [(1, 700), (2, 1400)] {
+        let blocks = bytes_of(&genesis.chain(number, length));
+        let path = files.join(format!("blk0000{number}.dat"));
+        fs::write(path, framed(Network::Regtest, &blocks)).unwrap();
+        let mut source = Directory::open(&files, Network::Regtest, false).unwrap();
+        assert_eq!(sync(&mut node, &mut source, &best_alone).unwrap(), []);
+        assert_eq!(node.snapshot().tip.0.to_u32() as usize, length);
+    }
 }

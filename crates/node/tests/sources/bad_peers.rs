@@ -288,6 +288,32 @@ fn a_peer_that_stalls_loses_its_work_to_the_other() {
 }
 
 #[test]
+fn a_peer_that_takes_its_time_to_greet_is_waited_for() {
+    let yes = Arc::new(AtomicBool::new(true));
+    let turn = Arc::new(AtomicBool::new(false));
+    let short = peer(yes, |_| {
+        Box::new(|message, stream| match message {
+            Message::GetHeaders(locator) => {
+                let mut headers = SERVED.above(locator);
+                headers.retain(|header| SERVED.headers[..30].contains(header));
+                send(stream, &Message::Headers(headers));
+                true
+            }
+            other => serve(other, stream),
+        })
+    });
+    let long = peer(turn.clone(), |_| Box::new(serve));
+    let slow = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
+        turn.store(true, Ordering::Relaxed);
+    });
+    let mut receiver = Receiver::new(NETWORK);
+    receiver.sync(&mut source(vec![short, long]));
+    assert_eq!(receiver.blocks.len(), 60);
+    slow.join().unwrap();
+}
+
+#[test]
 fn a_silent_peer_is_connected_to_again() {
     let yes = Arc::new(AtomicBool::new(true));
     // The first connection ends at once, the second says nothing, the third serves.

@@ -220,6 +220,48 @@ fn write_at(path: &Path, offset: usize, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
+/// A node that was killed has forgotten its last blocks, writes over them, and gets some of them
+/// again, in another order.
+#[test]
+fn a_file_that_is_written_over_is_walked_over_again() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blk00000.dat");
+    fs::write(&path, framed(&blocks[..20])).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, true).unwrap();
+    let mut receiver = Receiver::new(Network::Regtest);
+    receiver.sync(&mut source);
+    std::thread::sleep(Duration::from_millis(50));
+    let again = [&blocks[..15], &blocks[20..30], &blocks[15..20]].concat();
+    write_at(&path, 0, &framed(&again));
+    receiver.until(&mut source, |receiver| receiver.blocks.len() == 29);
+    // A block that is now elsewhere is found there.
+    let hash = Header::new(blocks[17].first_chunk().unwrap()).hash();
+    source.want(&[hash]).unwrap();
+    let event = source.next_event(Duration::from_secs(9)).unwrap();
+    assert!(matches!(event, Event::Block { bytes, .. } if bytes == blocks[17]));
+}
+
+#[test]
+fn a_block_that_was_written_over_is_missing() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blk00000.dat");
+    fs::write(&path, framed(&blocks[..9])).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+    source.seek(&[Network::Regtest.genesis_hash()]).unwrap();
+    while source.next_event(Duration::from_secs(9)).unwrap() != Event::HeadersDone {}
+    let [lost, kept] =
+        [8, 3].map(|at: usize| Header::new(blocks[at].first_chunk().unwrap()).hash());
+    let place = framed(&blocks[..8]).len();
+    write_at(&path, place, &framed([&blocks[9]]));
+    source.want(&[lost]).unwrap();
+    assert_eq!(source.next_event(Duration::from_secs(9)).unwrap(), Event::Missing { hash: lost });
+    source.want(&[kept]).unwrap();
+    let event = source.next_event(Duration::from_secs(9)).unwrap();
+    assert!(matches!(event, Event::Block { hash, .. } if hash == kept));
+}
+
 #[test]
 fn a_simulated_chain_with_reorgs() {
     let folder = tempfile::tempdir().unwrap();

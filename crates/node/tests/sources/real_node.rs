@@ -125,6 +125,8 @@ fn the_files_of_a_running_node_are_those_that_it_has() {
 fn check_kinds(receiver: &Receiver) {
     let mut lengths = std::collections::BTreeSet::new();
     let (mut outputs, mut zeros, mut locked, mut relative) = (0, 0, [false; 2], [false; 2]);
+    // Scripts that ask for a lock time, and for a sequence.
+    let mut asking = [0; 2];
     for bytes in receiver.blocks.values() {
         let block = Block::parse(bytes, Format::Segwit).unwrap();
         for tx in &block.txs()[1..] {
@@ -132,6 +134,9 @@ fn check_kinds(receiver: &Receiver) {
             for output in tx.outputs() {
                 lengths.insert(output.script.len());
                 zeros += usize::from(output.value == Amount::ZERO);
+                for (asking, opcode) in asking.iter_mut().zip([0xb1, 0xb2]) {
+                    *asking += usize::from(output.script.ends_with(&[opcode, 0x75, 0x51]));
+                }
             }
             if tx.lock_time() > 0 {
                 locked[usize::from(tx.lock_time() >= 500_000_000)] = true;
@@ -141,12 +146,12 @@ fn check_kinds(receiver: &Receiver) {
             }
         }
     }
-    // P2WPKH, P2SH, P2PKH, P2TR and P2WSH, both P2PK, multisig, OP_RETURN, the long ones.
-    for length in [22, 23, 25, 34, 35, 67, 71, 42, 10_000, 10_001] {
+    // P2A, P2WPKH, P2SH, P2PKH, P2TR and P2WSH, both P2PK, multisig, OP_RETURN, the long ones.
+    for length in [4, 22, 23, 25, 34, 35, 67, 71, 42, 10_000, 10_001] {
         assert!(lengths.contains(&length), "{length} of {lengths:?}");
     }
     assert!(outputs > 20_000 && zeros >= 3);
-    assert_eq!((locked, relative), ([true; 2], [true; 2]));
+    assert_eq!((locked, relative, asking), ([true; 2], [true; 2], [2; 2]));
 }
 
 /// The rules accept what the node made, with the tree for the headers below, and end at its set.

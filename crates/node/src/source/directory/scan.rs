@@ -12,7 +12,9 @@
 //! merkle root of its header; a record that another record or another file follows was written
 //! whole before that.
 //!
-//! A file can grow: the walk remembers where it stopped and goes on from there.
+//! A file can grow: the walk remembers where it stopped and goes on from there. A file can also be
+//! written over: a node that was killed forgets the blocks since its last flush and writes the next
+//! ones in their place. So a file that was changed is walked over from its beginning.
 
 use std::fs::File;
 use std::io;
@@ -20,6 +22,7 @@ use std::num::NonZeroU32;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use varve_sha256::Message;
 use varve_types::blk::XorKey;
@@ -56,6 +59,10 @@ pub(super) struct Walk {
     next: u64,
     /// The last record found, while it is not known to be whole.
     last: Option<(HeaderBytes, Location)>,
+    /// When the file was changed, as it was known when the walk last set out.
+    modified: Option<SystemTime>,
+    /// The walk is at the end of the file, or has not set out.
+    rests: bool,
 }
 
 /// What the records are.
@@ -68,7 +75,7 @@ pub(super) struct Framing {
 impl Walk {
     /// Begins at the first byte of a file, the `number`th of the list.
     pub(super) const fn new(path: Arc<Path>, number: u32) -> Self {
-        Self { path, number, next: 0, last: None }
+        Self { path, number, next: 0, last: None, modified: None, rests: true }
     }
 
     /// Goes on over at most a batch of records and puts them into `found`. `false`: the end.
@@ -79,7 +86,11 @@ impl Walk {
         found: &mut Vec<Found<Location>>,
     ) -> Result<bool, SourceError> {
         let Some(file) = self.open()? else { return Ok(false) };
-        let length = file.metadata().map_err(failed(&self.path))?.len();
+        let metadata = file.metadata().map_err(failed(&self.path))?;
+        let (length, modified) = (metadata.len(), metadata.modified().ok());
+        if self.rests && self.modified != modified {
+            (self.next, self.last, self.modified) = (0, None, modified);
+        }
         if let Some((_, location)) = self.last.take() {
             // It may have been half written when it was read: look at it again.
             self.next = location.offset - FRAME_LEN;
@@ -102,6 +113,7 @@ impl Walk {
                 }
             }
         }
+        self.rests = !more;
         hash(&batch, found);
         Ok(more)
     }

@@ -74,6 +74,11 @@ impl Slot {
         matches!(self.state, State::Waiting { until } if until <= now)
     }
 
+    /// Whether it is being called for the first time, so that nobody knows what it has.
+    pub(super) const fn is_expected(&self) -> bool {
+        matches!(self.state, State::Calling { .. }) && self.failures == 0
+    }
+
     /// The giver that this address is at the moment.
     pub(super) const fn giver(&self) -> Option<Giver> {
         match &self.state {

@@ -1,8 +1,8 @@
 //! What is asked of a node: JSON-RPC calls, and the REST interface where it is turned on.
 //!
 //! A node that starts or restarts refuses connections or says that it warms up. Such errors are
-//! tried again for a while before they count; a refused login, a wrong network or an unknown block
-//! count at once.
+//! tried again for a while before they count, as [`SourceError::Silent`]; a refused login, a wrong
+//! network or an unknown block count at once.
 
 use std::fs;
 use std::io;
@@ -17,8 +17,10 @@ use varve_types::{BlockHash, Header, Height, Network};
 use super::http::{Answer, Http};
 use crate::source::{HeaderBytes, SourceError};
 
-/// How often and after which pause a node is asked again that does not answer.
-const TRIES: u32 = 60;
+/// How often a node is asked again that does not answer: at first, when it may be starting, and
+/// later, when the caller will ask again; and after which pause.
+const FIRST_TRIES: u32 = 60;
+const TRIES: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(500);
 /// Headers asked for at once: by REST, and by calls.
 const REST_HEADERS: usize = 2000;
@@ -50,6 +52,7 @@ pub(super) struct Client {
     network: Network,
     login: Login,
     http: Http,
+    tries: u32,
 }
 
 /// Why a call failed.
@@ -73,16 +76,18 @@ impl Client {
     pub(super) fn new(address: &str, network: Network, login: Login) -> Self {
         let limit = if network.is_bsv() { 2 * u64::from(u32::MAX) } else { BODY_LIMIT };
         let http = Http::new(address.to_owned(), limit);
-        Self { address: address.to_owned(), network, login, http }
+        Self { address: address.to_owned(), network, login, http, tries: TRIES }
     }
 
     /// Whether the node answers REST. An error when it is of another network.
     pub(super) fn greet(&mut self) -> Result<bool, SourceError> {
+        self.tries = FIRST_TRIES;
         let rest = self.rest("/rest/chaininfo.json")?.is_some();
         let genesis = match rest {
             true => Some(self.headers_by_rest(self.network.genesis_hash())?.is_some()),
             false => self.hash_at(Height::GENESIS)?.map(|hash| hash == self.network.genesis_hash()),
         };
+        self.tries = TRIES;
         match genesis {
             Some(true) => Ok(rest),
             _ => Err(self.error(&format!("is not a node of {}; choose its network", self.network))),
@@ -229,7 +234,7 @@ impl Client {
         mut ask: impl FnMut(&mut Self) -> Result<T, CallError>,
     ) -> Result<T, SourceError> {
         let mut last = String::new();
-        for attempt in 0..TRIES {
+        for attempt in 0..self.tries {
             if attempt > 0 {
                 thread::sleep(PAUSE);
             }
@@ -240,7 +245,7 @@ impl Client {
                 Err(CallError::Unknown) => return Err(self.error("has no such thing")),
             }
         }
-        Err(self.error(&last))
+        Err(SourceError::Silent { address: self.address.clone(), reason: last })
     }
 }
 

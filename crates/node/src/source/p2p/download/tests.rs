@@ -167,3 +167,87 @@ fn every_block_comes_once_whatever_the_peers_do() {
         assert!(download.peers.values().all(|load| load.flying == 0), "seed {seed}");
     }
 }
+
+#[test]
+fn what_a_peer_passes_over_goes_to_another() {
+    let (mut download, _) = two_peers(8);
+    let assigned = download.assign();
+    let [(A, first), (B, second)] = &assigned[..] else { panic!("{assigned:?}") };
+    assert_eq!(download.received(A, &first[2]), Receipt::Wanted);
+    assert_eq!(download.assign(), [(B, first[..2].to_vec())]);
+    // B has all that is in flight, and A could take more.
+    assert_eq!(download.received(A, &first[3]), Receipt::Wanted);
+    for _ in 0..3 {
+        assert!(download.assign().is_empty());
+        download.waited(SECOND, &BTreeSet::from([A, B]));
+    }
+    // A still owes the first two, and is not asked for them twice.
+    assert_eq!(download.assign(), [(A, second.clone())]);
+}
+
+#[test]
+fn who_told_of_a_block_is_asked_for_it() {
+    let (mut download, blocks) = two_peers(40);
+    download.told(B, &blocks[..20]);
+    let (of_a, of_b) = (blocks[20..36].to_vec(), blocks[..16].to_vec());
+    assert_eq!(download.assign(), [(A, of_a.clone()), (B, of_b)]);
+    of_a.iter().for_each(|hash| assert_eq!(download.received(A, hash), Receipt::Wanted));
+    assert_eq!(download.assign(), [(A, blocks[36..].to_vec())], "four wait for B");
+    // B does not send them, nor does anybody send anything.
+    (0..2).for_each(|_| assert!(download.waited(SECOND, &BTreeSet::new()).is_empty()));
+    let assigned = download.assign();
+    assert_eq!(assigned, [(A, blocks[..12].to_vec()), (B, blocks[16..20].to_vec())]);
+    // Of many blocks the newest count.
+    download.told(A, &hashes(200));
+    assert_eq!(download.told.values().filter(|peer| **peer == A).count(), NEWEST);
+    assert_eq!(download.told[&hashes(200)[199]], A);
+}
+
+#[test]
+fn who_tells_of_blocks_and_sends_none_is_waited_for_a_few_times() {
+    let (mut download, blocks) = two_peers(60);
+    download.told(A, &blocks);
+    let (mut received, mut seconds) = (0, 0);
+    while received < blocks.len() {
+        for (_, hashes) in download.assign().into_iter().filter(|(peer, _)| *peer == B) {
+            hashes.iter().for_each(|hash| assert_eq!(download.received(B, hash), Receipt::Wanted));
+            received += hashes.len();
+        }
+        // It sends something else.
+        download.waited(SECOND, &BTreeSet::from([A]));
+        seconds += 1;
+    }
+    assert!(seconds < 20, "{seconds}");
+}
+
+#[test]
+fn who_never_delivers_is_not_asked_until_it_tells_of_something() {
+    let mut download = Download::default();
+    download.add_peer(A);
+    download.add_peer(B);
+    let mut number = 0;
+    let mut asked = |download: &mut Download| {
+        number += 1;
+        let hash = BlockHash::from_bytes([number; 32]);
+        download.want(&[hash]);
+        let peer = download.assign()[0].0;
+        match peer {
+            B => drop(download.received(B, &hash)),
+            _ => (0..4).for_each(|_| drop(download.waited(SECOND, &BTreeSet::new()))),
+        }
+        if let Some((B, _)) = download.assign().first() {
+            download.received(B, &hash);
+        }
+        peer
+    };
+    let peers: Vec<Giver> = (0..20).map(|_| asked(&mut download)).collect();
+    assert_eq!(peers.iter().filter(|peer| **peer == A).count(), 5, "sixteen halved five times");
+    assert_eq!(peers[10..], [B; 10]);
+    download.told(A, &[]);
+    assert_eq!(asked(&mut download), A);
+    // Alone, it is the best there is.
+    download.remove_peer(B);
+    download.waited(SECOND, &BTreeSet::new());
+    download.want(&hashes(1));
+    assert_eq!(download.assign(), [(A, hashes(1))]);
+}
