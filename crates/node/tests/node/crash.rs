@@ -149,8 +149,8 @@ fn power_cuts_at_every_write(options: &Options) -> Organizer {
     node
 }
 
-/// Archive or set are lost, and made anew by the next opening, which is cut short at every write. So
-/// is a repair.
+/// Archive or set are lost, and made anew by the next opening, which is cut short at every write.
+/// So is a repair.
 #[test]
 fn power_cuts_while_stores_are_made_anew() {
     let blocks = blocks();
