@@ -1,8 +1,8 @@
 //! The verdict on a block: what is wrong with it, or nothing.
 //!
-//! 1. *Before a block is stored*, in a checker: is it what its header commits to, and does it hold by itself and
-//!    at its height? A block whose bytes are not those of the header says nothing about the
-//!    header: it is refused, and the header is not remembered as invalid.
+//! 1. *Before a block is stored*, in a checker: is it what its header commits to, and does it hold
+//!    by itself and at its height? A block whose bytes are not those of the header says nothing
+//!    about the header: it is refused, and the header is not remembered as invalid.
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
 //!    do its scripts hold? Blocks that were good before are not checked again.
 
