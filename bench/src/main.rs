@@ -1,8 +1,8 @@
 //! Benchmarks of Varve against rivals that need no building: `varve-bench NAME [--full]`.
 //!
 //! Each benchmark prints what it measured and ends with one line per bar,
-//! `ratio NAME VALUE goal GOAL`: see [`varve_bench::ratio`]. The exit code is 0 when it could measure, whether
-//! or not the bars are met; 1 when it could not, and 2 for a wrong command line.
+//! `ratio NAME VALUE goal GOAL`: see [`varve_bench::ratio`]. The exit code is 0 when it could
+//! measure, whether or not the bars are met; 1 when it could not, and 2 for a wrong command line.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
 //! The verdict on a block: what is wrong with it, or nothing.
 //!
-//! 1. *Before a block is stored*, in a checker: is it what its header commits to, and does it hold by itself and
-//!    at its height? A block whose bytes are not those of the header says nothing about the
-//!    header: it is refused, and the header is not remembered as invalid.
+//! 1. *Before a block is stored*, in a checker: is it what its header commits to, and does it hold
+//!    by itself and at its height? A block whose bytes are not those of the header says nothing
+//!    about the header: it is refused, and the header is not remembered as invalid.
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
 //!    do its scripts hold? Blocks that were good before are not checked again.
 
@@ -79,14 +79,14 @@ impl Judge {
     pub(crate) fn check(&self, block: &BlockAt<'_>, view: &DatabaseView) -> Result<(), Refusal> {
         let hash = block.hash();
         let unchecked = |what: String| Refusal::Failed(Error::Unchecked { hash, what });
-        let (params, parent, scripts) = {
+        let (params, parent, id) = {
             let chain = self.chain.read();
             let tree = &chain.tree;
             let id = tree.find(&hash).ok_or_else(|| unchecked("its header is lost".to_owned()))?;
             let Some(parent) = tree.parent(id).filter(|_| !chain.is_valid(id)) else {
                 return Ok(());
             };
-            (tree.params().clone(), parent, self.scripts(tree, id, block.height()))
+            (tree.params().clone(), parent, id)
         };
         match check_spends(&params, block, &self.chain.branch(parent), view) {
             Ok(_) => {}
@@ -98,6 +98,7 @@ impl Judge {
                 });
             }
         }
+        let scripts = self.scripts(&self.chain.read().tree, id, block.height());
         let Some(threads) = scripts else { return Ok(()) };
         match check_scripts(&params, block, view, &CoreVerifier, threads) {
             Ok(()) => Ok(()),

@@ -1,13 +1,14 @@
 //! Blocks that break a rule: refused with the reason, remembered, and the best valid chain stays.
 
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
+use varve_node::source::directory::Directory;
 use varve_node::{Organizer, SyncOptions, Verify};
 use varve_types::script::opcode::OP_0;
 use varve_types::{Network, Outpoint, Txid};
 use varve_utxo::SetHash;
 
 use crate::miner::{Mined, bytes_of, young_options};
-use crate::rig::{disk, pipe, set_hash, sync, sync_options};
+use crate::rig::{disk, framed, pipe, set_hash, sync, sync_options};
 
 /// A chain of five blocks, a branch above its third one with a bad block in its middle, and what
 /// is wrong with that.
@@ -114,9 +115,13 @@ fn scripts_are_not_asked_for_spends_alone_or_below_what_is_assumed_valid() {
     let assumed = SyncOptions { assume_valid: Some(top), ..sync_options() };
     let not_above = SyncOptions { assume_valid: Some(branch[1].hash), ..sync_options() };
     for (options, tip) in [(spends, top), (assumed, top), (not_above, main[4].hash)] {
+        // From a file all headers come before the blocks, so that the assumed one is known.
         let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("blk00000.dat");
+        std::fs::write(&file, framed(Network::Regtest, &blocks)).unwrap();
+        let mut source = Directory::open(&file, Network::Regtest, false).unwrap();
         let mut node = Organizer::open(disk(folder.path()), young_options()).unwrap();
-        sync(&mut node, &mut pipe(Network::Regtest, &blocks), &options).unwrap();
+        sync(&mut node, &mut source, &options).unwrap();
         assert_eq!(node.snapshot().tip.1, tip);
     }
 }
