@@ -25,6 +25,7 @@ pub mod freeze_window;
 pub mod inpoints;
 pub mod intent;
 pub mod key;
+pub mod memory;
 pub mod operation;
 pub mod outcome;
 pub mod prepare;
@@ -39,6 +40,7 @@ pub use engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, S
 pub use error::{ErrorCode, RecordError, SlotError, SpendItem};
 pub use extended::Transaction;
 pub use fields::Fields;
+pub use memory::{MemoryDisk, MemoryEngine};
 pub use operation::Operation;
 pub use outcome::{Effect, Outcome, Reply};
 pub use record::Record;

@@ -17,7 +17,11 @@
 //! | `Prune` | one record, and the lists of its parents | done |
 //! | `BeginIntent`, `CompleteIntent` | the list of intents | done |
 //!
-//! A unit first spends, then creates. Each spend is judged in the order of
+//! Heights in a record are never 0, for which the original has "not set": where 0 would be
+//! written, 1 is.
+//!
+//! A unit of the placeholder or with a spend at height 0 is refused, then one whose body is too
+//! long for the engine. A unit first spends, then creates. Each spend is judged in the order of
 //! [`SlotError`](crate::error::SlotError), each seeing those before it in the unit. One exception:
 //! a parent without a record is no fault when the spender has a record, because then the parent was
 //! pruned after it had been spent. If a spend fails, nothing is written. If the spender has a record

@@ -178,7 +178,7 @@ impl NewRecord {
 
     /// What the caller says, and nothing of the transaction.
     fn empty(options: &CreateOptions, settings: &Settings, is_coinbase: bool) -> Self {
-        let mature = options.height.checked_add(settings.coinbase_maturity);
+        let mature = options.height.to_u32().saturating_add(settings.coinbase_maturity);
         Self {
             version: 0,
             lock_time: 0,
@@ -186,7 +186,7 @@ impl NewRecord {
             size: 0,
             extended_size: 0,
             is_coinbase,
-            spending_height: mature.filter(|_| is_coinbase),
+            spending_height: (is_coinbase && mature > 0).then_some(Height::new(mature)),
             body: Body::External,
             inputs: Vec::new(),
             utxos: Vec::new(),
@@ -212,9 +212,11 @@ fn fee(tx: &Tx<'_>) -> Option<Amount> {
     if tx.inputs().len() == 0 {
         return Some(Amount::ZERO);
     }
-    let sum = |mut values: &mut dyn Iterator<Item = Amount>| {
-        values.by_ref().try_fold(Amount::ZERO, Amount::checked_add)
-    };
-    let inputs = sum(&mut tx.inputs().filter_map(|input| input.spent).map(|output| output.value))?;
-    inputs.checked_sub(sum(&mut tx.outputs().map(|output| output.value))?)
+    let spent = tx.inputs().filter_map(|input| input.spent);
+    let inputs = sum(spent.map(|output| output.value))?;
+    inputs.checked_sub(sum(tx.outputs().map(|output| output.value))?)
+}
+
+fn sum(mut values: impl Iterator<Item = Amount>) -> Option<Amount> {
+    values.try_fold(Amount::ZERO, Amount::checked_add)
 }

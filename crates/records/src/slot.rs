@@ -105,8 +105,8 @@ impl Slot {
 /// whose script begins neither with `OP_RETURN` nor with `OP_FALSE OP_RETURN`.
 #[must_use]
 pub fn is_stored(output: &TxOut<'_>) -> bool {
-    let data = output.script.first() == Some(&OP_RETURN)
-        || output.script.starts_with(&[OP_0, OP_RETURN]);
+    let data =
+        output.script.first() == Some(&OP_RETURN) || output.script.starts_with(&[OP_0, OP_RETURN]);
     output.value.to_sat() > 0 || !data
 }
 
@@ -144,9 +144,8 @@ mod tests {
 
     #[test]
     fn worthless_data_gets_no_slot() {
-        let stored = |value, script: &[u8]| {
-            is_stored(&TxOut { value: Amount::from_sat(value), script })
-        };
+        let stored =
+            |value, script: &[u8]| is_stored(&TxOut { value: Amount::from_sat(value), script });
         assert!(stored(1, &[0x6a]));
         assert!(stored(1, &[0x00, 0x6a]));
         assert!(!stored(0, &[0x6a]));
