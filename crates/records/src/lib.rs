@@ -9,7 +9,9 @@
 //! | [`record`], [`fields`], [`slot`], [`freeze_window`] | what is kept |
 //! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, and what becomes of it |
 //! | [`engine`] | the seam to where it is kept |
-//! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`utxo_wrapper`] | bytes |
+//! | [`memory`] | the plainest engine, the judge of the others |
+//! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`meta`] | bytes |
+//! | [`utxo_wrapper`], [`utxo_files`], [`file_type`], [`spend_response`] | bytes that travel |
 //! | [`block_state`], [`settings`], [`intent`] | around it |
 //!
 //! Must not know: blocks on disk, the unspent set, the archive, HTTP or JSON. Layer 2.
@@ -21,18 +23,22 @@ pub mod engine;
 pub mod error;
 pub mod extended;
 pub mod fields;
+pub mod file_type;
 pub mod freeze_window;
 pub mod inpoints;
 pub mod intent;
 pub mod key;
 pub mod memory;
+pub mod meta;
 pub mod operation;
 pub mod outcome;
 pub mod prepare;
 pub mod record;
 pub mod settings;
 pub mod slot;
+pub mod spend_response;
 pub mod spending_data;
+pub mod utxo_files;
 pub mod utxo_hash;
 pub mod utxo_wrapper;
 
