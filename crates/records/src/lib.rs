@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod blob;
 pub mod block_state;
 pub mod engine;
 pub mod error;
