@@ -20,6 +20,7 @@
 
 pub mod blob;
 pub mod block_state;
+pub mod conflicts;
 pub mod engine;
 pub mod error;
 pub mod extended;
@@ -34,11 +35,15 @@ pub mod meta;
 pub mod operation;
 pub mod outcome;
 pub mod prepare;
+pub mod pruner;
 pub mod record;
+pub mod restart;
 pub mod settings;
 pub mod slot;
 pub mod spend_response;
 pub mod spending_data;
+pub mod store;
+pub mod two_phase;
 pub mod utxo_files;
 pub mod utxo_hash;
 pub mod utxo_wrapper;
