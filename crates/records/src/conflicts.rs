@@ -30,6 +30,7 @@ use std::collections::BTreeSet;
 
 use varve_types::{BlockHash, Height, Outpoint, Txid};
 
+use crate::error::RecordError;
 use crate::fields::Fields;
 use crate::freeze_window::Tier;
 use crate::intent::{Intent, IntentKind};
@@ -37,7 +38,6 @@ use crate::operation::{Operation, Spend, SpendPart, SpendRules, Unit, Unspend};
 use crate::record::{BlockId, Record};
 use crate::spending_data::PLACEHOLDER;
 use crate::store::{Store, StoreError};
-use crate::error::RecordError;
 
 pub use closure::{
     CLOSURE_BUDGET, get_and_lock_children, get_conflicting_children, get_counter_conflicting,

@@ -47,6 +47,7 @@ pub mod two_phase;
 pub mod utxo_files;
 pub mod utxo_hash;
 pub mod utxo_wrapper;
+pub mod view;
 
 pub use engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
 pub use error::{ErrorCode, RecordError, SlotError, SpendItem};
