@@ -10,7 +10,8 @@
 //! 2  mark    losers become conflicting
 //! 3  free    what losers spent is unspent, its owners are locked
 //! 4  spend   winners spend, ignoring locks and marks
-//! 5  clear   winners are no longer conflicting, owners are unlocked, the intent is crossed out
+//! 5  clear   winners are no longer conflicting, owners are unlocked, losers are scheduled for
+//!            removal, the intent is crossed out
 //! ```
 //!
 //! Every step after the intent can be repeated: marking is absolute, freeing takes only what the
@@ -164,6 +165,8 @@ fn resolve(store: &Store, intent: &Intent) -> Result<()> {
     spend_winners(store, winners, intent.height)?;
     tolerate_missing(store.set_conflicting(winners, false)?)?;
     unlock(store, &owners)?;
+    // A lock takes a record from the schedule of the pruner; losers go back to it.
+    tolerate_missing(store.set_conflicting(losers, true)?)?;
     store.apply_one(Operation::CompleteIntent(intent.id()))?;
     Ok(())
 }

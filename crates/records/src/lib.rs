@@ -26,6 +26,8 @@ pub mod error;
 pub mod extended;
 pub mod fields;
 pub mod file_type;
+#[cfg(test)]
+mod fixture;
 pub mod freeze_window;
 pub mod inpoints;
 pub mod intent;
