@@ -106,3 +106,6 @@ fn remove_due(store: &Store, height: Height, report: &mut PruneReport) -> Result
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests;

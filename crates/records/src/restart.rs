@@ -159,3 +159,6 @@ impl Parents<'_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

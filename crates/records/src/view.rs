@@ -50,7 +50,6 @@ pub struct RecordsView {
 impl RecordsView {
     /// Fetches what the block asks for.
     pub fn load(store: &Store, network: Network, block: &BlockAt<'_>) -> Result<Self> {
-        let made: HashSet<Txid> = block.txids().iter().copied().collect();
         let mut wanted: Vec<Outpoint> = Vec::new();
         for (_, tx) in block.txs().filter(|(_, tx)| !tx.is_coinbase()) {
             wanted.extend(tx.inputs().map(|input| input.outpoint));
@@ -64,7 +63,7 @@ impl RecordsView {
         };
         let repeated: Vec<Outpoint> = again.iter().flat_map(outputs).collect();
         wanted.extend(&repeated);
-        let (coins, spenders) = load_coins(store, network, &wanted, &made)?;
+        let (coins, spenders) = load_coins(store, network, &wanted)?;
         let repeated = repeated.into_iter().find(|outpoint| coins.contains_key(outpoint));
         Ok(Self { network, coins, spenders, repeated })
     }
@@ -148,7 +147,7 @@ pub fn coins(store: &Store, network: Network) -> Result<BTreeMap<Outpoint, Owned
         for record in records.iter().flatten() {
             wanted.extend((0..record.total_utxos).map(|vout| Outpoint::new(record.txid, vout)));
         }
-        let (coins, _) = load_coins(store, network, &wanted, &HashSet::new())?;
+        let (coins, _) = load_coins(store, network, &wanted)?;
         all.extend(coins);
         Ok(())
     })?;
@@ -157,13 +156,11 @@ pub fn coins(store: &Store, network: Network) -> Result<BTreeMap<Outpoint, Owned
 
 type Loaded = (HashMap<Outpoint, OwnedCoin>, HashMap<Outpoint, Txid>);
 
-/// The coins at these outpoints, and who spent those that are not there. What a transaction of
-/// the block itself has spent already is still there.
+/// The coins at these outpoints, and who spent those that are not there.
 fn load_coins(
     store: &Store,
     network: Network,
     wanted: &[Outpoint],
-    block: &HashSet<Txid>,
 ) -> Result<Loaded> {
     let slots = store.engine().slots(wanted)?;
     let spender = |view: &SlotView| view.slot.and_then(|slot| slot.spender());
@@ -173,8 +170,7 @@ fn load_coins(
     let records = store.engine().read(&spent_by, Fields::HEAD)?;
     // A spender without a record was pruned, and so it was mined.
     let waits = |(txid, record): (&Txid, &Option<Record>)| {
-        let waits = record.as_ref().is_some_and(|record| !is_mined(record));
-        (waits || block.contains(txid)).then_some(*txid)
+        record.as_ref().is_some_and(|record| !is_mined(record)).then_some(*txid)
     };
     let waiting: HashSet<Txid> = spent_by.iter().zip(&records).filter_map(waits).collect();
     let mut spenders = HashMap::new();
