@@ -19,6 +19,8 @@
 #![forbid(unsafe_code)]
 
 pub mod block_state;
+#[cfg(feature = "test-suite")]
+pub mod contract;
 pub mod engine;
 pub mod error;
 pub mod extended;

@@ -1,0 +1,3 @@
+//! The memory engine keeps the contract.
+
+varve_records::engine_contract!(varve_records::MemoryDisk::default());
