@@ -1,5 +1,7 @@
 //! Operations at random, the frequent and the rare ones.
 
+use std::collections::BTreeSet;
+
 use varve_types::{BlockHash, Height, Outpoint, Txid};
 
 use super::universe::{Rng, Universe};
@@ -20,13 +22,16 @@ pub struct Generator {
     rng: Rng,
     universe: Universe,
     height: u32,
+    /// Outputs that may have been reassigned.
+    reassigned: BTreeSet<Outpoint>,
 }
 
 impl Generator {
     /// The walk of this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { rng: Rng::new(seed), universe: Universe::new(seed), height: 100 }
+        let (rng, universe) = (Rng::new(seed), Universe::new(seed));
+        Self { rng, universe, height: 100, reassigned: BTreeSet::new() }
     }
 
     /// The transactions of the walk.
@@ -54,14 +59,14 @@ impl Generator {
 
     fn operation(&mut self) -> Operation {
         match self.rng.below(100) {
-            0..32 => self.unit().into(),
-            32..39 => self.unspend(),
-            39..50 => self.set_mined(),
-            50..53 => {
-                let on_longest_chain = self.rng.chance(50);
+            0..30 => self.unit().into(),
+            30..35 => self.unspend(),
+            35..47 => self.set_mined(),
+            47..54 => {
+                let on_longest_chain = self.rng.chance(40);
                 Operation::MarkOnLongestChain { txid: self.txid(), on_longest_chain }
             }
-            53..59 => {
+            54..59 => {
                 let locked = self.rng.chance(30);
                 Operation::SetLocked { txid: self.txid(), locked }
             }
@@ -104,7 +109,7 @@ impl Generator {
         if creates {
             let options = self.options();
             let mut record = self.universe.record(index, &options);
-            record.creating = self.rng.chance(3);
+            record.creating = self.rng.chance(10);
             unit.create = Some(record);
         }
         unit
@@ -176,7 +181,10 @@ impl Generator {
                 Operation::FreezeWindow { slot, window }
             }
             3 | 4 => Operation::Unfreeze(slot),
-            _ => Operation::Reassign { slot, to: other_hash(coin.outpoint) },
+            _ => {
+                self.reassigned.insert(coin.outpoint);
+                Operation::Reassign { slot, to: other_hash(coin.outpoint) }
+            }
         }
     }
 
@@ -210,8 +218,8 @@ impl Generator {
     /// The right hash, that after a reassignment, or a wrong one.
     fn hash(&mut self, outpoint: Outpoint, right: UtxoHash) -> UtxoHash {
         match self.rng.below(20) {
-            0 | 1 => other_hash(outpoint),
-            2 if self.rng.chance(50) => UtxoHash::from_bytes([3; 32]),
+            0 => UtxoHash::from_bytes([3; 32]),
+            1..8 if self.reassigned.contains(&outpoint) => other_hash(outpoint),
             _ => right,
         }
     }
