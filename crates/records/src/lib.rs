@@ -7,7 +7,7 @@
 //! | module | is |
 //! |---|---|
 //! | [`record`], [`fields`], [`slot`], [`freeze_window`] | what is kept |
-//! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, and what becomes of it |
+//! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, what becomes of it |
 //! | [`engine`] | the seam to where it is kept |
 //! | [`memory`] | the plainest engine, the judge of the others |
 //! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`meta`] | bytes |
