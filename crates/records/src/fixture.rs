@@ -169,16 +169,23 @@ impl Store {
 
 /// An engine that does so many operations and then fails for ever, in the middle of a batch too.
 pub(crate) struct FailingEngine {
-    pub(crate) inner: Arc<dyn Engine>,
+    inner: Arc<dyn Engine>,
     pub(crate) left: AtomicU64,
+    /// How often it was called.
+    pub(crate) calls: AtomicU64,
 }
 
 impl FailingEngine {
+    pub(crate) fn new(inner: Arc<dyn Engine>, left: u64) -> Self {
+        Self { inner, left: AtomicU64::new(left), calls: AtomicU64::new(0) }
+    }
+
     fn failure() -> EngineError {
         EngineError::storage(std::io::Error::other("the test pulled the plug"))
     }
 
     fn check(&self) -> Result<(), EngineError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
         if self.left.load(Ordering::SeqCst) == 0 { Err(Self::failure()) } else { Ok(()) }
     }
 }
@@ -189,6 +196,7 @@ impl Engine for FailingEngine {
         context: &Context,
         operations: &[Operation],
     ) -> Result<Vec<Outcome>, EngineError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let left = self.left.load(Ordering::SeqCst);
         let done = usize::try_from(left).unwrap().min(operations.len());
         self.left.store(left - done as u64, Ordering::SeqCst);
