@@ -1,5 +1,51 @@
 //! Live transactions, after Teranode: one record a transaction, from creation to pruning.
+//!
+//! A record holds one slot for each output, who spent it, the blocks that have the transaction,
+//! and the flags of its life: locked, mined, conflicting, frozen. Everything that happens to
+//! records is an [`Operation`], done whole or not at all by an [`Engine`].
+//!
+//! | module | is |
+//! |---|---|
+//! | [`record`], [`fields`], [`slot`], [`freeze_window`] | what is kept |
+//! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, and what becomes of it |
+//! | [`engine`] | the seam to where it is kept |
+//! | [`memory`] | the plainest engine, the judge of the others |
+//! | [`embedded`] | the durable engine: an own log and an index in memory |
+//! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`utxo_wrapper`] | bytes |
+//! | [`block_state`], [`settings`], [`intent`] | around it |
+//!
+//! Must not know: blocks on disk, the unspent set, the archive, HTTP or JSON. Layer 2.
 
 #![forbid(unsafe_code)]
-#![allow(dead_code)]
+
+pub mod block_state;
 pub mod embedded;
+pub mod engine;
+pub mod error;
+pub mod extended;
+pub mod fields;
+pub mod freeze_window;
+pub mod inpoints;
+pub mod intent;
+pub mod key;
+pub mod memory;
+pub mod operation;
+pub mod outcome;
+pub mod prepare;
+pub mod record;
+mod rules;
+pub mod settings;
+pub mod slot;
+pub mod spending_data;
+pub mod utxo_hash;
+pub mod utxo_wrapper;
+
+pub use engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
+pub use error::{ErrorCode, RecordError, SlotError, SpendItem};
+pub use extended::Transaction;
+pub use fields::Fields;
+pub use memory::{MemoryDisk, MemoryEngine};
+pub use operation::Operation;
+pub use outcome::{Effect, Outcome, Reply};
+pub use record::Record;
+pub use settings::Settings;

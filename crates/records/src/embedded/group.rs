@@ -157,7 +157,7 @@ impl<'a> GroupFrame<'a> {
         self.bytes.len()
     }
 
-    /// The entries with their positions and lengths.
+    /// The entries with their positions and bytes.
     pub(super) fn entries(&self) -> Entries<'a> {
         Entries { frame: self.at, bytes: self.bytes, next: GROUP_HEAD_LEN, left: self.head.entries }
     }
@@ -173,17 +173,18 @@ pub(super) struct Entries<'a> {
     left: u32,
 }
 
-impl Iterator for Entries<'_> {
-    type Item = Result<(GlobalOffset, EntryHead, usize), FormatError>;
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<(GlobalOffset, EntryHead, &'a [u8]), FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let start = self.next;
-        let decoded = EntryHead::decode(self.bytes.get(start..).unwrap_or_default());
-        Some(match decoded {
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        Some(match EntryHead::decode(rest) {
             Ok((head, len)) => {
                 self.next += len;
-                Ok((self.frame.plus(start as u64), head, len))
+                let bytes = rest.get(..len).unwrap_or_default();
+                Ok((self.frame.plus(start as u64), head, bytes))
             }
             Err(error) => {
                 self.left = 0;
@@ -237,7 +238,8 @@ mod tests {
         let durable = GlobalOffset::new(64);
         assert_eq!(found.head, GroupHead { group: 9, durable, entries: 2, more: true });
         assert_eq!(found.len(), bytes.len());
-        let entries: Vec<_> = found.entries().collect::<Result<_, _>>().unwrap();
+        let entries = found.entries().map(Result::unwrap);
+        let entries: Vec<_> = entries.map(|(at, head, bytes)| (at, head, bytes.len())).collect();
         assert_eq!(entries, [(AT.plus(40), head(0), 65), (AT.plus(105), head(1), 64)]);
     }
 

@@ -69,6 +69,11 @@ pub(super) struct Log {
 }
 
 impl Log {
+    /// The store that the log is of.
+    pub(super) const fn store(&self) -> StoreId {
+        self.store
+    }
+
     /// The first position that is held.
     pub(super) fn start(&self) -> GlobalOffset {
         self.segments.load().first().map_or(GlobalOffset::ZERO, |segment| segment.start)

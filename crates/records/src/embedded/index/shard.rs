@@ -62,6 +62,11 @@ impl Slot {
         self.place >> POSITION_BITS & flag != 0
     }
 
+    /// The bits of the key's hash.
+    pub(in crate::embedded) const fn tag(&self) -> u32 {
+        self.tag
+    }
+
     /// Where the version lies.
     pub(in crate::embedded) const fn at(&self) -> GlobalOffset {
         GlobalOffset::new(self.place & ((1 << POSITION_BITS) - 1))
