@@ -175,20 +175,21 @@ fn main() {
     let before = engine.sizes().unwrap();
     let done = AtomicU64::new(0);
     let begun = Instant::now();
+    let run = |plan: Plan| {
+        let mut times = Vec::new();
+        for batch in &plan.batches {
+            let begun = Instant::now();
+            let outcomes = engine.apply(&context, batch).unwrap();
+            times.push(begun.elapsed());
+            assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+            done.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        }
+        times
+    };
     let mut times: Vec<Duration> = std::thread::scope(|scope| {
-        let run = |plan: Plan| {
-            let mut times = Vec::new();
-            for batch in &plan.batches {
-                let begun = Instant::now();
-                let outcomes = engine.apply(&context, batch).unwrap();
-                times.push(begun.elapsed());
-                assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
-                done.fetch_add(batch.len() as u64, Ordering::Relaxed);
-            }
-            times
-        };
         let run = &run;
-        let threads: Vec<_> = plans.into_iter().map(|plan| scope.spawn(move || run(plan))).collect();
+        let spawn = |plan| scope.spawn(move || run(plan));
+        let threads: Vec<_> = plans.into_iter().map(spawn).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let (elapsed, units) = (begun.elapsed(), done.load(Ordering::Relaxed));
