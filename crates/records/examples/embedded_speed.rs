@@ -46,7 +46,7 @@ fn transaction(number: u64, input: &Outpoint, value: u64, outputs: u32) -> Trans
     bytes.extend_from_slice(&script(u64::from(input.vout)));
     varve_types::compact_size::write(u64::from(outputs), &mut bytes);
     for vout in 0..outputs {
-        bytes.extend_from_slice(&1000_u64.to_le_bytes());
+        bytes.extend_from_slice(&0_u64.to_le_bytes());
         bytes.push(25);
         bytes.extend_from_slice(&script(u64::from(vout)));
     }
@@ -85,7 +85,7 @@ impl Maker {
     fn root(&mut self, outputs: u32) -> Operation {
         self.number += 1;
         let none = Outpoint::new(Txid::from_bytes([0xaa; 32]), 0);
-        let tx = transaction(self.number, &none, 1000, outputs);
+        let tx = transaction(self.number, &none, 0, outputs);
         self.open.push((tx.txid(), 0));
         Unit::create(&tx, &self.options, &self.settings).unwrap().into()
     }
@@ -100,7 +100,7 @@ impl Maker {
         } else {
             self.open[place].1 += 1;
         }
-        let tx = transaction(self.number, &Outpoint::new(txid, vout), 1000, 2);
+        let tx = transaction(self.number, &Outpoint::new(txid, vout), 0, 2);
         self.open.push((tx.txid(), 0));
         let rules = SpendRules::at(Height::new(101));
         let unit = Unit::spend_and_create(&tx, rules, &self.options, &self.settings);
@@ -110,7 +110,7 @@ impl Maker {
     fn spend(&mut self, place: usize, vout: u32) -> Operation {
         self.number += 1;
         let (txid, _) = self.open[place];
-        let tx = transaction(self.number, &Outpoint::new(txid, vout), 1000, 2);
+        let tx = transaction(self.number, &Outpoint::new(txid, vout), 0, 2);
         Unit::spend(&tx, SpendRules::at(Height::new(101))).unwrap().into()
     }
 }

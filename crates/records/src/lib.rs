@@ -11,7 +11,8 @@
 //! | [`engine`] | the seam to where it is kept |
 //! | [`memory`] | the plainest engine, the judge of the others |
 //! | [`embedded`] | the durable engine: an own log and an index in memory |
-//! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`utxo_wrapper`] | bytes |
+//! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`meta`] | bytes |
+//! | [`utxo_wrapper`], [`utxo_files`], [`file_type`], [`spend_response`] | bytes that travel |
 //! | [`block_state`], [`settings`], [`intent`] | around it |
 //!
 //! Must not know: blocks on disk, the unspent set, the archive, HTTP or JSON. Layer 2.
@@ -19,16 +20,20 @@
 #![forbid(unsafe_code)]
 
 pub mod block_state;
+#[cfg(feature = "test-suite")]
+pub mod contract;
 pub mod embedded;
 pub mod engine;
 pub mod error;
 pub mod extended;
 pub mod fields;
+pub mod file_type;
 pub mod freeze_window;
 pub mod inpoints;
 pub mod intent;
 pub mod key;
 pub mod memory;
+pub mod meta;
 pub mod operation;
 pub mod outcome;
 pub mod prepare;
@@ -36,7 +41,9 @@ pub mod record;
 mod rules;
 pub mod settings;
 pub mod slot;
+pub mod spend_response;
 pub mod spending_data;
+pub mod utxo_files;
 pub mod utxo_hash;
 pub mod utxo_wrapper;
 
