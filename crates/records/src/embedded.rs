@@ -90,6 +90,8 @@ pub struct EmbeddedOptions {
     pub shards: u32,
     /// Bytes of a file of the log.
     pub segment_size: u64,
+    /// Bytes of the log's youngest files that are kept in memory, beside the last one.
+    pub cache: u64,
     /// Bytes of the log between two checkpoints of the index, at least.
     pub checkpoint_every: u64,
     /// The longest transaction in a record.
@@ -104,6 +106,7 @@ impl EmbeddedOptions {
             key,
             shards: 256,
             segment_size: 64 << 20,
+            cache: 256 << 20,
             checkpoint_every: 256 << 20,
             body_limit: 32 << 20,
         }

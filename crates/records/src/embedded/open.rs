@@ -35,7 +35,8 @@ pub(super) fn open_store(
     let hasher = KeyHasher::new(&manifest.secret);
     let (checkpointer, loaded) = Checkpointer::open(Arc::clone(storage), manifest)?;
     let mut replayer = Replayer { loaded, hasher: &hasher, pending: Vec::new() };
-    let config = LogConfig { store: manifest.store, segment_size: options.segment_size };
+    let EmbeddedOptions { segment_size, cache, .. } = *options;
+    let config = LogConfig { store: manifest.store, segment_size, cache };
     let mut visit = |frame: &GroupFrame<'_>| replayer.frame(frame);
     let (from, durable) = (manifest.replay_from, manifest.durable);
     let replay = Replay { from, durable, visit: &mut visit };

@@ -9,7 +9,8 @@ use crate::embedded::entry::{EntryKind, Marks};
 use crate::embedded::group::GroupFrame;
 use crate::embedded::key::{Key, Part};
 
-const CONFIG: LogConfig = LogConfig { store: StoreId([3; 16]), segment_size: 1024 };
+const CONFIG: LogConfig =
+    LogConfig { store: StoreId([3; 16]), segment_size: 20_000, cache: 30_000 };
 
 fn head(number: u8) -> EntryHead {
     let key = Key { txid: Txid::from_bytes([number; 32]), part: Part::RECORD };
@@ -146,7 +147,7 @@ fn a_group_that_fails_leaves_the_log_as_it_was() {
     let (storage, mut writer, log) = fresh();
     let first = write(&mut writer, &[1, 2]).unwrap();
     let end = writer.end();
-    for capacity in [300, 900, 1000, 1400, 2200] {
+    for capacity in [9_000, 12_000, 20_000, 25_000, 40_000] {
         storage.set_capacity(Some(capacity));
         let numbers: Vec<u8> = (0..200).map(|n| n % 100 + 100).collect();
         let error = write(&mut writer, &numbers).unwrap_err();
