@@ -189,6 +189,9 @@ impl<W: Working> Rules<'_, W> {
                 self.work.head_mut(record).counts_mut(spend.outpoint.vout).spent += 1;
             }
         }
+        if let ([spend], [Some((record, _))]) = (part.spends.as_slice(), found) {
+            return self.reschedule(spend.outpoint.txid, *record, part.rules.height);
+        }
         let parents = part.spends.iter().zip(found);
         let parents = parents.filter_map(|(spend, found)| Some((spend.outpoint.txid, (*found)?.0)));
         for (parent, record) in once(parents.collect()) {

@@ -65,8 +65,10 @@ pub(in crate::embedded) fn open(
         storage.remove(&file_name(segment.number))?;
     }
     storage.sync_dir()?;
-    if let Some((tail, full)) = segments.split_last() {
-        full.iter().try_for_each(|segment| segment.map(storage.as_ref()))?;
+    if let Some((tail, full)) = segments.split_last_mut() {
+        for segment in full {
+            *segment = Arc::new(segment.sealed(storage.as_ref())?);
+        }
         settle(tail, &config, end, known)?;
     }
     let path = storage.path().join(PREFIX);
@@ -102,10 +104,12 @@ fn open_files(
         if let Some(missing) = before.map(|before| before.number + 1).filter(|n| *n != number) {
             return Err(Error::NotFound { path: storage.path().join(file_name(missing)) });
         }
-        let file = storage.open(&file_name(number), Access::Write, Caching::Direct)?;
+        let last = index + 1 == numbers.len();
+        let caching = if last { Caching::Direct } else { Caching::Buffered };
+        let file = storage.open(&file_name(number), Access::Write, caching)?;
         let len = file.size()?.saturating_sub(FRAMES_AT);
         let header = match read_header(file.as_ref(), config, number) {
-            Err(error) if error.is_damage() && index + 1 == numbers.len() => {
+            Err(error) if error.is_damage() && last => {
                 let start = before.map_or(GlobalOffset::ZERO, |before| before.end());
                 let lost = Segment::new(number, start, file, len);
                 if start < durable || proves_durable(&lost.rest(start)?, config, start, start) {

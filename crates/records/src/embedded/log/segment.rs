@@ -17,7 +17,7 @@
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use varve_io::{
     Access, AlignedBuffer, BLOCK, Caching, Error, File, FileOffset, FormatError, GlobalOffset, Map,
@@ -32,14 +32,6 @@ pub(super) const FRAMES_AT: u64 = BLOCK as u64;
 /// Frames in memory, and where they begin behind the file's header.
 type Piece = (u64, Arc<Vec<u8>>);
 
-/// A full file, as readers have it.
-#[derive(Debug)]
-pub(super) struct Mapped {
-    /// Opened for reading through the system's cache.
-    pub(super) file: Arc<dyn File>,
-    pub(super) map: Map,
-}
-
 /// One file of the log.
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -49,13 +41,14 @@ pub(super) struct Segment {
     /// The bytes of whole frames.
     len: AtomicU64,
     pieces: RwLock<Vec<Piece>>,
-    mapped: OnceLock<Mapped>,
+    /// All frames, when the file is full.
+    map: Option<Map>,
 }
 
 impl Segment {
     pub(super) fn new(number: u64, start: GlobalOffset, file: Arc<dyn File>, len: u64) -> Self {
-        let (pieces, mapped) = (RwLock::default(), OnceLock::new());
-        Self { number, start, file, len: AtomicU64::new(len), pieces, mapped }
+        let (len, pieces) = (AtomicU64::new(len), RwLock::default());
+        Self { number, start, file, len, pieces, map: None }
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -118,20 +111,20 @@ impl Segment {
         self.pieces().iter().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 
-    /// Maps the file, which is full and will not change any more.
-    pub(super) fn map(&self, storage: &dyn Storage) -> Result<()> {
-        if self.mapped.get().is_none() && self.len() > 0 {
-            let name = super::file_name(self.number);
-            let file = storage.open(&name, Access::Read, Caching::Buffered)?;
-            let map = file.map(place(0), self.len())?;
-            // Only the one who writes maps.
-            let _ = self.mapped.set(Mapped { file, map });
-        }
-        Ok(())
+    /// The same file when it is full and will not change any more: mapped, and open for reading
+    /// only, so that a long log does not hold many descriptors.
+    pub(super) fn sealed(&self, storage: &dyn Storage) -> Result<Self> {
+        let name = super::file_name(self.number);
+        let file = storage.open(&name, Access::Read, Caching::Buffered)?;
+        let map = file.map(place(0), self.len())?;
+        let sealed = Self::new(self.number, self.start, file, self.len());
+        sealed.pieces_mut().clone_from(&self.pieces());
+        Ok(Self { map: Some(map), ..sealed })
     }
 
-    pub(super) fn mapped(&self) -> Option<&Mapped> {
-        self.mapped.get()
+    /// The map of a full file.
+    pub(super) const fn map(&self) -> Option<&Map> {
+        self.map.as_ref()
     }
 
     /// The bytes of the entry at `at`, as long as it says it is. Nothing is verified.
@@ -161,7 +154,7 @@ impl Segment {
     pub(super) fn rest(&self, at: GlobalOffset) -> Result<EntryBytes> {
         let start = at.since(self.start).unwrap_or(0);
         let left = self.len().saturating_sub(start);
-        match self.mapped.get().and_then(|mapped| in_map(mapped, start)) {
+        match self.in_map(start) {
             Some(bytes) => Ok(bytes),
             None => self.read(start, usize::try_from(left).unwrap_or(usize::MAX)),
         }
@@ -183,10 +176,16 @@ impl Segment {
         let pieces = self.pieces();
         let behind = pieces.partition_point(|(first, _)| *first <= start);
         let Some((first, bytes)) = behind.checked_sub(1).and_then(|index| pieces.get(index)) else {
-            return self.mapped.get().and_then(|mapped| in_map(mapped, start));
+            return self.in_map(start);
         };
         let range = usize::try_from(start - first).ok()?..bytes.len();
         Some(EntryBytes { source: Source::Piece(Arc::clone(bytes)), range })
+    }
+
+    fn in_map(&self, start: u64) -> Option<EntryBytes> {
+        let map = self.map.as_ref()?;
+        let range = usize::try_from(start).ok()?..map.len();
+        Some(EntryBytes { source: Source::Mapped(map.clone()), range })
     }
 
     fn pieces(&self) -> RwLockReadGuard<'_, Vec<Piece>> {
@@ -200,11 +199,6 @@ impl Segment {
 
 const fn place(len: u64) -> FileOffset {
     FileOffset::new(FRAMES_AT).plus(len)
-}
-
-fn in_map(mapped: &Mapped, start: u64) -> Option<EntryBytes> {
-    let range = usize::try_from(start).ok()?..mapped.map.len();
-    Some(EntryBytes { source: Source::Mapped(mapped.map.clone()), range })
 }
 
 /// The first block of a file.
@@ -231,6 +225,11 @@ enum Source {
 }
 
 impl EntryBytes {
+    /// Whether they were kept in memory since they were written or verified.
+    pub(super) const fn is_own(&self) -> bool {
+        matches!(self.source, Source::Piece(_))
+    }
+
     /// The first `len` bytes; `None` when there are not so many.
     fn cut(mut self, len: usize) -> Option<Self> {
         if len > self.range.len() {

@@ -49,10 +49,10 @@ impl Warmer {
             .collect();
         pages.sort_unstable_by_key(|(segment, page)| (segment.number, page.0));
         pages.dedup_by_key(|(segment, page)| (segment.number, page.0));
-        let requests = pages.into_iter().filter_map(|(segment, (offset, len))| {
-            let file = Arc::clone(&segment.mapped()?.file);
+        let requests = pages.into_iter().map(|(segment, (offset, len))| {
+            let file = Arc::clone(&segment.file);
             let (offset, buffer) = (FileOffset::new(offset), AlignedBuffer::zeroed(len));
-            Some(ReadRequest { tag: 0, file, offset, buffer })
+            ReadRequest { tag: 0, file, offset, buffer }
         });
         let mut reader = self.take();
         reader.submit(requests);
@@ -67,11 +67,7 @@ impl Warmer {
 }
 
 fn is_cached(segment: &Segment, at: GlobalOffset) -> bool {
-    let Some(mapped) = segment.mapped() else { return true };
-    if segment.is_in_memory() {
-        return true;
-    }
-    let map = &mapped.map;
+    let Some(map) = segment.map().filter(|_| !segment.is_in_memory()) else { return true };
     let start = usize::try_from(at.since(segment.start).unwrap_or(0)).unwrap_or(usize::MAX);
     map.is_cached(start..start.saturating_add(1).min(map.len()))
 }

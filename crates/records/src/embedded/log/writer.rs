@@ -69,7 +69,7 @@ impl LogWriter {
         let tail = self.log.segments.load();
         self.tail = tail.last().map(|tail| (tail.number, tail.len()));
         self.torn = true;
-        let frame = FrameBuilder::new(self.end, self.usual);
+        let frame = FrameBuilder::new(self.end, self.usual + self.usual / 8);
         Ok(Group { written: self.end, frame, full: Vec::new(), writer: self })
     }
 
@@ -143,6 +143,18 @@ impl LogWriter {
         Ok(segment)
     }
 
+    /// Puts a full file's read-only form in its place. Where the system refuses, the file stays as
+    /// it is and is read without a map.
+    fn seal(&self, full: &Segment) {
+        if let Ok(sealed) = full.sealed(self.storage.as_ref()) {
+            let sealed = Arc::new(sealed);
+            self.log.change(|list| {
+                let place = list.iter_mut().find(|segment| segment.number == full.number);
+                place.map(|place| *place = sealed);
+            });
+        }
+    }
+
     /// Gives back the memory of the oldest frames, as far as there is too much of it.
     fn forget_oldest(&self) {
         let segments = self.log.segments.load();
@@ -209,7 +221,7 @@ impl Group<'_> {
         self.writer.sync_names()?;
         for full in self.full {
             // The group is durable whether the system has a map to give or not.
-            let _ = full.map(self.writer.storage.as_ref());
+            self.writer.seal(&full);
         }
         self.writer.forget_oldest();
         self.writer.end = self.written;
