@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_consensus::contract::draft::{InputDraft, OutputDraft, TxDraft};
+use varve_io::StoreId;
+use varve_io::faulty::FaultyStorage;
 use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid};
 
 use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
+use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
 use crate::extended::Transaction;
 use crate::fields::Fields;
@@ -34,7 +37,20 @@ type NewEngine = fn() -> Arc<dyn Engine>;
 
 /// Every engine, by name.
 const ENGINES: &[(&str, NewEngine)] =
-    &[("memory", || Arc::new(MemoryEngine::open(MemoryDisk::default())))];
+    &[("memory", || Arc::new(MemoryEngine::open(MemoryDisk::default()))), ("embedded", embedded)];
+
+/// A durable engine on a disk in memory.
+fn embedded() -> Arc<dyn Engine> {
+    let key = StoreKey { id: StoreId([1; 16]), secret: [7; 16] };
+    let options = EmbeddedOptions {
+        shards: 4,
+        segment_size: 4 << 20,
+        cache: 16 << 20,
+        checkpoint_every: 8 << 20,
+        ..EmbeddedOptions::new(key)
+    };
+    Arc::new(EmbeddedEngine::open(Arc::new(FaultyStorage::new(1)), options).unwrap())
+}
 
 /// Runs a test on an empty store of every engine.
 pub(crate) fn everywhere(test: impl Fn(&Store)) {
