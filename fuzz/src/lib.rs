@@ -26,6 +26,7 @@ pub mod examples;
 mod io;
 pub mod mutate;
 mod node;
+mod records;
 mod sha256;
 mod types;
 mod utxo;
@@ -52,6 +53,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         blocks::TARGETS,
         utxo::TARGETS,
         utxo_files::TARGETS,
+        records::TARGETS,
         node::TARGETS,
     ];
     crates.into_iter().flatten()

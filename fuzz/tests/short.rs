@@ -86,6 +86,13 @@ short! {
     run_file,
     window_file,
     snapshot,
+    record_slot,
+    record_answer,
+    record_transaction,
+    record_inpoints,
+    record_meta,
+    utxo_wrapper,
+    utxo_transfer,
     p2p_message,
     commit,
 }

@@ -1,0 +1,243 @@
+//! Transactions that are too large for a record, as files outside.
+//!
+//! ```text
+//! │ magic 8: "T-1.0   " or "O-1.0   " │ extended transaction, or wrapped outputs │
+//! ```
+//!
+//! Names and what lies beside a blob are drawn in [`name`]. The life of a blob:
+//!
+//! 1. The blob is durable, with its checksum, before its record is created. A crash in between
+//!    leaves a blob that no record needs; the next creation replaces it, or the cleaner removes it.
+//! 2. While a record needs it, it stays. The heights beside it are hints: they follow the record
+//!    without a sync, and they may be stale.
+//! 3. When the record is gone the blob is removed, by whoever removed the record. The cleaner takes
+//!    what was left over: it reads the height again, asks for the record, and only then removes.
+//!
+//! Whoever writes or removes a blob *holds* its txid meanwhile, together with the look at the
+//! record that decides it. So a removal never meets a creation half way.
+//!
+//! Every read checks the SHA-256 of header and data: a flipped bit is an error that names the
+//! blob.
+
+pub mod bucket;
+mod cache;
+pub mod disk;
+mod hold;
+pub mod name;
+pub mod object;
+#[cfg(test)]
+mod tests;
+
+use bitcoin_hashes::{Hash as _, HashEngine as _, sha256};
+use bytes::Bytes;
+use varve_types::{Height, Txid};
+
+use bucket::{Bucket, BucketError};
+pub use cache::{CacheConfig, ExternalCache};
+pub use disk::DiskBucket;
+pub use hold::Held;
+use hold::Holds;
+pub use name::{BlobKind, Fanout};
+use name::{BlobName, Sidecar};
+pub use object::ObjectBucket;
+
+use crate::file_type::{FileType, MAGIC_LEN};
+
+/// How much is hashed and handed on at once.
+const CHUNK: usize = 1 << 20;
+
+/// Blobs by txid.
+#[derive(Debug)]
+pub struct Blobs {
+    bucket: Box<dyn Bucket>,
+    fanout: Fanout,
+    holds: Holds,
+}
+
+/// Why a blob cannot be had.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BlobError {
+    /// There is none.
+    #[error("no blob of transaction {txid}")]
+    NotFound {
+        /// The transaction.
+        txid: Txid,
+    },
+    /// Its bytes are not those that were written.
+    #[error("blob {name} is damaged: {what}; restore it from a copy")]
+    Damaged {
+        /// The file.
+        name: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The place of the blobs failed.
+    #[error("the blobs failed: {0}")]
+    Bucket(#[from] BucketError),
+}
+
+type Result<T, E = BlobError> = std::result::Result<T, E>;
+
+impl Blobs {
+    /// The blobs in this bucket.
+    pub fn new(bucket: impl Bucket + 'static, fanout: Fanout) -> Self {
+        Self { bucket: Box::new(bucket), fanout, holds: Holds::default() }
+    }
+
+    /// Waits until nobody else holds one of these txids, and takes them all.
+    pub fn hold(&self, txids: &[Txid]) -> Held<'_> {
+        self.holds.take(txids)
+    }
+
+    /// Writes a blob with its checksum, in place of one that is there. Durable on return.
+    pub fn put(&self, txid: Txid, kind: BlobKind, data: &Bytes) -> Result<()> {
+        self.put_pieces(txid, kind, std::iter::once(Ok(data.clone())))
+    }
+
+    /// The same from pieces that come one after the other, in the memory of one piece. An error
+    /// among them ends the blob, and leaves what was there before.
+    pub fn put_pieces(
+        &self,
+        txid: Txid,
+        kind: BlobKind,
+        pieces: impl Iterator<Item = Result<Bytes>>,
+    ) -> Result<()> {
+        let name = self.name(txid, kind);
+        let mut engine = sha256::Hash::engine();
+        let mut upload = self.bucket.upload(name.key())?;
+        let magic = Bytes::copy_from_slice(&kind.file_type().magic());
+        for piece in std::iter::once(Ok(magic)).chain(pieces) {
+            let mut piece = piece?;
+            while !piece.is_empty() {
+                let chunk = piece.split_to(piece.len().min(CHUNK));
+                engine.input(&chunk);
+                upload.write(chunk)?;
+            }
+        }
+        self.put_checksum(&name, &sha256::Hash::from_engine(engine))?;
+        Ok(upload.finish()?)
+    }
+
+    /// The blob of a transaction: the transaction itself, or else its outputs.
+    pub fn get(&self, txid: Txid) -> Result<(BlobKind, Bytes)> {
+        for kind in BlobKind::ALL {
+            let name = self.name(txid, kind);
+            if let Some(bytes) = self.bucket.read(name.key())? {
+                return Ok((kind, self.checked(&name, kind, bytes)?));
+            }
+        }
+        Err(BlobError::NotFound { txid })
+    }
+
+    /// Whether there is a blob of this transaction.
+    pub fn contains(&self, txid: Txid) -> Result<bool> {
+        Ok(self.find(txid)?.is_some())
+    }
+
+    /// Notes the height from which the blob may be removed; `None` takes the note away, and is
+    /// then no error when there is no blob.
+    pub fn set_delete_at(&self, txid: Txid, height: Option<Height>) -> Result<()> {
+        let found = self.find(txid)?;
+        let Some(height) = height.filter(|height| *height > Height::GENESIS) else {
+            for kind in BlobKind::ALL {
+                self.bucket.remove(&self.name(txid, kind).sidecar(Sidecar::DeleteAt))?;
+            }
+            return Ok(());
+        };
+        let name = found.ok_or(BlobError::NotFound { txid })?;
+        let text = height.to_u32().to_string();
+        Ok(self.bucket.write_hint(&name.sidecar(Sidecar::DeleteAt), text.as_bytes())?)
+    }
+
+    /// The height from which the blob may be removed. A note that is no height above 0 is as
+    /// good as none, and is taken away.
+    pub fn delete_at(&self, txid: Txid) -> Result<Option<Height>> {
+        self.height(txid, Sidecar::DeleteAt)
+    }
+
+    /// Notes the height to which the blob must be kept, in place of the other note.
+    pub fn set_preserve_until(&self, txid: Txid, height: Height) -> Result<()> {
+        self.set_delete_at(txid, None)?;
+        let name = self.find(txid)?.ok_or(BlobError::NotFound { txid })?;
+        let text = height.to_u32().to_string();
+        Ok(self.bucket.write_hint(&name.sidecar(Sidecar::PreserveUntil), text.as_bytes())?)
+    }
+
+    /// The height to which the blob must be kept.
+    pub fn preserve_until(&self, txid: Txid) -> Result<Option<Height>> {
+        self.height(txid, Sidecar::PreserveUntil)
+    }
+
+    /// Takes away the blob and all beside it. The caller holds the txid and knows that no record
+    /// needs it.
+    pub fn remove(&self, txid: Txid) -> Result<()> {
+        for kind in BlobKind::ALL {
+            let name = self.name(txid, kind);
+            self.bucket.remove(name.key())?;
+            for sidecar in Sidecar::ALL {
+                self.bucket.remove(&name.sidecar(sidecar))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every txid of which there is a file, each once, in any order.
+    pub fn txids(&self) -> Result<Vec<Txid>> {
+        let mut txids = Vec::new();
+        self.bucket.list(&mut |key| txids.extend(BlobName::txid_of(key)))?;
+        txids.sort_unstable();
+        txids.dedup();
+        Ok(txids)
+    }
+
+    fn name(&self, txid: Txid, kind: BlobKind) -> BlobName {
+        BlobName::new(txid, kind, self.fanout)
+    }
+
+    fn find(&self, txid: Txid) -> Result<Option<BlobName>> {
+        for kind in BlobKind::ALL {
+            let name = self.name(txid, kind);
+            if self.bucket.contains(name.key())? {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    fn height(&self, txid: Txid, sidecar: Sidecar) -> Result<Option<Height>> {
+        for kind in BlobKind::ALL {
+            let key = self.name(txid, kind).sidecar(sidecar);
+            let Some(bytes) = self.bucket.read(&key)? else { continue };
+            let number = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok());
+            match number.filter(|number| *number > 0) {
+                Some(number) => return Ok(Some(Height::new(number))),
+                None => self.bucket.remove(&key)?,
+            };
+        }
+        Ok(None)
+    }
+
+    fn put_checksum(&self, name: &BlobName, digest: &sha256::Hash) -> Result<()> {
+        // The hash prints in the order of its bytes, as sha256sum does.
+        let line = format!("{digest}  {}\n", name.file());
+        let mut upload = self.bucket.upload(&name.sidecar(Sidecar::Checksum))?;
+        upload.write(Bytes::from(line))?;
+        Ok(upload.finish()?)
+    }
+
+    /// The data of a blob, after a look at its checksum and header.
+    fn checked(&self, name: &BlobName, kind: BlobKind, mut bytes: Bytes) -> Result<Bytes> {
+        let damaged = |what| BlobError::Damaged { name: name.to_string(), what };
+        let line = self.bucket.read(&name.sidecar(Sidecar::Checksum))?;
+        let line = line.ok_or_else(|| damaged("its checksum is missing"))?;
+        let digest = sha256::Hash::hash(&bytes).to_string();
+        if !line.starts_with(digest.as_bytes()) {
+            return Err(damaged("its checksum is another"));
+        }
+        let magic = bytes.first_chunk::<MAGIC_LEN>().and_then(FileType::from_magic);
+        if magic != Some(kind.file_type()) {
+            return Err(damaged("it begins as another kind of file"));
+        }
+        Ok(bytes.split_off(MAGIC_LEN))
+    }
+}

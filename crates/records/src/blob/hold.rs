@@ -1,0 +1,48 @@
+//! Txids that somebody is busy with.
+
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use varve_types::Txid;
+
+/// The txids that are held.
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    held: Mutex<BTreeSet<Txid>>,
+    released: Condvar,
+}
+
+/// Some txids, held until this is dropped.
+#[derive(Debug)]
+pub struct Held<'a> {
+    holds: &'a Holds,
+    txids: Vec<Txid>,
+}
+
+impl Holds {
+    /// Takes all the txids in one step, so that two who want the same ones in another order do
+    /// not wait for each other. Nobody takes more while holding some.
+    pub(super) fn take(&self, txids: &[Txid]) -> Held<'_> {
+        let mut held = self.lock();
+        while txids.iter().any(|txid| held.contains(txid)) {
+            held = self.released.wait(held).unwrap_or_else(PoisonError::into_inner);
+        }
+        held.extend(txids);
+        Held { holds: self, txids: txids.to_vec() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<Txid>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut held = self.holds.lock();
+        for txid in &self.txids {
+            held.remove(txid);
+        }
+        drop(held);
+        self.holds.released.notify_all();
+    }
+}

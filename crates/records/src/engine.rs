@@ -1,0 +1,151 @@
+//! The narrow seam between records and where they are kept.
+//!
+//! An engine does six things, all of them in batches. What the operations mean is written in
+//! [`operation`](crate::operation), and proved by `contract`; `memory` is the plainest engine and
+//! the judge of the others.
+//!
+//! What an engine promises:
+//!
+//! - *Whole or not at all.* Each operation of a batch is atomic to every reader and across every
+//!   crash. The batch is not: it is a list of operations, done in order, each seeing those before.
+//! - *Durable on return.* When `apply` returns outcomes, a crash loses none of them.
+//! - *Errors stay where they are.* A refused operation does not disturb its neighbours. Only a
+//!   failure of the storage fails the batch, and then a caller knows nothing: each operation may
+//!   have happened or not. All operations are made to be repeated.
+//! - *Readers do not wait for writers* longer than for one short step.
+
+use std::sync::Arc;
+
+use varve_types::{Height, Outpoint, Txid};
+
+use crate::fields::Fields;
+use crate::freeze_window::FreezeWindow;
+use crate::intent::Intent;
+use crate::operation::Operation;
+use crate::outcome::Outcome;
+use crate::record::{BlockRef, Record};
+use crate::slot::Slot;
+
+/// The state of the world outside, for a batch of operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// The height of the tip that the store follows.
+    pub height: Height,
+    /// Blocks from the moment when a record is no longer needed to its removal. 0: no record is
+    /// scheduled for removal.
+    pub retention: u32,
+}
+
+/// Keeps records.
+pub trait Engine: Send + Sync {
+    /// Does the operations in order and answers each of them.
+    fn apply(
+        &self,
+        context: &Context,
+        operations: &[Operation],
+    ) -> Result<Vec<Outcome>, EngineError>;
+
+    /// Reads records, in the order of the txids, each of one moment.
+    fn read(&self, txids: &[Txid], fields: Fields) -> Result<Vec<Option<Record>>, EngineError>;
+
+    /// Reads single slots, in the order of the outpoints; `None` where there is no record.
+    fn slots(&self, outpoints: &[Outpoint]) -> Result<Vec<Option<SlotView>>, EngineError>;
+
+    /// Finds records by their state, in an order of the engine's own: at most `limit` of them,
+    /// beginning behind the cursor of the page before. A record that matches during the whole
+    /// scan is found exactly once; one that changes meanwhile may be found or not.
+    fn scan(
+        &self,
+        scan: Scan,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<ScanPage, EngineError>;
+
+    /// The intents that were begun and not completed, in the order of their ids.
+    fn intents(&self) -> Result<Vec<Intent>, EngineError>;
+
+    /// What the engine takes.
+    fn limits(&self) -> Limits;
+}
+
+/// What to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// Every record.
+    All,
+    /// Records that are in no block of the longest chain.
+    Unmined,
+    /// Those of them that are so since this height or longer.
+    UnminedSince(Height),
+    /// Records that may be removed at this height.
+    DueAt(Height),
+    /// Records whose preservation is over at this height.
+    PreservedUntil(Height),
+    /// Records that are marked as conflicting.
+    Conflicting,
+}
+
+/// Where a scan goes on. Only the engine that made it can read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor(pub [u8; 32]);
+
+/// A part of the answer of a scan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScanPage {
+    /// The records found.
+    pub txids: Vec<Txid>,
+    /// Where to go on; `None` when there is nothing more.
+    pub next: Option<Cursor>,
+}
+
+/// One slot with what its record says about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlotView {
+    /// The slot; `None` when the output can never be spent or does not exist.
+    pub slot: Option<Slot>,
+    /// The first height at which a reassigned output can be spent.
+    pub spendable_in: Option<Height>,
+    /// When the output is frozen.
+    pub window: Option<FreezeWindow>,
+    /// The first height at which the outputs of a coinbase can be spent.
+    pub spending_height: Option<Height>,
+    /// The lock time of the transaction.
+    pub lock_time: u32,
+    /// Whether the transaction lost a double spend.
+    pub conflicting: bool,
+    /// Whether its outputs cannot be spent yet.
+    pub locked: bool,
+    /// Whether the record is being written.
+    pub creating: bool,
+    /// The blocks that have the transaction.
+    pub blocks: Vec<BlockRef>,
+}
+
+/// What an engine takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest body in a record, in bytes. A unit with a longer one is refused as
+    /// [`TooBig`](crate::error::RecordError::TooBig).
+    pub body: u64,
+}
+
+/// The storage failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// An operation on the storage failed.
+    #[error("the storage of the records failed: {0}")]
+    Storage(Arc<dyn std::error::Error + Send + Sync>),
+    /// An earlier failure left the storage in a state nobody knows.
+    #[error("the records take no more writes since this failure: {cause}; open the store again")]
+    Poisoned {
+        /// The first failure.
+        cause: Arc<str>,
+    },
+}
+
+impl EngineError {
+    /// A failure of the storage.
+    pub fn storage(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Storage(Arc::new(error))
+    }
+}

@@ -1,0 +1,105 @@
+//! What became of an operation.
+
+use varve_types::{Height, Txid};
+
+use crate::error::RecordError;
+use crate::operation::Unspend;
+use crate::record::BlockId;
+
+/// What became of one operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its answer. An error changed nothing, with the one exception that
+    /// [`RecordError::TxExists`] tells of.
+    pub result: Result<Reply, RecordError>,
+    /// What it means for the blobs of external records, in the order of the changes.
+    pub effects: Vec<Effect>,
+}
+
+/// What an operation that succeeded has to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Nothing more.
+    Done,
+    /// Of a unit: what its spends did, in their order; empty when it only created.
+    Unit(Vec<Spent>),
+    /// Of taking back spends: whether each was there to be taken back.
+    Unspent(Vec<bool>),
+    /// Of setting or unsetting a block: the blocks that the record has.
+    Blocks(Vec<BlockId>),
+    /// Of marking a transaction as conflicting, or unmarking it.
+    Conflicting {
+        /// What it may have spent: one item an input whose parent has a record and a slot.
+        parents: Vec<Unspend>,
+        /// The transactions that spend its outputs, each once, in the order of the outputs.
+        spenders: Vec<Txid>,
+    },
+    /// Of pruning.
+    Pruned(Pruned),
+}
+
+/// One spend that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// How.
+    pub how: SpentHow,
+    /// The blocks that have the parent.
+    pub parent_blocks: Vec<BlockId>,
+}
+
+/// How a spend succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpentHow {
+    /// The output was unspent.
+    Written,
+    /// The same input had spent it before.
+    Again,
+    /// The parent has no record, but the spender has one: the parent was pruned.
+    ParentGone,
+}
+
+/// What became of a record that was due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pruned {
+    /// It is gone, and its parents know.
+    Removed,
+    /// There is no record.
+    Missing,
+    /// It is not due at this height, or preserved.
+    NotDue,
+    /// Some output can still be spent. It is no longer scheduled.
+    Unspent,
+    /// It is in no block of the longest chain and did not lose a double spend.
+    Unmined,
+    /// This unmined transaction refers to it.
+    NeededBy(Txid),
+}
+
+/// What an operation means for the blob of an external record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It may be removed from this height on.
+    DeleteAt {
+        /// The transaction.
+        txid: Txid,
+        /// The height.
+        height: Height,
+    },
+    /// It is no longer scheduled for removal.
+    KeepOn {
+        /// The transaction.
+        txid: Txid,
+    },
+    /// It must be kept to this height.
+    PreserveUntil {
+        /// The transaction.
+        txid: Txid,
+        /// The height.
+        height: Height,
+    },
+    /// Its record is gone.
+    Deleted {
+        /// The transaction.
+        txid: Txid,
+    },
+}
