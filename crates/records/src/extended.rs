@@ -21,6 +21,9 @@ use varve_types::{DecodeError, Format, Outpoint, Tx, TxIn, TxOut, Txid, compact_
 /// What follows the version in extended form.
 const MARKER: [u8; 6] = [0, 0, 0, 0, 0, 0xef];
 
+/// The length of an unknown spent output: a value of zero, an empty script.
+const NOTHING_LEN: usize = 8 + 1;
+
 /// A transaction in shared bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
@@ -77,29 +80,24 @@ impl Transaction {
         self.format == Format::Extended
     }
 
-    /// The length of the standard form.
+    /// The length of the form that blocks have: the standard form, with its witness if it has one.
     #[must_use]
     pub fn size(&self) -> u64 {
         match self.format {
-            Format::Extended => {
-                let spent = |input: TxIn<'_>| input.spent.map_or(0, |output| output_len(&output));
-                let extra: usize = self.view().inputs().map(spent).sum();
-                (self.bytes.len() - MARKER.len() - extra) as u64
-            }
+            Format::Extended => standard_len(&self.view()) as u64,
             Format::Legacy | Format::Segwit => self.bytes.len() as u64,
         }
     }
 
-    /// The length of the extended form, in which an unknown spent output is a value of zero and
-    /// an empty script.
+    /// The length of the extended form, which has no witness and in which an unknown spent output
+    /// is a value of zero and an empty script.
     #[must_use]
     pub fn extended_size(&self) -> u64 {
-        let unknown = TxOut { value: varve_types::Amount::ZERO, script: &[] };
         match self.format {
             Format::Extended => self.bytes.len() as u64,
             Format::Legacy | Format::Segwit => {
-                let inputs = self.view().inputs().len();
-                (self.bytes.len() + MARKER.len() + inputs * output_len(&unknown)) as u64
+                let tx = self.view();
+                (MARKER.len() + standard_len(&tx) + tx.inputs().len() * NOTHING_LEN) as u64
             }
         }
     }
@@ -146,6 +144,15 @@ pub fn write_input(input: &TxIn<'_>, spent: &TxOut<'_>, out: &mut Vec<u8>) {
 /// The form to parse these bytes in, when the blocks of the chain have `format`.
 fn form_of(bytes: &[u8], format: Format) -> Format {
     if Tx::is_extended(bytes) { Format::Extended } else { format }
+}
+
+/// The length of the standard form.
+fn standard_len(tx: &Tx<'_>) -> usize {
+    let count = |count: usize| compact_size::len(count as u64);
+    let script = |script: &[u8]| count(script.len()) + script.len();
+    let inputs: usize = tx.inputs().map(|input| 36 + script(input.script) + 4).sum();
+    let outputs: usize = tx.outputs().map(|output| output_len(&output)).sum();
+    4 + count(tx.inputs().len()) + inputs + count(tx.outputs().len()) + outputs + 4
 }
 
 fn output_len(output: &TxOut<'_>) -> usize {

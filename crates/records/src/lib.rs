@@ -20,6 +20,8 @@
 
 pub mod blob;
 pub mod block_state;
+#[cfg(feature = "test-suite")]
+pub mod contract;
 pub mod engine;
 pub mod error;
 pub mod extended;

@@ -43,13 +43,22 @@ pub struct MemoryEngine {
 }
 
 /// Everything there is.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     records: BTreeMap<Txid, Record>,
     intents: BTreeMap<IntentId, Intent>,
 }
 
 type Result<T, E = RecordError> = std::result::Result<T, E>;
+
+impl MemoryDisk {
+    /// A disk of its own with the same content.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Self(Arc::new(Mutex::new(state.clone())))
+    }
+}
 
 impl MemoryEngine {
     /// Opens what is on this disk.

@@ -1,0 +1,93 @@
+//! Records of many parts.
+
+use varve_types::Height;
+
+use super::draft::{Coin, TxDraft};
+use super::{Disk, World};
+use crate::engine::{Engine, Scan};
+use crate::error::ErrorCode;
+use crate::key::BatchSize;
+use crate::operation::{Operation, Unspend};
+use crate::prepare::CreateOptions;
+use crate::record::{Body, PartCounts};
+use crate::spending_data::SpendingData;
+
+/// Forty-five thousand outputs make three parts.
+pub fn forty_five_thousand_outputs_are_three_parts<D: Disk>(disk: &D) {
+    let mut world = World::new(disk.open());
+    world.settings.batch = BatchSize::new(20_000).expect("not zero");
+    let tx = TxDraft::root(1, 45_000).build();
+    let mut unit = world.create(&tx, &world.mined());
+    assert!(unit.create.as_ref().is_some_and(|new| new.needs_blob(&world.settings)));
+    unit.create.as_mut().expect("it creates").body = Body::External;
+    world.ok(unit);
+    let record = world.record(tx.txid());
+    let part = |utxos| PartCounts { utxos, spent: 0 };
+    assert_eq!(record.parts, [part(20_000), part(20_000), part(5_000)]);
+    assert_eq!((record.total_utxos, record.extra_parts(), record.external), (45_000, 2, true));
+    let coins = [0, 19_999, 20_000, 44_999].map(|vout| Coin::of(&tx, vout));
+    world.child(&coins, 1);
+    let spent: Vec<_> = world.record(tx.txid()).parts.iter().map(|part| part.spent).collect();
+    assert_eq!(spent, [2, 1, 1]);
+    let slot = world.slot(coins[3].outpoint);
+    assert_eq!(slot.hash, coins[3].hash());
+}
+
+/// A record is all spent when every part is, in whatever order, and not before.
+pub fn all_parts_must_be_spent<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let parent = world.root(1, 10);
+    let coins: Vec<_> = (0..10).map(|vout| Coin::of(&parent, vout)).collect();
+    world.child(&coins[4..8], 1);
+    let record = world.record(parent.txid());
+    assert_eq!((record.extra_parts(), record.spent_extra_parts()), (2, 1));
+    world.child(&coins[..4], 1);
+    assert_eq!(world.record(parent.txid()).delete_at, None);
+    let last = world.child(&coins[8..], 1);
+    assert_eq!(world.record(parent.txid()).delete_at, Some(Height::new(111)));
+    let by = SpendingData::new(last.txid(), 1);
+    let spends = vec![Unspend { slot: coins[9].slot(), by }];
+    world.ok(Operation::Unspend { spends, lock_parents: false });
+    let record = world.record(parent.txid());
+    assert_eq!((record.delete_at, record.spent_extra_parts()), (None, 1));
+    world.ok(world.spend(&last));
+    assert_eq!(world.record(parent.txid()).delete_at, Some(Height::new(111)));
+}
+
+/// A part without slots does not keep the record.
+pub fn a_part_without_slots_is_spent<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let mut draft = TxDraft::root(1, 4);
+    for _ in 0..4 {
+        draft = draft.with_data();
+    }
+    let parent = draft.build();
+    world.ok(world.create(&parent, &world.mined()));
+    world.child(&[0, 1, 2, 3].map(|vout| Coin::of(&parent, vout)), 1);
+    let record = world.record(parent.txid());
+    assert_eq!(record.parts[1], PartCounts::default());
+    assert_eq!(record.delete_at, Some(Height::new(111)));
+}
+
+/// Flags are those of the record, whichever part has the output.
+pub fn locks_hold_for_every_part<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let parent = TxDraft::root(1, 10).build();
+    world.ok(world.create(&parent, &CreateOptions { locked: true, ..world.options() }));
+    let tx = TxDraft::spending(&[Coin::of(&parent, 9)], 1).build();
+    assert_eq!(world.refusal(world.spend(&tx)).cause(), ErrorCode::TxLocked);
+    world.ok(Operation::SetLocked { txid: parent.txid(), locked: false });
+    world.ok(world.spend(&tx));
+}
+
+/// Pages of any size give the same records, each once.
+pub fn scans_come_in_pages<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let mut expected: Vec<_> = (0..20).map(|tag| world.root(tag, 1).txid()).collect();
+    expected.sort();
+    for page in [1, 7, 20, 21] {
+        assert_eq!(super::scan_all(&world.engine, Scan::All, page), expected);
+    }
+    let empty = world.engine.scan(Scan::Conflicting, None, 5).expect("the storage works");
+    assert!(empty.txids.is_empty() && empty.next.is_none());
+}
