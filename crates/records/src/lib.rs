@@ -10,6 +10,7 @@
 //! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, and what becomes of it |
 //! | [`engine`] | the seam to where it is kept |
 //! | [`memory`] | the plainest engine, the judge of the others |
+//! | [`embedded`] | the durable engine: an own log and an index in memory |
 //! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`meta`] | bytes |
 //! | [`utxo_wrapper`], [`utxo_files`], [`file_type`], [`spend_response`] | bytes that travel |
 //! | [`block_state`], [`settings`], [`intent`] | around it |
@@ -22,6 +23,7 @@ pub mod blob;
 pub mod block_state;
 #[cfg(feature = "test-suite")]
 pub mod contract;
+pub mod embedded;
 pub mod engine;
 pub mod error;
 pub mod extended;
@@ -37,6 +39,7 @@ pub mod operation;
 pub mod outcome;
 pub mod prepare;
 pub mod record;
+mod rules;
 pub mod settings;
 pub mod slot;
 pub mod spend_response;

@@ -1,0 +1,236 @@
+//! The durable engine: an own log and an index in memory.
+//!
+//! ```text
+//!  apply ─► execute on the overlay ─► one append, one sync ─► publish in the index
+//!            rules over `working`       `flush`, `log`         `commit`
+//!  read  ─► index ─► log
+//! ```
+//!
+//! A record lies in the log as a *state* (all that changes, with the first eight slots), a *body*
+//! (the transaction and its inputs, written once) and, for more than eight outputs, *chunks* of
+//! eight further slots each. A change appends a new version of the state, and of the chunk that it
+//! touches; nothing is ever overwritten. The index in memory says where the newest version of each
+//! lies, 24 bytes each.
+//!
+//! | file | is |
+//! |---|---|
+//! | `commit` | who executes, who writes, who waits: the order of everything |
+//! | `overlay`, `working` | what a group of operations has at hand |
+//! | `flush` | how it is written |
+//! | `log`, `group`, `entry` | the log, its frames, its entries |
+//! | `state`, `chunk`, `body`, `intent`, `number` | what entries hold |
+//! | `index`, `key` | where the newest versions lie |
+//! | `checkpoint`, `open` | how the index comes back |
+//! | `maintain` | how the log stays short |
+//! | `read`, `scan` | readers |
+//!
+//! Every byte is drawn in `docs/format/records.md`, and the reasons are in
+//! `docs/adr/0011-records-engine.md`.
+
+mod base;
+mod body;
+mod checkpoint;
+mod chunk;
+mod commit;
+mod entry;
+mod flush;
+mod group;
+mod index;
+mod intent;
+mod key;
+mod log;
+mod maintain;
+mod number;
+mod open;
+mod overlay;
+mod read;
+mod scan;
+mod state;
+mod working;
+
+use std::fmt;
+use std::sync::Arc;
+
+use varve_io::{LockGuard, Storage, StoreId};
+use varve_types::{Outpoint, Txid};
+
+use crate::engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
+use crate::fields::Fields;
+use crate::intent::Intent;
+use crate::operation::Operation;
+use crate::outcome::Outcome;
+use crate::record::Record;
+use crate::rules;
+use chunk::CHUNK;
+use commit::{Commit, storage};
+use key::{Key, Part};
+
+/// What a store is known by. Both are drawn at random by whoever makes the store; a store that
+/// exists keeps its own.
+#[derive(Clone, Copy)]
+pub struct StoreKey {
+    /// In every file and frame: bytes of another store do not verify.
+    pub id: StoreId,
+    /// Decides where the index puts keys, so that nobody outside can.
+    pub secret: [u8; 16],
+}
+
+impl fmt::Debug for StoreKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreKey").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// How a store is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct EmbeddedOptions {
+    /// What a new store is known by.
+    pub key: StoreKey,
+    /// Tables of a new store's index, a power of two of at most 65,536.
+    pub shards: u32,
+    /// Bytes of a file of the log.
+    pub segment_size: u64,
+    /// Bytes of the log between two checkpoints of the index, at least.
+    pub checkpoint_every: u64,
+    /// The longest transaction in a record.
+    pub body_limit: u64,
+}
+
+impl EmbeddedOptions {
+    /// The usual sizes.
+    #[must_use]
+    pub const fn new(key: StoreKey) -> Self {
+        Self {
+            key,
+            shards: 256,
+            segment_size: 64 << 20,
+            checkpoint_every: 256 << 20,
+            body_limit: 32 << 20,
+        }
+    }
+}
+
+/// Records in a directory.
+#[derive(Debug)]
+pub struct EmbeddedEngine {
+    commit: Commit,
+    limits: Limits,
+    _lock: LockGuard,
+}
+
+impl EmbeddedEngine {
+    /// Opens the store in a directory, or makes one.
+    pub fn open(
+        directory: Arc<dyn Storage>,
+        options: EmbeddedOptions,
+    ) -> Result<Self, EngineError> {
+        let lock = directory.lock().map_err(storage)?;
+        let commit = open::open_store(&directory, &options).map_err(storage)?;
+        Ok(Self { commit, limits: Limits { body: options.body_limit }, _lock: lock })
+    }
+
+    /// Makes a checkpoint of the whole index, so that the next opening reads no log.
+    pub fn checkpoint(&self) -> Result<(), EngineError> {
+        self.commit.with_disk(|disk, index| {
+            while !disk.checkpoint(index)? {}
+            Ok(())
+        })
+    }
+
+    /// How much the store holds.
+    pub fn sizes(&self) -> Result<Sizes, EngineError> {
+        let index = self.commit.index()?;
+        let log = &self.commit.base.log;
+        let held = log.end().since(log.start()).unwrap_or(0);
+        Ok(Sizes { keys: index.len(), live: index.live(), log: held })
+    }
+}
+
+/// How much a store holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Keys in the index: records, chunks and intents.
+    pub keys: usize,
+    /// Bytes of the log that are needed.
+    pub live: u64,
+    /// Bytes of the log.
+    pub log: u64,
+}
+
+impl Engine for EmbeddedEngine {
+    fn apply(
+        &self,
+        context: &Context,
+        operations: &[Operation],
+    ) -> Result<Vec<Outcome>, EngineError> {
+        self.commit.warm(operations.iter().flat_map(keys))?;
+        self.commit.run(|work| {
+            let apply = |operation| rules::apply(work, context, self.limits, operation);
+            operations.iter().map(apply).collect()
+        })
+    }
+
+    fn read(&self, txids: &[Txid], fields: Fields) -> Result<Vec<Option<Record>>, EngineError> {
+        self.commit.read(txids, fields)
+    }
+
+    fn slots(&self, outpoints: &[Outpoint]) -> Result<Vec<Option<SlotView>>, EngineError> {
+        self.commit.slots(outpoints)
+    }
+
+    fn scan(
+        &self,
+        scan: Scan,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<ScanPage, EngineError> {
+        self.commit.scan(scan, after, limit)
+    }
+
+    fn intents(&self) -> Result<Vec<Intent>, EngineError> {
+        self.commit.intents()
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+}
+
+/// The keys that an operation is known to touch before it is looked at.
+fn keys(operation: &Operation) -> impl Iterator<Item = Key> {
+    let (mut records, mut slots) = (Vec::new(), Vec::new());
+    match operation {
+        Operation::Unit(unit) => {
+            // A new transaction has no record: nothing is to be read for it.
+            let spends = unit.spend.iter().flat_map(|part| &part.spends);
+            slots.extend(spends.map(|spend| spend.outpoint));
+        }
+        Operation::Unspend { spends, .. } => {
+            slots.extend(spends.iter().map(|spend| spend.slot.outpoint));
+        }
+        Operation::Freeze(slot)
+        | Operation::Unfreeze(slot)
+        | Operation::FreezeWindow { slot, .. }
+        | Operation::Reassign { slot, .. } => slots.push(slot.outpoint),
+        Operation::SetMined { txid, .. }
+        | Operation::MarkOnLongestChain { txid, .. }
+        | Operation::SetLocked { txid, .. }
+        | Operation::SetConflicting { txid, .. }
+        | Operation::RemoveConflictingChild { txid, .. }
+        | Operation::RemoveBlocks { txid, .. }
+        | Operation::Delete { txid }
+        | Operation::PreserveUntil { txid, .. }
+        | Operation::ExpirePreservation { txid, .. }
+        | Operation::Prune { txid, .. } => records.push(*txid),
+        Operation::BeginIntent(_) | Operation::CompleteIntent(_) => {}
+    }
+    let slots = slots.into_iter().flat_map(|outpoint| {
+        let chunk = Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) };
+        let further = (outpoint.vout >= CHUNK).then_some(chunk);
+        [Some(Key::record(outpoint.txid)), further].into_iter().flatten()
+    });
+    records.into_iter().map(Key::record).chain(slots)
+}
+
+#[cfg(test)]
+mod tests;

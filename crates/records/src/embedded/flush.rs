@@ -1,0 +1,140 @@
+//! Writing a group: every key that changed gets one entry.
+
+use varve_io::{GlobalOffset, Result};
+
+use super::base::Base;
+use super::body;
+use super::chunk::{CHUNK, encode_new};
+use super::entry::{ENTRY_HEAD_LEN, EntryHead, EntryKind, Marks};
+use super::index::Version;
+use super::intent;
+use super::key::{Key, KeyHash, Part};
+use super::log::{Group, LogWriter};
+use super::overlay::{BodyPlace, Further, Held, HeldRecord, Overlay, Value};
+
+/// What the index has to note for an entry.
+#[derive(Debug)]
+pub(super) struct Update {
+    pub(super) hash: KeyHash,
+    pub(super) part: Part,
+    pub(super) before: Option<GlobalOffset>,
+    pub(super) version: Version,
+}
+
+/// Writes all that changed, durably, and returns what the index has to note.
+pub(super) fn write(
+    writer: &mut LogWriter,
+    base: &Base,
+    overlay: &Overlay,
+) -> Result<Vec<Update>> {
+    let mut flush = Flush { group: writer.begin()?, updates: Vec::new(), body: Vec::new() };
+    flush.updates.reserve(overlay.dirty());
+    for (_, held) in overlay.iter().filter(|(_, held)| held.is_dirty()) {
+        flush.held(held)?;
+        if let Value::Record(record) = held.value()
+            && let Some(further) = &record.further
+        {
+            flush.further(base, overlay, held.key, further)?;
+        }
+    }
+    flush.group.finish()?;
+    Ok(flush.updates)
+}
+
+struct Flush<'a> {
+    group: Group<'a>,
+    updates: Vec<Update>,
+    /// The body of the record at hand; kept for its memory.
+    body: Vec<u8>,
+}
+
+impl Flush<'_> {
+    fn held(&mut self, held: &Held) -> Result<()> {
+        match held.value() {
+            Value::Record(record) => self.record(held, record),
+            Value::Chunk(chunk) => {
+                self.push(held, (EntryKind::Chunk, Marks::default()), |out| chunk.encode(out))
+            }
+            Value::Intent(kept) => {
+                let head = (EntryKind::Intent, Marks::default());
+                self.push(held, head, |out| intent::encode(kept, out))
+            }
+            Value::Gone if held.before.is_none() => Ok(()),
+            Value::Gone => self.push(held, (EntryKind::Gone, Marks::default()), |_| ()),
+        }
+    }
+
+    fn record(&mut self, held: &Held, record: &HeldRecord) -> Result<()> {
+        let HeldRecord { state, body: place, .. } = record;
+        let head = |kind| (kind, state.marks());
+        let mut body = std::mem::take(&mut self.body);
+        body.clear();
+        match place {
+            BodyPlace::At(at) => {
+                let fill = |out: &mut Vec<u8>| state.encode(Some(at.at), at.len, out);
+                self.push(held, head(EntryKind::State), fill)?;
+                // The entry that has the body is needed as well.
+                let kept = at.len.saturating_add(ENTRY_HEAD_LEN as u32);
+                let last = self.updates.last_mut().expect("pushed above");
+                last.version.weight = last.version.weight.saturating_add(kept);
+                self.body = body;
+                return Ok(());
+            }
+            BodyPlace::New { inputs, body: new } => body::encode(inputs, new, &mut body),
+            BodyPlace::Moved(bytes) => body.extend_from_slice(bytes),
+        }
+        let len = u32::try_from(body.len()).expect("bodies are limited to less than 4 GiB");
+        let written = self.push(held, head(EntryKind::Whole), |out| {
+            state.encode(None, len, out);
+            out.extend_from_slice(&body);
+        });
+        self.body = body;
+        written
+    }
+
+    /// The slots behind the first chunk of a new record, but for those that are held apart.
+    fn further(
+        &mut self,
+        base: &Base,
+        overlay: &Overlay,
+        owner: Key,
+        further: &Further,
+    ) -> Result<()> {
+        for (part, hashes) in (1..).zip(further.hashes.chunks(CHUNK as usize)) {
+            let key = Key { part: Part::new(part), ..owner };
+            let hash = base.hasher.hash(&key);
+            let held = overlay.find(&key, hash);
+            if held.is_some_and(|held| overlay.get(held).is_dirty()) {
+                continue;
+            }
+            let kind = (EntryKind::Chunk, Marks::default());
+            let fill = |out: &mut Vec<u8>| encode_new(hashes, further.spending, out);
+            self.entry((key, hash), None, kind, fill)?;
+        }
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        held: &Held,
+        head: (EntryKind, Marks),
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        debug_assert!(!held.flying, "the group before was published");
+        self.entry((held.key, held.hash), held.before, head, fill)
+    }
+
+    fn entry(
+        &mut self,
+        (key, hash): (Key, KeyHash),
+        before: Option<GlobalOffset>,
+        (kind, marks): (EntryKind, Marks),
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        let (at, len) = self.group.push(&EntryHead { kind, marks, key, before }, fill)?;
+        let weight = u32::try_from(len).unwrap_or(u32::MAX);
+        let version = Version { at, marks, kind, weight };
+        self.updates.push(Update { hash, part: key.part, before, version });
+        Ok(())
+    }
+}

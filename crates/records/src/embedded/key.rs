@@ -1,0 +1,150 @@
+//! What an entry of the log is found by, and where the index looks for it.
+//!
+//! A key is 32 bytes and a part. Part 0 of a txid is its record, part `n` is the `n`-th chunk of
+//! its slots, and the last part is kept for conflict intents, whose 32 bytes are their id.
+//!
+//! Txids can be ground: whoever makes transactions may try until many of them share their first
+//! bytes. So nothing is placed by bytes of the key. The hash of the five words of a key (four of
+//! the txid, then the part) is
+//!
+//! ```text
+//! sum  = a + k₀·w₀ + … + k₄·w₄      modulo 2^128, a and kᵢ secret numbers of 128 bits
+//! hash = mix(the upper 64 bits of sum)
+//! ```
+//!
+//! which is strongly universal over the choice of the secret (Lemire and Kaser): two keys chosen
+//! without knowing the secret collide as often as two random ones. The lowest bits choose the
+//! shard, the upper 32 are the tag that the index keeps. Answers never depend on the hash, because
+//! the entry of the log holds the whole key and that decides. The feature `weak-hash` leaves four
+//! bits of the tag, and the tests run with it as well.
+
+#![expect(clippy::cast_possible_truncation, reason = "halves and low bits are what is wanted")]
+
+use std::fmt;
+
+use varve_types::{Txid, sha256d};
+
+/// What the index gets of a tag: everything, or four bits in the tests' weak build.
+const KEPT: u32 = if cfg!(feature = "weak-hash") { 0xf000_0000 } else { u32::MAX };
+
+/// Which part of what belongs to a txid.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Part(u32);
+
+impl Part {
+    /// The record: its state, its first slots and, as long as they lie together, its body.
+    pub(super) const RECORD: Self = Self(0);
+    /// A conflict intent; the key's 32 bytes are the intent's id.
+    pub(super) const INTENT: Self = Self(u32::MAX);
+
+    /// The part with this number.
+    pub(super) const fn new(number: u32) -> Self {
+        Self(number)
+    }
+
+    pub(super) const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// What an entry is found by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Key {
+    pub(super) txid: Txid,
+    pub(super) part: Part,
+}
+
+impl Key {
+    pub(super) const fn record(txid: Txid) -> Self {
+        Self { txid, part: Part::RECORD }
+    }
+}
+
+/// The hash of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct KeyHash(u64);
+
+impl KeyHash {
+    /// One of `count` shards, a power of two.
+    pub(super) const fn shard(self, count: usize) -> usize {
+        self.0 as usize & (count - 1)
+    }
+
+    /// What the index keeps of the hash.
+    pub(super) const fn tag(self) -> u32 {
+        (self.0 >> 32) as u32 & KEPT
+    }
+
+    /// All bits, for tables in memory.
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// Hashes keys under the secret of one store.
+#[derive(Clone)]
+pub(super) struct KeyHasher {
+    factors: [u128; 5],
+    addend: u128,
+}
+
+impl KeyHasher {
+    pub(super) fn new(secret: &[u8; 16]) -> Self {
+        let number = |index: u8| {
+            let digest = sha256d(&[b"varve/records-hasher/", &secret[..], &[index]].concat());
+            u128::from_le_bytes(*digest.first_chunk().expect("a digest has 32 bytes"))
+        };
+        Self { factors: [0, 1, 2, 3, 4].map(number), addend: number(5) }
+    }
+
+    #[inline]
+    pub(super) fn hash(&self, key: &Key) -> KeyHash {
+        let [k0, k1, k2, k3, k4] = &self.factors;
+        let (words, _) = key.txid.as_bytes().as_chunks::<8>();
+        let mut sum = self.addend.wrapping_add(k4.wrapping_mul(u128::from(key.part.0)));
+        for (word, factor) in words.iter().zip([k0, k1, k2, k3]) {
+            sum = sum.wrapping_add(factor.wrapping_mul(u128::from(u64::from_le_bytes(*word))));
+        }
+        KeyHash(mix((sum >> 64) as u64))
+    }
+}
+
+impl fmt::Debug for KeyHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHasher(secret)")
+    }
+}
+
+/// The finaliser of `MurmurHash3`: every bit of the input changes half of the output.
+const fn mix(mut word: u64) -> u64 {
+    word = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    word = (word ^ (word >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    word ^ (word >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_the_key_and_of_the_secret_counts() {
+        let key = Key { txid: Txid::from_bytes([7; 32]), part: Part::new(1) };
+        let hasher = KeyHasher::new(&[1; 16]);
+        let hash = hasher.hash(&key);
+        assert_eq!(hash, KeyHasher::new(&[1; 16]).hash(&key), "it is a function");
+        assert_ne!(hash, KeyHasher::new(&[2; 16]).hash(&key));
+        assert_ne!(hash, hasher.hash(&Key { part: Part::new(2), ..key }));
+        for byte in 0..32 {
+            let mut txid = [7; 32];
+            txid[byte] = 8;
+            assert_ne!(hash, hasher.hash(&Key { txid: Txid::from_bytes(txid), ..key }));
+        }
+    }
+
+    /// Tags are part of the format: checkpoints of the index hold them.
+    #[test]
+    fn the_hash_never_changes() {
+        let key = Key { txid: Txid::from_bytes([7; 32]), part: Part::new(1) };
+        assert_eq!(KeyHasher::new(&[1; 16]).hash(&key).bits(), 13_914_636_708_969_611_464);
+    }
+}

@@ -1,0 +1,204 @@
+//! One file of the log, and the three ways to its bytes.
+//!
+//! The file at the end grows: its frames are kept in memory as they were written, so reading what
+//! was written a moment ago asks nobody. A file that is full is mapped when the group it ends with
+//! is durable. In between, and when memory of it was given back because a group is bigger than a
+//! file, bytes are read from the file.
+
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use varve_io::{
+    Error, File, FileOffset, FormatError, GlobalOffset, Map, Result, SEGMENT_HEADER_LEN,
+};
+
+use crate::embedded::entry::{self, ENTRY_HEAD_LEN};
+
+/// Frames in memory, and where they begin behind the file's header.
+type Piece = (u64, Arc<Vec<u8>>);
+
+/// One file of the log.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) number: u64,
+    pub(super) start: GlobalOffset,
+    pub(super) file: Arc<dyn File>,
+    /// The bytes of whole frames.
+    len: AtomicU64,
+    pieces: RwLock<Vec<Piece>>,
+    map: OnceLock<Map>,
+}
+
+impl Segment {
+    pub(super) fn new(number: u64, start: GlobalOffset, file: Arc<dyn File>, len: u64) -> Self {
+        let (pieces, map) = (RwLock::default(), OnceLock::new());
+        Self { number, start, file, len: AtomicU64::new(len), pieces, map }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    pub(super) fn end(&self) -> GlobalOffset {
+        self.start.plus(self.len())
+    }
+
+    /// Where position `at` lies in the file.
+    pub(super) fn place(&self, at: GlobalOffset) -> FileOffset {
+        place(at.since(self.start).unwrap_or(0))
+    }
+
+    /// The end of the frames in the file.
+    pub(super) fn file_end(&self) -> FileOffset {
+        place(self.len())
+    }
+
+    /// Writes a frame behind the others.
+    pub(super) fn append(&self, frame: Vec<u8>) -> Result<()> {
+        let len = self.len();
+        self.file.write_at(place(len), &frame)?;
+        let grown = len + frame.len() as u64;
+        self.pieces_mut().push((len, Arc::new(frame)));
+        self.len.store(grown, Ordering::Release);
+        Ok(())
+    }
+
+    /// Keeps bytes that the file holds in memory: the tail, when it is opened.
+    pub(super) fn keep(&self, bytes: Vec<u8>) {
+        self.pieces_mut().push((0, Arc::new(bytes)));
+    }
+
+    /// Forgets the frames from `len` on.
+    pub(super) fn cut(&self, len: u64) {
+        let mut pieces = self.pieces_mut();
+        pieces.retain(|(start, _)| *start < len);
+        self.len.store(len, Ordering::Release);
+    }
+
+    /// Gives the memory of the frames back: they are read from the file.
+    pub(super) fn forget(&self) {
+        self.pieces_mut().clear();
+    }
+
+    /// Maps the file, which is full and will not change any more.
+    pub(super) fn map(&self) -> Result<()> {
+        if self.map.get().is_none() && self.len() > 0 {
+            let map = self.file.map(place(0), self.len())?;
+            // Another thread may have been first; both maps are the same.
+            let _ = self.map.set(map);
+        }
+        self.forget();
+        Ok(())
+    }
+
+    pub(super) fn mapped(&self) -> Option<&Map> {
+        self.map.get()
+    }
+
+    /// The bytes of the entry at `at`, as long as it says it is. Nothing is verified.
+    pub(super) fn entry(&self, at: GlobalOffset) -> Result<EntryBytes> {
+        let start = at.since(self.start).unwrap_or(0);
+        let available = self.len().saturating_sub(start);
+        let cut = || self.damage(at, FormatError::Damaged { at: 0, what: "the entry is cut short" });
+        if let Some(bytes) = self.in_memory(start) {
+            let head = bytes.first_chunk::<ENTRY_HEAD_LEN>().ok_or_else(cut)?;
+            let length = entry::stated_length(head);
+            return bytes.cut(length).ok_or_else(cut);
+        }
+        let mut head = [0; ENTRY_HEAD_LEN];
+        if available < head.len() as u64 {
+            return Err(cut());
+        }
+        self.file.read_at(place(start), &mut head)?;
+        let length = entry::stated_length(&head);
+        if length as u64 > available {
+            return Err(cut());
+        }
+        self.read(start, length)
+    }
+
+    /// All bytes from `at` on.
+    pub(super) fn rest(&self, at: GlobalOffset) -> Result<EntryBytes> {
+        let start = at.since(self.start).unwrap_or(0);
+        let left = self.len().saturating_sub(start);
+        match self.map.get().and(self.in_memory(start)) {
+            Some(bytes) => Ok(bytes),
+            None => self.read(start, usize::try_from(left).unwrap_or(usize::MAX)),
+        }
+    }
+
+    /// Damage that a decoder saw in the bytes at `at`.
+    pub(super) fn damage(&self, at: GlobalOffset, error: FormatError) -> Error {
+        error.in_file(self.file.path(), self.place(at))
+    }
+
+    fn read(&self, start: u64, length: usize) -> Result<EntryBytes> {
+        let mut bytes = vec![0; length];
+        self.file.read_at(place(start), &mut bytes)?;
+        Ok(EntryBytes { range: 0..length, source: Source::Owned(bytes) })
+    }
+
+    /// The bytes from `start` on, as far as one piece of memory has them.
+    fn in_memory(&self, start: u64) -> Option<EntryBytes> {
+        if let Some(map) = self.map.get() {
+            let range = usize::try_from(start).ok()?..map.len();
+            return Some(EntryBytes { source: Source::Mapped(map.clone()), range });
+        }
+        let pieces = self.pieces();
+        let behind = pieces.partition_point(|(first, _)| *first <= start);
+        let (first, bytes) = behind.checked_sub(1).and_then(|index| pieces.get(index))?;
+        let range = usize::try_from(start - first).ok()?..bytes.len();
+        Some(EntryBytes { source: Source::Piece(Arc::clone(bytes)), range })
+    }
+
+    fn pieces(&self) -> RwLockReadGuard<'_, Vec<Piece>> {
+        self.pieces.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pieces_mut(&self) -> RwLockWriteGuard<'_, Vec<Piece>> {
+        self.pieces.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const fn place(len: u64) -> FileOffset {
+    FileOffset::new(SEGMENT_HEADER_LEN as u64).plus(len)
+}
+
+/// Bytes of the log, kept by whoever has them.
+#[derive(Debug)]
+pub(in crate::embedded) struct EntryBytes {
+    source: Source,
+    range: Range<usize>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Mapped(Map),
+    Piece(Arc<Vec<u8>>),
+    Owned(Vec<u8>),
+}
+
+impl EntryBytes {
+    /// The first `len` bytes; `None` when there are not so many.
+    fn cut(mut self, len: usize) -> Option<Self> {
+        if len > self.range.len() {
+            return None;
+        }
+        self.range.end = self.range.start + len;
+        Some(self)
+    }
+}
+
+impl Deref for EntryBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let bytes: &[u8] = match &self.source {
+            Source::Mapped(map) => map,
+            Source::Piece(bytes) => bytes,
+            Source::Owned(bytes) => bytes,
+        };
+        bytes.get(self.range.clone()).unwrap_or_default()
+    }
+}

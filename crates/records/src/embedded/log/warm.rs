@@ -1,0 +1,85 @@
+//! Bringing entries into memory before somebody stops for each of them.
+//!
+//! Entries are read through maps, which costs nothing as long as the system has their pages. When
+//! it has not, every access would stop the thread for a disk, one after the other. So a batch says
+//! beforehand which entries it will look at, and those that are not in memory are read in one
+//! submission, into a buffer that is thrown away: what counts is that the system has the pages
+//! then.
+//!
+//! Asking about a page costs half a microsecond. A batch asks about a few first, and about all only
+//! when one of those was missing.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use varve_io::{AlignedBuffer, BLOCK, BatchReader, FileOffset, GlobalOffset, ReadRequest};
+
+use super::segment::Segment;
+use super::{Log, find};
+
+/// Entries asked about to decide whether to ask about all.
+const PROBES: usize = 16;
+/// What is read for an entry; most are shorter.
+const USUAL_ENTRY: u64 = 512;
+/// Reads under way at once.
+const DEPTH: u16 = 128;
+
+/// Readers that are not in use, each with a ring of its own.
+#[derive(Debug, Default)]
+pub(in crate::embedded) struct Warmer {
+    idle: Mutex<Vec<BatchReader>>,
+}
+
+impl Warmer {
+    /// Makes sure that the entries at these positions are in memory, as far as can be. Failures
+    /// are no matter: whoever reads the entry meets them.
+    pub(in crate::embedded) fn warm(&self, log: &Log, positions: &[GlobalOffset]) {
+        let segments = log.segments.load();
+        let full = segments.last().map_or(GlobalOffset::ZERO, |tail| tail.start);
+        let step = positions.len().div_ceil(PROBES).max(1);
+        let probes = positions.iter().step_by(step).filter(|at| **at < full);
+        let mut probes = probes.filter_map(|at| Some((find(&segments, *at)?, *at)));
+        if probes.all(|(segment, at)| is_cached(segment, at)) {
+            return;
+        }
+        let mut pages: Vec<_> = positions
+            .iter()
+            .filter_map(|at| Some((find(&segments, *at)?, *at)))
+            .filter(|(segment, at)| segment.mapped().is_some() && !is_cached(segment, *at))
+            .map(|(segment, at)| (segment, page_of(segment, at)))
+            .collect();
+        pages.sort_unstable_by_key(|(segment, page)| (segment.number, page.0));
+        pages.dedup_by_key(|(segment, page)| (segment.number, page.0));
+        let requests = pages.into_iter().map(|(segment, (offset, len))| ReadRequest {
+            tag: 0,
+            file: Arc::clone(&segment.file),
+            offset: FileOffset::new(offset),
+            buffer: AlignedBuffer::zeroed(len),
+        });
+        let mut reader = self.take();
+        reader.submit(requests);
+        while reader.next().is_some() {}
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+    }
+
+    fn take(&self) -> BatchReader {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.unwrap_or_else(|| BatchReader::new(DEPTH))
+    }
+}
+
+fn is_cached(segment: &Segment, at: GlobalOffset) -> bool {
+    let Some(map) = segment.mapped() else { return true };
+    let start = usize::try_from(at.since(segment.start).unwrap_or(0)).unwrap_or(usize::MAX);
+    map.is_cached(start..start.saturating_add(1).min(map.len()))
+}
+
+/// The pages of the file that an entry of usual length touches: where they begin and how long
+/// they are.
+fn page_of(segment: &Segment, at: GlobalOffset) -> (u64, usize) {
+    let block = BLOCK as u64;
+    let start = segment.place(at).get();
+    let end = segment.place(at).plus(USUAL_ENTRY).min(segment.file_end()).get();
+    let first = start / block * block;
+    let len = end.saturating_sub(first).max(1);
+    (first, usize::try_from(len).unwrap_or(BLOCK))
+}

@@ -1,0 +1,10 @@
+//! The engine as a whole, beside the memory engine.
+
+mod clean;
+mod crash;
+mod damage;
+mod faults;
+mod random;
+mod size;
+mod threads;
+mod twin;

@@ -1,0 +1,71 @@
+//! Big transactions, and many.
+
+use varve_types::{Amount, Height, Outpoint, Txid};
+
+use super::threads::spend;
+use super::twin::{Twin, hash, small};
+use crate::embedded::EmbeddedOptions;
+use crate::engine::Engine as _;
+use crate::fields::Fields;
+use crate::key::BatchSize;
+use crate::operation::{NewRecord, Operation, Unit};
+use crate::record::{Body, PartCounts};
+
+pub(super) fn create(txid: Txid, outputs: u32) -> Operation {
+    let slot = |vout| Some(hash(&Outpoint::new(txid, vout)));
+    let new = NewRecord {
+        version: 1,
+        lock_time: 0,
+        fee: Amount::from_sat(1),
+        size: 100,
+        extended_size: 130,
+        is_coinbase: false,
+        spending_height: None,
+        body: Body::External,
+        inputs: Vec::new(),
+        utxos: (0..outputs).map(slot).collect(),
+        batch: BatchSize::new(20_000).unwrap(),
+        height: Height::new(100),
+        created_at: 5,
+        blocks: Vec::new(),
+        frozen: false,
+        conflicting: false,
+        locked: false,
+        creating: false,
+    };
+    Operation::Unit(Box::new(Unit { txid, spend: None, create: Some(new) }))
+}
+
+/// 45,000 outputs are a master of 20,000 and children of 20,000 and 5,000.
+#[test]
+fn forty_five_thousand_outputs_make_three_records() {
+    let mut twin = Twin::new(EmbeddedOptions { segment_size: 1 << 20, ..small() });
+    let big = Txid::from_bytes([9; 32]);
+    twin.apply(&[create(big, 45_000)]);
+    let count = |utxos| PartCounts { utxos, spent: 0 };
+    let read = |twin: &Twin, fields| twin.engine().read(&[big], fields).unwrap().remove(0).unwrap();
+    let record = read(&twin, Fields::HEAD);
+    assert_eq!(record.parts, [count(20_000), count(20_000), count(5_000)]);
+    let vouts = [0, 7, 8, 19_999, 20_000, 44_999];
+    let spends = vouts.map(|vout: u32| {
+        let mut spender = [1; 32];
+        spender[..4].copy_from_slice(&vout.to_le_bytes());
+        spend(Txid::from_bytes(spender), Outpoint::new(big, vout))
+    });
+    twin.apply(&spends[..3]);
+    twin.apply(&spends[3..]);
+    for _ in 0..2 {
+        let record = read(&twin, Fields::ALL);
+        let expected = twin.oracle.read(&[big], Fields::ALL).unwrap().remove(0).unwrap();
+        assert!(record == expected, "all slots are the same");
+        assert_eq!(record.parts[0].spent, 4);
+        twin.reopen();
+    }
+    // Spent and removed in the group that creates it, and in the next.
+    twin.apply(&[Operation::Delete { txid: big }, create(big, 45_000), spends[4].clone()]);
+    twin.apply(&[Operation::Delete { txid: big }]);
+    twin.apply(&[create(big, 45_000), Operation::Delete { txid: big }]);
+    assert_eq!(twin.engine().sizes().unwrap().keys, 0);
+    twin.reopen();
+    assert_eq!(twin.engine().sizes().unwrap().keys, 0);
+}

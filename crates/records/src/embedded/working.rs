@@ -1,0 +1,379 @@
+//! The records as the rules see them: the overlay of the group at hand, over the group that is
+//! being written, over the index and the log.
+
+use varve_io::{Error, FormatError, GlobalOffset, Result};
+use varve_types::{DecodeError, Height, Outpoint, Reader, Txid};
+
+use super::base::Base;
+use super::body;
+use super::chunk::{CHUNK, Chunk};
+use super::entry::{ENTRY_HEAD_LEN, EntryKind};
+use super::index::Index;
+use super::intent;
+use super::key::{Key, KeyHash, Part};
+use super::log::Entry;
+use super::overlay::{BodyPlace, Further, HeldId, HeldRecord, Overlay, Value};
+use super::state::State;
+use crate::freeze_window::FreezeWindow;
+use crate::intent::{Intent, IntentId};
+use crate::operation::NewRecord;
+use crate::record::Reassignment;
+use crate::rules::{Head, Working};
+use crate::slot::Slot;
+use crate::spending_data::SpendingData;
+
+/// What the operations of one caller work on.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    pub(super) open: &'a mut Overlay,
+    pub(super) flying: Option<&'a Overlay>,
+    pub(super) index: &'a Index,
+    pub(super) base: &'a Base,
+}
+
+/// A slot at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SlotAt {
+    held: HeldId,
+    vout: u32,
+}
+
+impl Work<'_> {
+    /// Holds the newest version of a key.
+    pub(super) fn hold(&mut self, key: Key) -> Result<HeldId> {
+        let hash = self.base.hasher.hash(&key);
+        if let Some(id) = self.open.find(&key, hash) {
+            return Ok(id);
+        }
+        if let Some(flying) = self.flying
+            && let Some(id) = flying.find(&key, hash)
+        {
+            return Ok(self.open.insert(flying.get(id).fly_on()));
+        }
+        let found = self.base.locate(self.index, &key, hash)?;
+        let (before, value) = match found {
+            None => (None, Value::Gone),
+            Some((at, entry)) => (Some(at), self.base.decode(at, &entry)?),
+        };
+        Ok(self.open.hold((key, hash), before, value))
+    }
+
+    /// Holds the chunk of a record that has the slot of an output, behind the first.
+    fn hold_chunk(&mut self, record: HeldId, number: u32) -> Result<HeldId> {
+        let key = Key { part: Part::new(number), ..self.open.get(record).key };
+        let hash = self.base.hasher.hash(&key);
+        if let Some(id) = self.open.find(&key, hash) {
+            return Ok(id);
+        }
+        if let Some(chunk) = new_chunk(self.open, record, number) {
+            let id = self.open.hold((key, hash), None, Value::Chunk(Box::new(chunk)));
+            // From here on it is written by itself and not with the others of the new record.
+            self.open.change(id);
+            return Ok(id);
+        }
+        // A chunk of a record that is being written is not held there unless it was changed.
+        let flying = self.flying.filter(|flying| flying.find(&key, hash).is_none());
+        if let Some(flying) = flying {
+            let owner = Key::record(key.txid);
+            let owner = flying.find(&owner, self.base.hasher.hash(&owner));
+            if let Some(chunk) = owner.and_then(|owner| new_chunk(flying, owner, number)) {
+                let id = self.open.hold((key, hash), None, Value::Chunk(Box::new(chunk)));
+                self.open.fly(id);
+                return Ok(id);
+            }
+        }
+        let id = self.hold(key)?;
+        match self.open.get(id).value() {
+            Value::Chunk(_) => Ok(id),
+            _ => Err(self.base.missing(self.open.get(record).before.unwrap_or_default())),
+        }
+    }
+
+    /// Which held thing has the slot of an output; `None` when the record has no such output.
+    fn hold_place(&mut self, record: HeldId, vout: u32) -> Result<Option<HeldId>> {
+        if vout >= self.open.record(record).state.head.total_utxos {
+            return Ok(None);
+        }
+        match vout / CHUNK {
+            0 => Ok(Some(record)),
+            number => self.hold_chunk(record, number).map(Some),
+        }
+    }
+
+    /// Marks the newest version of a key to be written once more, if it lies before `boundary`.
+    pub(super) fn touch(&mut self, key: Key, boundary: GlobalOffset) -> Result<()> {
+        let id = self.hold(key)?;
+        let held = self.open.get(id);
+        let moved = match held.value() {
+            Value::Gone => return Ok(()),
+            Value::Record(record) => match record.body {
+                BodyPlace::At(body) if body.at < boundary => {
+                    Some(self.base.body(body.at)?)
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        let stays = held.before.is_some_and(|at| at >= boundary);
+        if let Some(bytes) = moved {
+            self.open.record_mut(id).body = BodyPlace::Moved(bytes);
+        } else if !stays {
+            self.open.change(id);
+        }
+        Ok(())
+    }
+}
+
+/// The chunk `number` of a new record, as it was created; `None` when the record is not new.
+fn new_chunk(overlay: &Overlay, record: HeldId, number: u32) -> Option<Chunk> {
+    let Value::Record(record) = overlay.get(record).value() else { return None };
+    let further = record.further.as_ref()?;
+    let start = (number as usize - 1) * CHUNK as usize;
+    let hashes = further.hashes.get(start..)?;
+    let hashes = hashes.get(..CHUNK as usize).unwrap_or(hashes);
+    Some(Chunk::new(hashes, further.spending))
+}
+
+/// The number of chunks of a record with so many outputs, the first included.
+pub(super) const fn chunks(outputs: u32) -> u32 {
+    if outputs == 0 { 1 } else { outputs.div_ceil(CHUNK) }
+}
+
+impl Base {
+    /// The newest version of a key: where it lies, and the entry.
+    pub(super) fn locate(
+        &self,
+        index: &Index,
+        key: &Key,
+        hash: KeyHash,
+    ) -> Result<Option<(GlobalOffset, Entry)>> {
+        for slot in index.candidates(hash) {
+            let entry = self.log.entry(slot.at())?;
+            if entry.head.key == *key {
+                return Ok(Some((slot.at(), entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What an entry holds.
+    pub(super) fn decode(&self, at: GlobalOffset, entry: &Entry) -> Result<Value> {
+        let payload = entry.payload();
+        Ok(match entry.head.kind {
+            EntryKind::Whole | EntryKind::State => {
+                let (state, body, _) = self.check(at, State::decode(payload, at))?;
+                let body = BodyPlace::At(body);
+                Value::Record(Box::new(HeldRecord { state, body, further: None }))
+            }
+            EntryKind::Chunk => {
+                let mut reader = Reader::new(payload);
+                let chunk = Chunk::read(&mut reader);
+                let chunk = chunk.and_then(|chunk| reader.end().map(|()| chunk));
+                Value::Chunk(Box::new(self.check(at, chunk)?))
+            }
+            EntryKind::Intent => Value::Intent(Box::new(self.check(at, intent::decode(payload))?)),
+            EntryKind::Gone => Value::Gone,
+        })
+    }
+
+    /// The bytes of the body in the whole entry at `at`.
+    pub(super) fn body(&self, at: GlobalOffset) -> Result<Vec<u8>> {
+        let entry = self.log.entry(at)?;
+        let (_, _, body) = self.check(at, State::decode(entry.payload(), at))?;
+        Ok(body.to_vec())
+    }
+
+    /// Says that slots of the record at `at` are not there.
+    pub(super) fn missing(&self, at: GlobalOffset) -> Error {
+        let what = "slots of this record are missing";
+        self.log.damage(at, FormatError::Damaged { at: 0, what })
+    }
+
+    /// Turns what a decoder found wrong with the payload at `at` into an error that says where.
+    pub(super) fn check<T>(&self, at: GlobalOffset, decoded: Result<T, DecodeError>) -> Result<T> {
+        decoded.map_err(|error| {
+            let what = "the entry does not decode";
+            let offset = usize::try_from(error.offset).unwrap_or(usize::MAX);
+            let byte = ENTRY_HEAD_LEN.saturating_add(offset);
+            self.log.damage(at, FormatError::Damaged { at: byte, what })
+        })
+    }
+}
+
+impl Working for Work<'_> {
+    type Error = Error;
+    type Record = HeldId;
+    type Slot = SlotAt;
+
+    fn find(&mut self, txid: &Txid) -> Result<Option<HeldId>> {
+        let id = self.hold(Key::record(*txid))?;
+        Ok(matches!(self.open.get(id).value(), Value::Record(_)).then_some(id))
+    }
+
+    fn slot(&mut self, at: HeldId, vout: u32) -> Result<Option<SlotAt>> {
+        let Some(held) = self.hold_place(at, vout)? else { return Ok(None) };
+        let slot = self.open.chunk(held).slots.get((vout % CHUNK) as usize);
+        Ok(slot.is_some_and(Option::is_some).then_some(SlotAt { held, vout }))
+    }
+
+    fn bring_place(&mut self, at: HeldId, vout: u32) -> Result<()> {
+        self.hold_place(at, vout).map(drop)
+    }
+
+    fn inputs(&mut self, at: HeldId) -> Result<Vec<Outpoint>> {
+        match &self.open.record(at).body {
+            BodyPlace::New { inputs, .. } => Ok(inputs.clone()),
+            BodyPlace::Moved(bytes) => {
+                let place = self.open.get(at).before.unwrap_or_default();
+                self.base.check(place, body::inputs(bytes))
+            }
+            BodyPlace::At(body) => {
+                let place = body.at;
+                let bytes = self.base.body(place)?;
+                self.base.check(place, body::inputs(&bytes))
+            }
+        }
+    }
+
+    fn each_slot(&mut self, at: HeldId, show: &mut dyn FnMut(&Slot)) -> Result<()> {
+        self.open.chunk(at).slots.iter().flatten().for_each(&mut *show);
+        for number in 1..chunks(self.open.record(at).state.head.total_utxos) {
+            let chunk = self.hold_chunk(at, number)?;
+            self.open.chunk(chunk).slots.iter().flatten().for_each(&mut *show);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, at: HeldId) -> Result<()> {
+        let record = self.open.record(at);
+        let fresh = record.further.is_some();
+        let key = self.open.get(at).key;
+        let mut gone = vec![at];
+        for number in 1..chunks(record.state.head.total_utxos) {
+            let key = Key { part: Part::new(number), ..key };
+            match self.open.find(&key, self.base.hasher.hash(&key)) {
+                Some(id) => gone.push(id),
+                None if fresh => {}
+                None => gone.push(self.hold_chunk(at, number)?),
+            }
+        }
+        for id in gone {
+            *self.open.change(id) = Value::Gone;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, txid: &Txid, new: &NewRecord, head: Head) -> Result<()> {
+        let key = Key::record(*txid);
+        let id = self.hold(key)?;
+        let removed_here = self.open.get(id).is_dirty();
+        let spending = new.frozen.then_some(SpendingData::FROZEN);
+        let (first, later) = match new.utxos.split_at_checked(CHUNK as usize) {
+            Some((first, later)) => (first, later),
+            None => (&new.utxos[..], &[][..]),
+        };
+        let further =
+            (!later.is_empty()).then(|| Further { hashes: later.to_vec(), spending });
+        let state = State { head, first: Chunk::new(first, spending) };
+        let body = BodyPlace::New { inputs: new.inputs.clone(), body: new.body.clone() };
+        let record = HeldRecord { state, body, further };
+        *self.open.change(id) = Value::Record(Box::new(record));
+        if removed_here {
+            self.renew_chunks(id, key, later.len());
+        }
+        Ok(())
+    }
+
+    fn begin_intent(&mut self, intent: &Intent) -> Result<()> {
+        let id = self.hold(intent_key(&intent.id()))?;
+        if matches!(self.open.get(id).value(), Value::Gone) {
+            *self.open.change(id) = Value::Intent(Box::new(intent.clone()));
+        }
+        Ok(())
+    }
+
+    fn complete_intent(&mut self, id: &IntentId) -> Result<()> {
+        let id = self.hold(intent_key(id))?;
+        if matches!(self.open.get(id).value(), Value::Intent(_)) {
+            *self.open.change(id) = Value::Gone;
+        }
+        Ok(())
+    }
+
+    fn head(&self, at: HeldId) -> &Head {
+        &self.open.record(at).state.head
+    }
+
+    fn head_mut(&mut self, at: HeldId) -> &mut Head {
+        &mut self.open.record_mut(at).state.head
+    }
+
+    fn get(&self, at: SlotAt) -> &Slot {
+        let slot = self.open.chunk(at.held).slots.get((at.vout % CHUNK) as usize);
+        slot.and_then(Option::as_ref).expect("the slot was found")
+    }
+
+    fn get_mut(&mut self, at: SlotAt) -> &mut Slot {
+        let slot = self.open.chunk_mut(at.held).slots.get_mut((at.vout % CHUNK) as usize);
+        slot.and_then(Option::as_mut).expect("the slot was found")
+    }
+
+    fn spendable_in(&self, at: SlotAt) -> Option<Height> {
+        self.open.chunk(at.held).resting(at.vout)
+    }
+
+    fn window(&self, at: SlotAt) -> Option<FreezeWindow> {
+        self.open.chunk(at.held).window(at.vout)
+    }
+
+    fn set_window(&mut self, at: SlotAt, window: Option<FreezeWindow>) {
+        let notes = self.open.chunk_mut(at.held).notes_mut();
+        notes.windows.retain(|(vout, _)| *vout != at.vout);
+        notes.windows.extend(window.map(|window| (at.vout, window)));
+    }
+
+    fn reassigned(&mut self, at: SlotAt, reassignment: Reassignment, spendable: Height) {
+        let owner = Key::record(self.open.get(at.held).key.txid);
+        let owner = self.open.find(&owner, self.base.hasher.hash(&owner));
+        let order = owner.map_or(0, |owner| self.head(owner).reassignments);
+        let notes = self.open.chunk_mut(at.held).notes_mut();
+        notes.resting.retain(|(vout, _)| *vout != at.vout);
+        notes.resting.push((at.vout, spendable));
+        notes.reassignments.push((order, reassignment));
+    }
+
+    fn is_pruned_child(&self, at: SlotAt, child: &Txid) -> bool {
+        let notes = self.open.chunk(at.held).notes.as_ref();
+        notes.is_some_and(|notes| notes.pruned.contains(child))
+    }
+
+    fn add_pruned_child(&mut self, at: HeldId, vout: u32, child: Txid) {
+        let outputs = self.head(at).total_utxos;
+        let number = if vout < outputs { vout / CHUNK } else { 0 };
+        let key = Key { part: Part::new(number), ..self.open.get(at).key };
+        let held = self.open.find(&key, self.base.hasher.hash(&key));
+        let held = held.expect("the place was brought");
+        if !self.open.chunk(held).notes.as_ref().is_some_and(|n| n.pruned.contains(&child)) {
+            self.open.chunk_mut(held).notes_mut().pruned.push(child);
+        }
+    }
+}
+
+impl Work<'_> {
+    /// A record was removed and is created again in the same group: chunks that are held as gone
+    /// become those of the new one.
+    fn renew_chunks(&mut self, record: HeldId, key: Key, later: usize) {
+        let last = u32::try_from(later).unwrap_or(u32::MAX).div_ceil(CHUNK);
+        for number in 1..=last {
+            let key = Key { part: Part::new(number), ..key };
+            let held = self.open.find(&key, self.base.hasher.hash(&key));
+            if let (Some(held), Some(chunk)) = (held, new_chunk(self.open, record, number)) {
+                *self.open.change(held) = Value::Chunk(Box::new(chunk));
+            }
+        }
+    }
+}
+
+fn intent_key(id: &IntentId) -> Key {
+    Key { txid: Txid::from_bytes(id.0), part: Part::INTENT }
+}

@@ -1,0 +1,244 @@
+//! Spending, in the order of the contract, and taking spends back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use varve_types::{Height, Txid};
+
+use super::{Failure, Outcomes, Rules, Working, refused};
+use crate::error::{RecordError, SlotError, SpendItem};
+use crate::operation::{Spend, SpendPart, SpendRules, Unit, Unspend};
+use crate::outcome::{Reply, Spent, SpentHow};
+use crate::slot::SlotState;
+use crate::spending_data::{PLACEHOLDER, SpendingData};
+
+/// What a spend found before it is judged.
+type Found<W> = Option<(<W as Working>::Record, Option<<W as Working>::Slot>)>;
+
+impl<W: Working> Rules<'_, W> {
+    pub(super) fn unit(&mut self, unit: &Unit) -> Outcomes<W, Reply> {
+        self.check_request(unit)?;
+        let own = self.work.find(&unit.txid)?;
+        let mut spent = Vec::new();
+        let mut parents = Vec::new();
+        if let Some(part) = &unit.spend {
+            let found = self.look_up(part)?;
+            spent = self.judge_all((unit.txid, own.is_some()), part, &found)?;
+            parents = found;
+        }
+        let told = match (&unit.create, own) {
+            (Some(new), None) if new.conflicting => self.owners(&new.inputs)?,
+            _ => Vec::new(),
+        };
+        if let Some(new) = unit.create.as_ref().filter(|_| own.is_none()) {
+            let head = self.new_head(&unit.txid, new);
+            self.work.create(&unit.txid, new, head)?;
+        }
+        // Nothing can fail from here on.
+        if let Some(part) = &unit.spend {
+            self.write_spends(unit.txid, part, &spent, &parents);
+        }
+        let Some(new) = &unit.create else { return Ok(Reply::Unit(spent)) };
+        if let Some(own) = own {
+            if self.work.head(own).creating {
+                self.work.head_mut(own).creating = false;
+            }
+            return Err(Failure::Refused(RecordError::TxExists { txid: unit.txid }));
+        }
+        self.tell(unit.txid, told.into_iter().map(|(_, parent)| parent));
+        self.schedule_new(unit.txid, new);
+        Ok(Reply::Unit(spent))
+    }
+
+    /// What can be refused without looking at any record.
+    fn check_request(&self, unit: &Unit) -> Outcomes<W, ()> {
+        let txid = unit.txid;
+        let processing = |reason| Err(Failure::Refused(RecordError::Processing { txid, reason }));
+        if txid == PLACEHOLDER {
+            return processing("the placeholder is no transaction");
+        }
+        if unit.spend.as_ref().is_some_and(|part| part.rules.height == Height::GENESIS) {
+            return processing("the height must be above 0");
+        }
+        let body = unit.create.as_ref().and_then(|new| new.body_bytes());
+        let (size, limit) = (body.map_or(0, |body| body.len() as u64), self.limits.body);
+        if size > limit {
+            return Err(Failure::Refused(RecordError::TooBig { txid, size, limit }));
+        }
+        Ok(())
+    }
+
+    /// Brings the record and the slot of each spend.
+    fn look_up(&mut self, part: &SpendPart) -> Outcomes<W, Vec<Found<W>>> {
+        let mut all = Vec::with_capacity(part.spends.len());
+        for spend in &part.spends {
+            let Some(record) = self.work.find(&spend.outpoint.txid)? else {
+                all.push(None);
+                continue;
+            };
+            let slot = self.work.slot(record, spend.outpoint.vout)?;
+            all.push(Some((record, slot)));
+        }
+        Ok(all)
+    }
+
+    /// How each spend succeeds, or all of them with what is wrong with each.
+    fn judge_all(
+        &self,
+        (txid, known): (Txid, bool),
+        part: &SpendPart,
+        found: &[Found<W>],
+    ) -> Outcomes<W, Vec<Spent>> {
+        let mut spent = Vec::with_capacity(part.spends.len());
+        let mut errors = Vec::new();
+        // The slots that this unit has taken so far, when it could meet one again.
+        let mut taken: BTreeMap<W::Slot, SpendingData> = BTreeMap::new();
+        for (index, (spend, found)) in part.spends.iter().zip(found).enumerate() {
+            let by = SpendingData::new(txid, spend.vin);
+            let slot = found.and_then(|(_, slot)| slot);
+            let before = slot.and_then(|slot| taken.get(&slot).copied());
+            match self.judge(spend, (by, known), part.rules, (*found, before)) {
+                Err(error) => errors.push((index, error)),
+                Ok(one) => {
+                    if one.how == SpentHow::Written && part.spends.len() > 1 {
+                        taken.extend(slot.map(|slot| (slot, by)));
+                    }
+                    spent.push(one);
+                }
+            }
+        }
+        if errors.is_empty() {
+            return Ok(spent);
+        }
+        let item = |spend: &Spend| SpendItem { outpoint: spend.outpoint, error: None };
+        let mut items: Vec<SpendItem> = part.spends.iter().map(item).collect();
+        for (index, error) in errors {
+            items.get_mut(index).expect("an item a spend").error = Some(error);
+        }
+        Err(Failure::Refused(RecordError::Spend(items)))
+    }
+
+    /// One spend. `before` is who took the slot earlier in this unit.
+    fn judge(
+        &self,
+        spend: &Spend,
+        (by, known): (SpendingData, bool),
+        rules: SpendRules,
+        (found, before): (Found<W>, Option<SpendingData>),
+    ) -> Result<Spent, SlotError> {
+        let Some((record, slot)) = found else {
+            // Spent once, and pruned since: the spender's record is the proof.
+            let gone = Spent { how: SpentHow::ParentGone, parent_blocks: Vec::new() };
+            return if known { Ok(gone) } else { Err(SlotError::TxNotFound) };
+        };
+        let head = self.work.head(record);
+        if head.creating {
+            return Err(SlotError::Creating);
+        }
+        if head.conflicting && !rules.ignore_conflicting {
+            return Err(SlotError::Conflicting);
+        }
+        if head.locked && !rules.ignore_locked {
+            return Err(SlotError::Locked);
+        }
+        match head.spending_height {
+            Some(spendable) if spendable > rules.height => {
+                return Err(SlotError::CoinbaseImmature { spendable });
+            }
+            _ => {}
+        }
+        if head.total_utxos == 0 {
+            return Err(SlotError::UtxosNotFound);
+        }
+        let at = slot.ok_or(SlotError::UtxoNotFound)?;
+        let slot = self.work.get(at);
+        if slot.hash != spend.hash {
+            return Err(SlotError::HashMismatch);
+        }
+        match self.work.spendable_in(at) {
+            Some(spendable) if spendable > rules.height => {
+                return Err(SlotError::FrozenUntil { spendable });
+            }
+            _ => {}
+        }
+        let how = match slot.spending.or(before) {
+            Some(data) if data == by => {
+                if self.work.is_pruned_child(at, &by.txid) {
+                    return Err(SlotError::InvalidSpend);
+                }
+                SpentHow::Again
+            }
+            Some(data) if data.is_frozen() => return Err(SlotError::Frozen),
+            Some(data) => return Err(SlotError::Spent { by: data }),
+            None => {
+                let window = self.work.window(at);
+                if window.is_some_and(|window| window.forbids(rules.tier, rules.height)) {
+                    return Err(SlotError::Frozen);
+                }
+                SpentHow::Written
+            }
+        };
+        Ok(Spent { how, parent_blocks: head.block_ids() })
+    }
+
+    fn write_spends(
+        &mut self,
+        txid: Txid,
+        part: &SpendPart,
+        spent: &[Spent],
+        found: &[Found<W>],
+    ) {
+        for ((spend, spent), found) in part.spends.iter().zip(spent).zip(found) {
+            if spent.how == SpentHow::Written
+                && let Some((record, Some(slot))) = *found
+            {
+                self.work.get_mut(slot).spending = Some(SpendingData::new(txid, spend.vin));
+                self.work.head_mut(record).counts_mut(spend.outpoint.vout).spent += 1;
+            }
+        }
+        let parents = part.spends.iter().zip(found);
+        let parents =
+            parents.filter_map(|(spend, found)| Some((spend.outpoint.txid, (*found)?.0)));
+        for (parent, record) in once(parents.collect()) {
+            self.reschedule(parent, record, part.rules.height);
+        }
+    }
+
+    pub(super) fn unspend(&mut self, spends: &[Unspend], lock: bool) -> Outcomes<W, Reply> {
+        let mut found = Vec::with_capacity(spends.len());
+        for spend in spends {
+            let (record, slot) = self.named(&spend.slot)?;
+            if self.work.get(slot).is_frozen() {
+                return Err(refused(&spend.slot, SlotError::Frozen));
+            }
+            found.push((record, slot));
+        }
+        let mut taken_back = Vec::with_capacity(spends.len());
+        for (spend, (record, slot)) in spends.iter().zip(&found) {
+            let owned = self.work.get(*slot).state() == SlotState::Spent(spend.by);
+            if owned {
+                self.work.get_mut(*slot).spending = None;
+                self.work.head_mut(*record).counts_mut(spend.slot.outpoint.vout).spent -= 1;
+            }
+            taken_back.push(owned);
+        }
+        let parents = spends.iter().zip(found);
+        let parents = parents.map(|(spend, (record, _))| (spend.slot.outpoint.txid, record));
+        for (parent, record) in once(parents.collect()) {
+            if lock {
+                self.lock(parent, record);
+            } else {
+                self.reschedule(parent, record, self.context.height);
+            }
+        }
+        Ok(Reply::Unspent(taken_back))
+    }
+}
+
+/// Each once, in the order of first appearance.
+pub(super) fn once<R: Copy + Ord>(mut records: Vec<(Txid, R)>) -> Vec<(Txid, R)> {
+    if records.len() > 1 {
+        let mut seen = BTreeSet::new();
+        records.retain(|(_, record)| seen.insert(*record));
+    }
+    records
+}
