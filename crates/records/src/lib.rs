@@ -21,6 +21,7 @@
 
 pub mod blob;
 pub mod block_state;
+pub mod conflicts;
 #[cfg(feature = "test-suite")]
 pub mod contract;
 pub mod embedded;
@@ -38,12 +39,16 @@ pub mod meta;
 pub mod operation;
 pub mod outcome;
 pub mod prepare;
+pub mod pruner;
 pub mod record;
+pub mod restart;
 mod rules;
 pub mod settings;
 pub mod slot;
 pub mod spend_response;
 pub mod spending_data;
+pub mod store;
+pub mod two_phase;
 pub mod utxo_files;
 pub mod utxo_hash;
 pub mod utxo_wrapper;

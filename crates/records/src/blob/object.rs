@@ -202,8 +202,7 @@ mod tests {
     #[test]
     fn a_file_of_several_parts_is_whole() {
         let bucket = ObjectBucket::memory();
-        let bytes =
-            Bytes::from((0..=250_u8).cycle().take(PART + PART / 2).collect::<Vec<_>>());
+        let bytes = Bytes::from((0..=250_u8).cycle().take(PART + PART / 2).collect::<Vec<_>>());
         for len in [0, 1, PART - 1, PART, PART + 1, bytes.len()] {
             let mut upload = bucket.upload("a/b").unwrap();
             for chunk in [bytes.slice(..len / 3), bytes.slice(len / 3..len)] {

@@ -1,0 +1,154 @@
+//! The store: records, blobs and the tip, as one contract.
+//!
+//! ```text
+//!             ┌──────────── Store ────────────┐
+//!  callers ─► │ create · change · read · scan │ ─► Engine   one operation, whole or not at all
+//!             │ settings, block state, cache  │ ─► Blobs    what is too large for a record
+//!             └───────────────────────────────┘
+//! ```
+//!
+//! A store adds to an engine what is not the business of one record: whether a transaction is
+//! kept outside and the order of the two writes, the outputs that a transaction spends, the tip
+//! that heights are counted from. All methods have a batch form; one call of an engine serves a
+//! batch.
+//!
+//! Two kinds of failure are kept apart. What is wrong with one item of a batch is in the answer
+//! for this item. What is wrong with the store fails the call, and then a caller knows nothing of
+//! the batch: every method may be repeated.
+//!
+//! | file | methods |
+//! |---|---|
+//! | `create` | create, spend, both, many at once |
+//! | `change` | everything else that writes |
+//! | `read`, `previous`, `unmined` | everything that reads |
+//! | `external` | what the changes of a record mean for its blob |
+
+mod change;
+mod create;
+mod error;
+mod external;
+mod previous;
+mod read;
+#[cfg(test)]
+mod tests;
+mod unmined;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use varve_types::Height;
+
+use crate::blob::{Blobs, CacheConfig, ExternalCache};
+use crate::block_state::{BlockState, SharedBlockState};
+use crate::engine::{Context, Engine};
+use crate::error::RecordError;
+use crate::operation::Operation;
+use crate::outcome::Reply;
+use crate::settings::Settings;
+
+pub use change::ConflictingParents;
+pub use create::TxUnit;
+pub use error::StoreError;
+pub use external::CleanReport;
+pub use previous::SpentOutput;
+pub use read::Health;
+pub use unmined::{Unmined, UnminedTx};
+
+/// The result of every method.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+/// What became of one item of a batch.
+pub type Item<T> = std::result::Result<T, RecordError>;
+/// The time in milliseconds, as the caller counts it.
+pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
+
+/// Live transactions.
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    blobs: Blobs,
+    cache: ExternalCache,
+    clock: Clock,
+    settings: Settings,
+    state: SharedBlockState,
+    /// Notes beside blobs that could not be written. They are hints; the cleaner puts them right.
+    lost_hints: AtomicU64,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// A store on this engine and these blobs. The clock serves the cache alone.
+    pub fn new(engine: Arc<dyn Engine>, blobs: Blobs, settings: Settings, clock: Clock) -> Self {
+        Self {
+            engine,
+            blobs,
+            cache: ExternalCache::new(CacheConfig::default()),
+            clock,
+            settings,
+            state: SharedBlockState::default(),
+            lost_hints: AtomicU64::new(0),
+        }
+    }
+
+    /// Its numbers.
+    #[must_use]
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The engine below.
+    #[must_use]
+    pub fn engine(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
+    /// The blobs of external records.
+    #[must_use]
+    pub const fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// The tip: height and median time of one moment.
+    #[must_use]
+    pub fn block_state(&self) -> BlockState {
+        self.state.get()
+    }
+
+    /// Sets the tip.
+    pub fn set_block_state(&self, state: BlockState) -> Result<()> {
+        Ok(self.state.set(state)?)
+    }
+
+    /// Sets the height of the tip.
+    pub fn set_block_height(&self, height: Height) -> Result<()> {
+        Ok(self.state.set_height(height)?)
+    }
+
+    /// Sets the median time of the tip.
+    pub fn set_median_time(&self, median_time: u32) {
+        self.state.set_median_time(median_time);
+    }
+
+    fn context(&self) -> Context {
+        Context { height: self.state.get().height, retention: self.settings.retention }
+    }
+
+    /// Does operations and lets their blobs follow.
+    pub(crate) fn apply(&self, operations: &[Operation]) -> Result<Vec<Item<Reply>>> {
+        let outcomes = self.engine.apply(&self.context(), operations)?;
+        for effect in outcomes.iter().flat_map(|outcome| &outcome.effects) {
+            self.follow(effect);
+        }
+        Ok(outcomes.into_iter().map(|outcome| outcome.result).collect())
+    }
+
+    /// Does one operation.
+    pub(crate) fn apply_one(&self, operation: Operation) -> Result<Reply> {
+        let result = self.apply(std::slice::from_ref(&operation))?.pop();
+        Ok(result.expect("an engine answers every operation")?)
+    }
+}
