@@ -1,0 +1,139 @@
+//! What happens to a record between its creation and its removal.
+
+use serde_json::{Map, Value, json};
+use varve_records::operation::{MinedBlockInfo, SlotRef, Unspend};
+use varve_records::record::BlockId;
+use varve_records::spending_data::SpendingData;
+use varve_types::{Outpoint, Txid};
+
+use super::super::arguments::{Arguments, HEIGHT, required};
+use super::super::failure::{Failure, place, refusal};
+use super::super::session::Session;
+use super::super::shape::txids;
+use super::super::unit::slot_ref;
+
+pub(super) fn unspend(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
+    let spends = unspends(session, arguments)?;
+    let lock = arguments.flag(&["lock_parents", "flag_as_locked"])?.unwrap_or(false);
+    let outpoints: Vec<Outpoint> = spends.iter().map(|spend| spend.slot.outpoint).collect();
+    let taken = session.store.unspend(spends, lock)?;
+    let item = |(outpoint, taken): (Outpoint, bool)| {
+        let mut item = place(outpoint);
+        item.insert("unspent".into(), taken.into());
+        Value::Object(item)
+    };
+    Ok(json!({ "spends": outpoints.into_iter().zip(taken).map(item).collect::<Value>() }))
+}
+
+/// What a line takes back: `spends`, one spend with its fields in the line itself, or all inputs
+/// of `tx`.
+fn unspends(session: &Session, arguments: &Arguments<'_>) -> Result<Vec<Unspend>, Failure> {
+    if arguments.has(&["tx"]) {
+        let tx = arguments.tx(session.store.settings().format)?;
+        let outpoints = tx.outpoints();
+        let views = session.store.engine().slots(&outpoints)?;
+        let spend =
+            |(vin, (outpoint, view)): (u32, (Outpoint, Option<varve_records::SlotView>))| {
+                let hash = view.and_then(|view| view.slot).map(|slot| slot.hash)?;
+                let by = SpendingData::new(tx.txid(), vin);
+                Some(Unspend { slot: SlotRef { outpoint, hash }, by })
+            };
+        return Ok((0..).zip(outpoints.into_iter().zip(views)).filter_map(spend).collect());
+    }
+    let by = arguments.spending_data()?;
+    let list = arguments.objects(&["spends"])?.unwrap_or_else(|| vec![*arguments]);
+    let spend = |item: Arguments<'_>| {
+        let by = required("spending_data", item.spending_data()?.or(by))?;
+        Ok(Unspend { slot: slot_ref(&item, session)?, by })
+    };
+    list.into_iter().map(spend).collect()
+}
+
+pub(super) fn set_mined(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
+    let wanted = arguments.txids()?;
+    let infos = arguments.mined_block_infos()?;
+    if infos.is_empty() {
+        return Err(Failure::argument("block_id", "is missing"));
+    }
+    let mut items = Vec::new();
+    for info in &infos {
+        items = mine(session, &wanted, info)?;
+    }
+    if items.iter().any(|item| item.get("error").is_some()) {
+        return Err(Failure::Some { list: "txs", items });
+    }
+    let blocks = wanted.iter().zip(items).map(|(txid, item)| (txid.to_string(), item));
+    Ok(json!({ "block_ids": blocks.collect::<Map<_, _>>() }))
+}
+
+/// The blocks of each transaction after one was set, or why it was not.
+fn mine(session: &Session, wanted: &[Txid], info: &MinedBlockInfo) -> Result<Vec<Value>, Failure> {
+    let results = session.store.set_mined_multi(wanted, info)?;
+    let item = |result: Result<Vec<BlockId>, _>| match result {
+        Ok(blocks) => blocks.iter().map(|block| block.0).collect(),
+        Err(error) => refusal(&error),
+    };
+    Ok(results.into_iter().map(item).collect())
+}
+
+pub(super) fn mark_on_longest_chain(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let wanted = arguments.txids()?;
+    let value = arguments.flag(&["on_longest_chain", "value"])?.unwrap_or(true);
+    session.store.mark_on_longest_chain(&wanted, value)?;
+    Ok(json!({ "txids": txids(&wanted), "on_longest_chain": value }))
+}
+
+pub(super) fn set_locked(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
+    let value = arguments.flag(&["locked", "value"])?.unwrap_or(true);
+    locked(session, arguments, value)
+}
+
+pub(super) fn unlock(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
+    locked(session, arguments, false)
+}
+
+fn locked(session: &Session, arguments: &Arguments<'_>, value: bool) -> Result<Value, Failure> {
+    let wanted = arguments.txids()?;
+    session.store.set_locked(&wanted, value)?;
+    Ok(json!({ "txids": txids(&wanted), "locked": value }))
+}
+
+pub(super) fn remove_block_ids(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let wanted = arguments.txids()?;
+    let blocks = arguments.numbers(&["block_ids", "block_id"])?;
+    let blocks: Vec<BlockId> = required("block_ids", blocks)?.into_iter().map(BlockId).collect();
+    session.store.remove_block_ids(&wanted, &blocks)?;
+    Ok(json!({ "txids": txids(&wanted) }))
+}
+
+pub(super) fn delete(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
+    let wanted = arguments.txids()?;
+    session.store.delete(&wanted)?;
+    Ok(json!({ "txids": txids(&wanted) }))
+}
+
+pub(super) fn preserve_until(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let wanted = arguments.txids()?;
+    let names = ["preserve_until", "preserve_until_height", "until", "block_height", "height"];
+    let height = required("preserve_until", arguments.height(&names)?)?;
+    let missing = session.store.preserve_until(&wanted, height)?;
+    Ok(json!({ "preserve_until": height.to_u32(), "missing": txids(&missing) }))
+}
+
+pub(super) fn process_expired_preservations(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let height = arguments.height(HEIGHT)?.unwrap_or(session.store.block_state().height);
+    let expired = session.store.process_expired_preservations(height)?;
+    Ok(json!({ "expired": expired }))
+}
