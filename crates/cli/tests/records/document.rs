@@ -1,0 +1,32 @@
+//! `docs/records-jsonl.md` is true: its examples are one run, and answer as it says.
+
+use serde_json::Value;
+
+use super::store::Store;
+
+const DOCUMENT: &str = include_str!("../../../../docs/records-jsonl.md");
+/// What stands before an answer.
+const ANSWER: &str = "→ ";
+
+#[test]
+fn every_example_answers_as_the_document_says() {
+    let mut lines = Vec::new();
+    let mut answers: Vec<Value> = Vec::new();
+    let mut is_example = false;
+    for line in DOCUMENT.lines() {
+        if line.starts_with("```") {
+            is_example = line == "```text";
+        } else if let Some(answer) = line.strip_prefix(ANSWER) {
+            answers.push(serde_json::from_str(answer).unwrap());
+        } else if is_example {
+            lines.push(line);
+        }
+    }
+    assert!(lines.len() > 80, "the examples are found");
+    let found = Store::new().apply_text(&(lines.join("\n") + "\n"));
+    assert_eq!(found.len(), lines.len());
+    assert_eq!(answers.len(), lines.len(), "every example has its answer");
+    for ((line, found), expected) in lines.iter().zip(&found).zip(&answers) {
+        assert_eq!(found, expected, "{line}");
+    }
+}
