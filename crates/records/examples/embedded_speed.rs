@@ -124,13 +124,8 @@ fn plan(thread: u64, arguments: &Arguments, engine: &EmbeddedEngine, context: &C
     let options =
         CreateOptions { height: Height::new(100), created_at: 1, ..CreateOptions::default() };
     let settings = Settings::default();
-    let mut maker = Maker {
-        settings,
-        options,
-        chance: thread + 7,
-        number: thread << 28,
-        open: Vec::new(),
-    };
+    let mut maker =
+        Maker { settings, options, chance: thread + 7, number: thread << 28, open: Vec::new() };
     let roots = if outputs > 0 { units.div_ceil(outputs as usize) } else { batch };
     let roots: Vec<_> = (0..roots).map(|_| maker.root(outputs.max(2))).collect();
     for roots in roots.chunks(1000) {
@@ -152,6 +147,14 @@ fn plan(thread: u64, arguments: &Arguments, engine: &EmbeddedEngine, context: &C
     Plan { batches: (0..units / batch).map(make).collect() }
 }
 
+/// What all threads of this process have had of the processors.
+fn processor_time() -> Duration {
+    let status = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields = status.rsplit(')').next().unwrap().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(10 * ticks)
+}
+
 fn main() {
     let mut words = std::env::args().skip(1);
     let directory = words.next().expect("name a directory");
@@ -159,7 +162,10 @@ fn main() {
     while let Some(word) = words.next() {
         match word.strip_prefix("--").expect("options begin with --") {
             "reopen" => reopen = true,
-            name => drop(arguments.0.insert(name.to_owned(), words.next().unwrap().parse().unwrap())),
+            name => {
+                let value = words.next().unwrap().parse().unwrap();
+                arguments.0.insert(name.to_owned(), value);
+            }
         }
     }
     let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };
@@ -174,7 +180,7 @@ fn main() {
         (0..threads).map(|thread| plan(thread, &arguments, &engine, &context)).collect();
     let before = engine.sizes().unwrap();
     let done = AtomicU64::new(0);
-    let begun = Instant::now();
+    let (begun, busy) = (Instant::now(), processor_time());
     let run = |plan: Plan| {
         let mut times = Vec::new();
         for batch in &plan.batches {
@@ -197,7 +203,8 @@ fn main() {
     let at = |share: usize| times[(times.len() - 1) * share / 100];
     let after = engine.sizes().unwrap();
     let rate = units as f64 / elapsed.as_secs_f64();
-    println!("{units} units in {elapsed:.2?}: {rate:.0} units/s");
+    let busy = (processor_time() - busy).as_secs_f64() * 1e6 / units as f64;
+    println!("{units} units in {elapsed:.2?}: {rate:.0} units/s, {busy:.2} µs of processor each");
     println!("a batch: p50 {:.2?}, p99 {:.2?}, longest {:.2?}", at(50), at(99), at(100));
     println!("log {} bytes a unit; {after:?}", (after.log - before.log) / units.max(1));
     if reopen {

@@ -90,6 +90,8 @@ pub struct EmbeddedOptions {
     pub shards: u32,
     /// Bytes of a file of the log.
     pub segment_size: u64,
+    /// Bytes of the log's youngest files that are kept in memory, beside the last one.
+    pub cache: u64,
     /// Bytes of the log between two checkpoints of the index, at least.
     pub checkpoint_every: u64,
     /// The longest transaction in a record.
@@ -103,7 +105,8 @@ impl EmbeddedOptions {
         Self {
             key,
             shards: 256,
-            segment_size: 64 << 20,
+            segment_size: 128 << 20,
+            cache: 256 << 20,
             checkpoint_every: 256 << 20,
             body_limit: 32 << 20,
         }
@@ -163,7 +166,9 @@ impl Engine for EmbeddedEngine {
         context: &Context,
         operations: &[Operation],
     ) -> Result<Vec<Outcome>, EngineError> {
-        self.commit.warm(operations.iter().flat_map(keys))?;
+        let mut keys = Vec::with_capacity(operations.len());
+        operations.iter().for_each(|operation| add_keys(operation, &mut keys));
+        self.commit.warm(keys.into_iter())?;
         self.commit.run(|work| {
             let apply = |operation| rules::apply(work, context, self.limits, operation);
             operations.iter().map(apply).collect()
@@ -196,22 +201,27 @@ impl Engine for EmbeddedEngine {
     }
 }
 
-/// The keys that an operation is known to touch before it is looked at.
-fn keys(operation: &Operation) -> impl Iterator<Item = Key> {
-    let (mut records, mut slots) = (Vec::new(), Vec::new());
+/// Adds the keys that an operation is known to touch before it is looked at.
+fn add_keys(operation: &Operation, keys: &mut Vec<Key>) {
+    let mut slot = |outpoint: &Outpoint| {
+        keys.push(Key::record(outpoint.txid));
+        if outpoint.vout >= CHUNK {
+            keys.push(Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) });
+        }
+    };
     match operation {
         Operation::Unit(unit) => {
             // A new transaction has no record: nothing is to be read for it.
             let spends = unit.spend.iter().flat_map(|part| &part.spends);
-            slots.extend(spends.map(|spend| spend.outpoint));
+            spends.for_each(|spend| slot(&spend.outpoint));
         }
         Operation::Unspend { spends, .. } => {
-            slots.extend(spends.iter().map(|spend| spend.slot.outpoint));
+            spends.iter().for_each(|spend| slot(&spend.slot.outpoint));
         }
-        Operation::Freeze(slot)
-        | Operation::Unfreeze(slot)
-        | Operation::FreezeWindow { slot, .. }
-        | Operation::Reassign { slot, .. } => slots.push(slot.outpoint),
+        Operation::Freeze(named)
+        | Operation::Unfreeze(named)
+        | Operation::FreezeWindow { slot: named, .. }
+        | Operation::Reassign { slot: named, .. } => slot(&named.outpoint),
         Operation::SetMined { txid, .. }
         | Operation::MarkOnLongestChain { txid, .. }
         | Operation::SetLocked { txid, .. }
@@ -221,15 +231,9 @@ fn keys(operation: &Operation) -> impl Iterator<Item = Key> {
         | Operation::Delete { txid }
         | Operation::PreserveUntil { txid, .. }
         | Operation::ExpirePreservation { txid, .. }
-        | Operation::Prune { txid, .. } => records.push(*txid),
+        | Operation::Prune { txid, .. } => keys.push(Key::record(*txid)),
         Operation::BeginIntent(_) | Operation::CompleteIntent(_) => {}
     }
-    let slots = slots.into_iter().flat_map(|outpoint| {
-        let chunk = Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) };
-        let further = (outpoint.vout >= CHUNK).then_some(chunk);
-        [Some(Key::record(outpoint.txid)), further].into_iter().flatten()
-    });
-    records.into_iter().map(Key::record).chain(slots)
 }
 
 #[cfg(test)]

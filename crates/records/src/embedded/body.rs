@@ -19,8 +19,7 @@ const EXTERNAL: u8 = 0;
 const OUTPUTS: u8 = 4;
 
 /// The forms of transactions in a record, and their codes.
-const FORMS: [(Format, u8); 3] =
-    [(Format::Legacy, 1), (Format::Segwit, 2), (Format::Extended, 3)];
+const FORMS: [(Format, u8); 3] = [(Format::Legacy, 1), (Format::Segwit, 2), (Format::Extended, 3)];
 
 /// Appends a body.
 pub(super) fn encode(inputs: &[Outpoint], body: &Body, out: &mut Vec<u8>) {

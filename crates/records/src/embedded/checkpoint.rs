@@ -35,8 +35,8 @@
 use std::sync::Arc;
 
 use varve_io::{
-    Envelope, Error, FileOffset, FormatError, GlobalOffset, Kind, Result, Segments,
-    SegmentsConfig, Storage, StoreId, load, replace,
+    Envelope, Error, FileOffset, FormatError, GlobalOffset, Kind, Result, Segments, SegmentsConfig,
+    Storage, StoreId, load, replace,
 };
 
 use super::index::{Index, SLOT_LEN, Shard, Slot};

@@ -22,11 +22,7 @@ pub(super) struct Update {
 }
 
 /// Writes all that changed, durably, and returns what the index has to note.
-pub(super) fn write(
-    writer: &mut LogWriter,
-    base: &Base,
-    overlay: &Overlay,
-) -> Result<Vec<Update>> {
+pub(super) fn write(writer: &mut LogWriter, base: &Base, overlay: &Overlay) -> Result<Vec<Update>> {
     let mut flush = Flush { group: writer.begin()?, updates: Vec::new(), body: Vec::new() };
     flush.updates.reserve(overlay.dirty());
     for (_, held) in overlay.iter().filter(|(_, held)| held.is_dirty()) {
@@ -74,9 +70,9 @@ impl Flush<'_> {
                 let fill = |out: &mut Vec<u8>| state.encode(Some(at.at), at.len, out);
                 self.push(held, head(EntryKind::State), fill)?;
                 // The entry that has the body is needed as well.
-                let kept = at.len.saturating_add(ENTRY_HEAD_LEN as u32);
                 let last = self.updates.last_mut().expect("pushed above");
-                last.version.weight = last.version.weight.saturating_add(kept);
+                let own = last.version.weight as usize + ENTRY_HEAD_LEN;
+                last.version.weight = weight(own + at.len as usize);
                 self.body = body;
                 return Ok(());
             }
@@ -132,9 +128,13 @@ impl Flush<'_> {
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<()> {
         let (at, len) = self.group.push(&EntryHead { kind, marks, key, before }, fill)?;
-        let weight = u32::try_from(len).unwrap_or(u32::MAX);
-        let version = Version { at, marks, kind, weight };
+        let version = Version { at, marks, kind, weight: weight(len) };
         self.updates.push(Update { hash, part: key.part, before, version });
         Ok(())
     }
+}
+
+/// An amount of log, as the index notes it.
+fn weight(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }

@@ -17,10 +17,7 @@ use super::maintain::Disk;
 use super::{EmbeddedOptions, StoreKey};
 
 /// Opens the store in a directory, or makes one.
-pub(super) fn open_store(
-    storage: &Arc<dyn Storage>,
-    options: &EmbeddedOptions,
-) -> Result<Commit> {
+pub(super) fn open_store(storage: &Arc<dyn Storage>, options: &EmbeddedOptions) -> Result<Commit> {
     // What an earlier process left is about to be built on.
     storage.sync_dir()?;
     let manifest = match Manifest::load(storage.as_ref())? {
@@ -35,7 +32,8 @@ pub(super) fn open_store(
     let hasher = KeyHasher::new(&manifest.secret);
     let (checkpointer, loaded) = Checkpointer::open(Arc::clone(storage), manifest)?;
     let mut replayer = Replayer { loaded, hasher: &hasher, pending: Vec::new() };
-    let config = LogConfig { store: manifest.store, segment_size: options.segment_size };
+    let EmbeddedOptions { segment_size, cache, .. } = *options;
+    let config = LogConfig { store: manifest.store, segment_size, cache };
     let mut visit = |frame: &GroupFrame<'_>| replayer.frame(frame);
     let (from, durable) = (manifest.replay_from, manifest.durable);
     let replay = Replay { from, durable, visit: &mut visit };

@@ -89,8 +89,7 @@ impl State {
 
 fn encode_head(head: &Head, out: &mut Vec<u8>) {
     let bits = |bits: [bool; 5]| (0..).zip(bits).fold(0, |all, (n, bit)| all | u8::from(bit) << n);
-    let heights =
-        [head.spending_height, head.unmined_since, head.preserve_until, head.delete_at];
+    let heights = [head.spending_height, head.unmined_since, head.preserve_until, head.delete_at];
     let [spending, unmined, preserve, delete] = heights.map(|height| height.is_some());
     let Head { is_coinbase, external, locked, conflicting, creating, .. } = *head;
     out.push(bits([is_coinbase, external, locked, conflicting, creating]));

@@ -107,9 +107,7 @@ impl Work<'_> {
         let moved = match held.value() {
             Value::Gone => return Ok(()),
             Value::Record(record) => match record.body {
-                BodyPlace::At(body) if body.at < boundary => {
-                    Some(self.base.body(body.at)?)
-                }
+                BodyPlace::At(body) if body.at < boundary => Some(self.base.body(body.at)?),
                 _ => None,
             },
             _ => None,
@@ -272,8 +270,7 @@ impl Working for Work<'_> {
             Some((first, later)) => (first, later),
             None => (&new.utxos[..], &[][..]),
         };
-        let further =
-            (!later.is_empty()).then(|| Further { hashes: later.to_vec(), spending });
+        let further = (!later.is_empty()).then(|| Further { hashes: later.to_vec(), spending });
         let state = State { head, first: Chunk::new(first, spending) };
         let body = BodyPlace::New { inputs: new.inputs.clone(), body: new.body.clone() };
         let record = HeldRecord { state, body, further };

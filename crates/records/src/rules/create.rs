@@ -28,9 +28,7 @@ impl<W: Working> Rules<'_, W> {
             creating: new.creating,
             unmined_since: new.blocks.is_empty().then_some(not_zero(new.height)),
             preserve_until: None,
-            delete_at: self
-                .schedules(new)
-                .then(|| above(new.height, self.context.retention)),
+            delete_at: self.schedules(new).then(|| above(new.height, self.context.retention)),
             blocks: new.blocks.clone(),
             total_utxos: u32::try_from(new.utxos.len()).expect("fewer than 2^32 outputs"),
             frozen_utxos: if new.frozen { slots } else { 0 },

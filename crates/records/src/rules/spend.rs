@@ -180,13 +180,7 @@ impl<W: Working> Rules<'_, W> {
         Ok(Spent { how, parent_blocks: head.block_ids() })
     }
 
-    fn write_spends(
-        &mut self,
-        txid: Txid,
-        part: &SpendPart,
-        spent: &[Spent],
-        found: &[Found<W>],
-    ) {
+    fn write_spends(&mut self, txid: Txid, part: &SpendPart, spent: &[Spent], found: &[Found<W>]) {
         for ((spend, spent), found) in part.spends.iter().zip(spent).zip(found) {
             if spent.how == SpentHow::Written
                 && let Some((record, Some(slot))) = *found
@@ -195,9 +189,11 @@ impl<W: Working> Rules<'_, W> {
                 self.work.head_mut(record).counts_mut(spend.outpoint.vout).spent += 1;
             }
         }
+        if let ([spend], [Some((record, _))]) = (part.spends.as_slice(), found) {
+            return self.reschedule(spend.outpoint.txid, *record, part.rules.height);
+        }
         let parents = part.spends.iter().zip(found);
-        let parents =
-            parents.filter_map(|(spend, found)| Some((spend.outpoint.txid, (*found)?.0)));
+        let parents = parents.filter_map(|(spend, found)| Some((spend.outpoint.txid, (*found)?.0)));
         for (parent, record) in once(parents.collect()) {
             self.reschedule(parent, record, part.rules.height);
         }

@@ -81,9 +81,8 @@ impl Slot {
         self.has(INTENT)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "two of eight flags are wanted")]
     pub(in crate::embedded) const fn marks(&self) -> Marks {
-        let bits = (self.place >> POSITION_BITS) as u8 >> 1 & 3;
+        let bits = (self.place >> (POSITION_BITS + 1) & 3) as u8;
         Marks::new(self.unmined, self.expiry, bits)
     }
 
@@ -210,7 +209,6 @@ impl Shard {
         }
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "smaller than the capacity")]
     #[inline]
     fn home(&self, tag: u32) -> usize {
         ((u64::from(tag) * self.slots.len() as u64) >> 32) as usize

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use varve_types::Txid;
 
 use super::*;
-use crate::embedded::key::{Key, KeyHasher};
 use crate::embedded::index::shard::SLOT_LEN;
+use crate::embedded::key::{Key, KeyHasher};
 
 fn key(number: u64) -> Key {
     let mut txid = [0; 32];

@@ -7,7 +7,7 @@
 //! 3. The first frame that does not verify is the torn end of the last group, or damage. It is
 //!    damage when a later file exists, because that was begun after this one was synced; when it
 //!    lies before the position that the checkpoint knows to be durable; and when a sound frame
-//!    behind it says that it was durable. Frames are found again at multiples of 64 bytes.
+//!    behind it says that it was durable. Frames are found again at multiples of 4 KiB.
 //! 4. What a torn or unfinished group left is cut off, back to the group's first frame: first later
 //!    files, then bytes of the last, each synced.
 //! 5. What is kept and not known to be durable is written once more and synced: the process that
@@ -22,7 +22,7 @@ use varve_io::{
     SEGMENT_HEADER_LEN, SegmentHeader, Storage,
 };
 
-use super::segment::Segment;
+use super::segment::{FRAMES_AT, Segment, first_block};
 use super::writer::LogWriter;
 use super::{Log, LogConfig, PREFIX, file_name};
 use crate::embedded::group::{ALIGN, GroupFrame};
@@ -65,8 +65,10 @@ pub(in crate::embedded) fn open(
         storage.remove(&file_name(segment.number))?;
     }
     storage.sync_dir()?;
-    if let Some((tail, full)) = segments.split_last() {
-        full.iter().try_for_each(|segment| segment.map())?;
+    if let Some((tail, full)) = segments.split_last_mut() {
+        for segment in full {
+            *segment = Arc::new(segment.sealed(storage.as_ref())?);
+        }
         settle(tail, &config, end, known)?;
     }
     let path = storage.path().join(PREFIX);
@@ -102,10 +104,12 @@ fn open_files(
         if let Some(missing) = before.map(|before| before.number + 1).filter(|n| *n != number) {
             return Err(Error::NotFound { path: storage.path().join(file_name(missing)) });
         }
-        let file = storage.open(&file_name(number), Access::Write, Caching::Buffered)?;
-        let len = file.size()?.saturating_sub(SEGMENT_HEADER_LEN as u64);
+        let last = index + 1 == numbers.len();
+        let caching = if last { Caching::Direct } else { Caching::Buffered };
+        let file = storage.open(&file_name(number), Access::Write, caching)?;
+        let len = file.size()?.saturating_sub(FRAMES_AT);
         let header = match read_header(file.as_ref(), config, number) {
-            Err(error) if error.is_damage() && index + 1 == numbers.len() => {
+            Err(error) if error.is_damage() && last => {
                 let start = before.map_or(GlobalOffset::ZERO, |before| before.end());
                 let lost = Segment::new(number, start, file, len);
                 if start < durable || proves_durable(&lost.rest(start)?, config, start, start) {
@@ -214,12 +218,7 @@ impl<'a> Walk<'a> {
 }
 
 /// True when a sound frame in `bytes`, which lie at `start`, says that `at` was durable.
-fn proves_durable(
-    bytes: &[u8],
-    config: &LogConfig,
-    start: GlobalOffset,
-    at: GlobalOffset,
-) -> bool {
+fn proves_durable(bytes: &[u8], config: &LogConfig, start: GlobalOffset, at: GlobalOffset) -> bool {
     let places = (0..bytes.len()).step_by(ALIGN);
     places.into_iter().any(|offset| {
         let rest = bytes.get(offset..).unwrap_or_default();
@@ -244,7 +243,7 @@ fn settle(
     let proven = known.since(tail.start).unwrap_or(0);
     if proven == 0 {
         let header = config.header(tail.number, tail.start);
-        tail.file.write_at(FileOffset::ZERO, &header.encode())?;
+        tail.file.write_at(FileOffset::ZERO, &first_block(&header))?;
     }
     let start = usize::try_from(proven).unwrap_or(usize::MAX).min(bytes.len());
     let unproven = bytes.get(start..).unwrap_or_default();

@@ -1,19 +1,33 @@
 //! One file of the log, and the three ways to its bytes.
 //!
-//! The file at the end grows: its frames are kept in memory as they were written, so reading what
-//! was written a moment ago asks nobody. A file that is full is mapped when the group it ends with
-//! is durable. In between, and when memory of it was given back because a group is bigger than a
-//! file, bytes are read from the file.
+//! Frames are written past the system's cache, which is several times as fast as through it when
+//! every group is synced. So the store keeps the youngest frames in memory itself, as they were
+//! written, and reading what was written a while ago asks nobody. A file that is full is mapped when
+//! the group it ends with is durable; its frames stay in memory until younger ones need the room.
+//! In between, and when memory was given back early because a group is bigger than a file, bytes
+//! are read from the file.
+//!
+//! ```text
+//!  0            64        4096
+//!  ┌────────────┬─────────┬─────────┬─────────┬─ ─
+//!  │ header, as │ zeroes  │ frame   │ frame   │
+//!  │ in io      │         │         │         │
+//!  └────────────┴─────────┴─────────┴─────────┴─ ─
+//! ```
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use varve_io::{
-    Error, File, FileOffset, FormatError, GlobalOffset, Map, Result, SEGMENT_HEADER_LEN,
+    Access, AlignedBuffer, BLOCK, Caching, Error, File, FileOffset, FormatError, GlobalOffset, Map,
+    Result, SegmentHeader, Storage,
 };
 
 use crate::embedded::entry::{self, ENTRY_HEAD_LEN};
+
+/// The bytes of a file before its first frame.
+pub(super) const FRAMES_AT: u64 = BLOCK as u64;
 
 /// Frames in memory, and where they begin behind the file's header.
 type Piece = (u64, Arc<Vec<u8>>);
@@ -27,13 +41,14 @@ pub(super) struct Segment {
     /// The bytes of whole frames.
     len: AtomicU64,
     pieces: RwLock<Vec<Piece>>,
-    map: OnceLock<Map>,
+    /// All frames, when the file is full.
+    map: Option<Map>,
 }
 
 impl Segment {
     pub(super) fn new(number: u64, start: GlobalOffset, file: Arc<dyn File>, len: u64) -> Self {
-        let (pieces, map) = (RwLock::default(), OnceLock::new());
-        Self { number, start, file, len: AtomicU64::new(len), pieces, map }
+        let (len, pieces) = (AtomicU64::new(len), RwLock::default());
+        Self { number, start, file, len, pieces, map: None }
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -54,10 +69,15 @@ impl Segment {
         place(self.len())
     }
 
-    /// Writes a frame behind the others.
-    pub(super) fn append(&self, frame: Vec<u8>) -> Result<()> {
+    /// Writes a frame behind the others, through a buffer that a disk can read from directly.
+    pub(super) fn append(&self, frame: Vec<u8>, buffer: &mut AlignedBuffer) -> Result<()> {
         let len = self.len();
-        self.file.write_at(place(len), &frame)?;
+        if buffer.len() < frame.len() {
+            *buffer = AlignedBuffer::zeroed(frame.len() + frame.len() / 4);
+        }
+        let aligned = buffer.get_mut(..frame.len()).unwrap_or_default();
+        aligned.copy_from_slice(&frame);
+        self.file.write_at(place(len), aligned)?;
         let grown = len + frame.len() as u64;
         self.pieces_mut().push((len, Arc::new(frame)));
         self.len.store(grown, Ordering::Release);
@@ -78,29 +98,41 @@ impl Segment {
 
     /// Gives the memory of the frames back: they are read from the file.
     pub(super) fn forget(&self) {
-        self.pieces_mut().clear();
+        *self.pieces_mut() = Vec::new();
     }
 
-    /// Maps the file, which is full and will not change any more.
-    pub(super) fn map(&self) -> Result<()> {
-        if self.map.get().is_none() && self.len() > 0 {
-            let map = self.file.map(place(0), self.len())?;
-            // Another thread may have been first; both maps are the same.
-            let _ = self.map.set(map);
-        }
-        self.forget();
-        Ok(())
+    /// Whether all frames are in memory.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.pieces().first().is_some_and(|(start, _)| *start == 0)
     }
 
-    pub(super) fn mapped(&self) -> Option<&Map> {
-        self.map.get()
+    /// The bytes of frames in memory.
+    pub(super) fn in_memory_len(&self) -> u64 {
+        self.pieces().iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
+    /// The same file when it is full and will not change any more: mapped, and open for reading
+    /// only, so that a long log does not hold many descriptors.
+    pub(super) fn sealed(&self, storage: &dyn Storage) -> Result<Self> {
+        let name = super::file_name(self.number);
+        let file = storage.open(&name, Access::Read, Caching::Buffered)?;
+        let map = file.map(place(0), self.len())?;
+        let sealed = Self::new(self.number, self.start, file, self.len());
+        sealed.pieces_mut().clone_from(&self.pieces());
+        Ok(Self { map: Some(map), ..sealed })
+    }
+
+    /// The map of a full file.
+    pub(super) const fn map(&self) -> Option<&Map> {
+        self.map.as_ref()
     }
 
     /// The bytes of the entry at `at`, as long as it says it is. Nothing is verified.
     pub(super) fn entry(&self, at: GlobalOffset) -> Result<EntryBytes> {
         let start = at.since(self.start).unwrap_or(0);
         let available = self.len().saturating_sub(start);
-        let cut = || self.damage(at, FormatError::Damaged { at: 0, what: "the entry is cut short" });
+        let cut =
+            || self.damage(at, FormatError::Damaged { at: 0, what: "the entry is cut short" });
         if let Some(bytes) = self.in_memory(start) {
             let head = bytes.first_chunk::<ENTRY_HEAD_LEN>().ok_or_else(cut)?;
             let length = entry::stated_length(head);
@@ -122,7 +154,7 @@ impl Segment {
     pub(super) fn rest(&self, at: GlobalOffset) -> Result<EntryBytes> {
         let start = at.since(self.start).unwrap_or(0);
         let left = self.len().saturating_sub(start);
-        match self.map.get().and(self.in_memory(start)) {
+        match self.in_map(start) {
             Some(bytes) => Ok(bytes),
             None => self.read(start, usize::try_from(left).unwrap_or(usize::MAX)),
         }
@@ -141,15 +173,19 @@ impl Segment {
 
     /// The bytes from `start` on, as far as one piece of memory has them.
     fn in_memory(&self, start: u64) -> Option<EntryBytes> {
-        if let Some(map) = self.map.get() {
-            let range = usize::try_from(start).ok()?..map.len();
-            return Some(EntryBytes { source: Source::Mapped(map.clone()), range });
-        }
         let pieces = self.pieces();
         let behind = pieces.partition_point(|(first, _)| *first <= start);
-        let (first, bytes) = behind.checked_sub(1).and_then(|index| pieces.get(index))?;
+        let Some((first, bytes)) = behind.checked_sub(1).and_then(|index| pieces.get(index)) else {
+            return self.in_map(start);
+        };
         let range = usize::try_from(start - first).ok()?..bytes.len();
         Some(EntryBytes { source: Source::Piece(Arc::clone(bytes)), range })
+    }
+
+    fn in_map(&self, start: u64) -> Option<EntryBytes> {
+        let map = self.map.as_ref()?;
+        let range = usize::try_from(start).ok()?..map.len();
+        Some(EntryBytes { source: Source::Mapped(map.clone()), range })
     }
 
     fn pieces(&self) -> RwLockReadGuard<'_, Vec<Piece>> {
@@ -162,7 +198,16 @@ impl Segment {
 }
 
 const fn place(len: u64) -> FileOffset {
-    FileOffset::new(SEGMENT_HEADER_LEN as u64).plus(len)
+    FileOffset::new(FRAMES_AT).plus(len)
+}
+
+/// The first block of a file.
+pub(super) fn first_block(header: &SegmentHeader) -> AlignedBuffer {
+    let mut block = AlignedBuffer::zeroed(BLOCK);
+    for (place, byte) in block.iter_mut().zip(header.encode()) {
+        *place = byte;
+    }
+    block
 }
 
 /// Bytes of the log, kept by whoever has them.
@@ -180,6 +225,11 @@ enum Source {
 }
 
 impl EntryBytes {
+    /// Whether they were kept in memory since they were written or verified.
+    pub(super) const fn is_own(&self) -> bool {
+        matches!(self.source, Source::Piece(_))
+    }
+
     /// The first `len` bytes; `None` when there are not so many.
     fn cut(mut self, len: usize) -> Option<Self> {
         if len > self.range.len() {

@@ -9,7 +9,8 @@ use crate::embedded::entry::{EntryKind, Marks};
 use crate::embedded::group::GroupFrame;
 use crate::embedded::key::{Key, Part};
 
-const CONFIG: LogConfig = LogConfig { store: StoreId([3; 16]), segment_size: 1024 };
+const CONFIG: LogConfig =
+    LogConfig { store: StoreId([3; 16]), segment_size: 20_000, cache: 30_000 };
 
 fn head(number: u8) -> EntryHead {
     let key = Key { txid: Txid::from_bytes([number; 32]), part: Part::RECORD };
@@ -128,14 +129,18 @@ fn a_flipped_bit_is_an_error_or_changes_nothing() {
     for name in storage.list().unwrap() {
         let file = storage.open(&name, varve_io::Access::Read, varve_io::Caching::Buffered);
         let size = file.unwrap().size().unwrap();
-        for at in 0..size {
+        for at in (0..size).filter(|at| at % 4096 < 300) {
             let left = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
             assert!(left.flip_bit(&name, FileOffset::new(at), u8::try_from(at % 8).unwrap()));
-            let error = reopen(&left, GlobalOffset::ZERO, durable).unwrap_err();
-            assert!(error.to_string().contains(&name), "{name} {at}: {error}");
+            match reopen(&left, GlobalOffset::ZERO, durable) {
+                // Behind the header of a file there are bytes without a meaning.
+                Ok((.., found)) => assert!(found.len() == places.len() && (64..4096).contains(&at)),
+                Err(error) => assert!(error.to_string().contains(&name), "{name} {at}: {error}"),
+            }
             // Without that position only the last group may be taken for a torn one.
             if let Ok((.., found)) = reopen(&left, GlobalOffset::ZERO, GlobalOffset::ZERO) {
-                assert!(found.len() + 2 == places.len(), "{name} {at}: {} entries", found.len());
+                let whole = found.len() == places.len() && (64..4096).contains(&at);
+                assert!(whole || found.len() + 2 == places.len(), "{name} {at}: {found:?}");
             }
         }
     }
@@ -146,7 +151,7 @@ fn a_group_that_fails_leaves_the_log_as_it_was() {
     let (storage, mut writer, log) = fresh();
     let first = write(&mut writer, &[1, 2]).unwrap();
     let end = writer.end();
-    for capacity in [300, 900, 1000, 1400, 2200] {
+    for capacity in [9_000, 12_000, 20_000, 25_000, 40_000] {
         storage.set_capacity(Some(capacity));
         let numbers: Vec<u8> = (0..200).map(|n| n % 100 + 100).collect();
         let error = write(&mut writer, &numbers).unwrap_err();

@@ -44,16 +44,15 @@ impl Warmer {
         let mut pages: Vec<_> = positions
             .iter()
             .filter_map(|at| Some((find(&segments, *at)?, *at)))
-            .filter(|(segment, at)| segment.mapped().is_some() && !is_cached(segment, *at))
+            .filter(|(segment, at)| !is_cached(segment, *at))
             .map(|(segment, at)| (segment, page_of(segment, at)))
             .collect();
         pages.sort_unstable_by_key(|(segment, page)| (segment.number, page.0));
         pages.dedup_by_key(|(segment, page)| (segment.number, page.0));
-        let requests = pages.into_iter().map(|(segment, (offset, len))| ReadRequest {
-            tag: 0,
-            file: Arc::clone(&segment.file),
-            offset: FileOffset::new(offset),
-            buffer: AlignedBuffer::zeroed(len),
+        let requests = pages.into_iter().map(|(segment, (offset, len))| {
+            let file = Arc::clone(&segment.file);
+            let (offset, buffer) = (FileOffset::new(offset), AlignedBuffer::zeroed(len));
+            ReadRequest { tag: 0, file, offset, buffer }
         });
         let mut reader = self.take();
         reader.submit(requests);
@@ -68,7 +67,7 @@ impl Warmer {
 }
 
 fn is_cached(segment: &Segment, at: GlobalOffset) -> bool {
-    let Some(map) = segment.mapped() else { return true };
+    let Some(map) = segment.map().filter(|_| !segment.is_in_memory()) else { return true };
     let start = usize::try_from(at.since(segment.start).unwrap_or(0)).unwrap_or(usize::MAX);
     map.is_cached(start..start.saturating_add(1).min(map.len()))
 }

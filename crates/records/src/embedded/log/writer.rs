@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use varve_io::{Access, Caching, Error, FileOffset, GlobalOffset, Result, Storage};
+use varve_io::{Access, AlignedBuffer, Caching, Error, FileOffset, GlobalOffset, Result, Storage};
 
-use super::segment::Segment;
+use super::segment::{Segment, first_block};
 use super::{Log, LogConfig, file_name};
 use crate::embedded::entry::EntryHead;
 use crate::embedded::group::FrameBuilder;
@@ -37,6 +37,7 @@ pub(in crate::embedded) struct LogWriter {
     tail: Option<(u64, u64)>,
     /// What a frame was long lately.
     usual: usize,
+    buffer: AlignedBuffer,
 }
 
 impl LogWriter {
@@ -48,7 +49,8 @@ impl LogWriter {
         group: u64,
     ) -> Self {
         let (end, names_changed, torn) = (log.end(), false, false);
-        Self { storage, config, log, end, group, names_changed, torn, tail: None, usual: 0 }
+        let (tail, usual, buffer) = (None, 0, AlignedBuffer::zeroed(0));
+        Self { storage, config, log, end, group, names_changed, torn, tail, usual, buffer }
     }
 
     /// The position behind the last finished group: all before it is durable.
@@ -67,7 +69,7 @@ impl LogWriter {
         let tail = self.log.segments.load();
         self.tail = tail.last().map(|tail| (tail.number, tail.len()));
         self.torn = true;
-        let frame = FrameBuilder::new(self.end, self.usual);
+        let frame = FrameBuilder::new(self.end, self.usual + self.usual / 8);
         Ok(Group { written: self.end, frame, full: Vec::new(), writer: self })
     }
 
@@ -132,14 +134,38 @@ impl LogWriter {
             }
         };
         self.names_changed = true;
-        let file =
-            self.storage.open(&file_name(number), Access::Replace, Caching::Buffered)?;
+        let file = self.storage.open(&file_name(number), Access::Replace, Caching::Direct)?;
         let start = self.log.end();
-        file.write_at(FileOffset::ZERO, &self.config.header(number, start).encode())?;
+        file.write_at(FileOffset::ZERO, &first_block(&self.config.header(number, start)))?;
         let segment = Arc::new(Segment::new(number, start, file, 0));
         self.log.change(|list| list.push(Arc::clone(&segment)));
         full.extend(tail);
         Ok(segment)
+    }
+
+    /// Puts a full file's read-only form in its place. Where the system refuses, the file stays as
+    /// it is and is read without a map.
+    fn seal(&self, full: &Segment) {
+        if let Ok(sealed) = full.sealed(self.storage.as_ref()) {
+            let sealed = Arc::new(sealed);
+            self.log.change(|list| {
+                let place = list.iter_mut().find(|segment| segment.number == full.number);
+                place.map(|place| *place = sealed);
+            });
+        }
+    }
+
+    /// Gives back the memory of the oldest frames, as far as there is too much of it.
+    fn forget_oldest(&self) {
+        let segments = self.log.segments.load();
+        let mut room = self.config.cache;
+        for (index, segment) in segments.iter().rev().enumerate() {
+            let len = segment.in_memory_len();
+            if index > 0 && len > room {
+                segment.forget();
+            }
+            room = room.saturating_sub(len);
+        }
     }
 
     /// Removes the files that lie wholly before `before`, oldest first. The last one stays.
@@ -195,10 +221,9 @@ impl Group<'_> {
         self.writer.sync_names()?;
         for full in self.full {
             // The group is durable whether the system has a map to give or not.
-            if full.map().is_err() {
-                full.forget();
-            }
+            self.writer.seal(&full);
         }
+        self.writer.forget_oldest();
         self.writer.end = self.written;
         self.writer.group += 1;
         self.writer.torn = false;
@@ -213,11 +238,10 @@ impl Group<'_> {
         let len = bytes.len();
         let known = self.full.len();
         let segment = writer.segment(len as u64, &mut self.full)?;
-        for full in self.full.iter().skip(known) {
-            // Not mapped before the group is durable: a map would keep it from being cut.
-            full.forget();
+        if self.full.len() > known {
+            writer.forget_oldest();
         }
-        segment.append(bytes)?;
+        segment.append(bytes, &mut writer.buffer)?;
         writer.usual = len;
         self.written = self.written.plus(len as u64);
         self.frame = FrameBuilder::new(self.written, if more { FRAME + FRAME / 8 } else { 0 });

@@ -19,8 +19,8 @@ fn name(number: u32) -> Txid {
 /// much longer than twice what is in it.
 #[test]
 fn the_log_stays_short_under_load() {
-    let segment_size = 20_000;
-    let options = EmbeddedOptions { segment_size, checkpoint_every: 20_000, ..small() };
+    let segment_size = 200_000;
+    let options = EmbeddedOptions { segment_size, checkpoint_every: 200_000, ..small() };
     let mut twin = Twin::new(options);
     let mut chance = Chance(5);
     for round in 0..600_u32 {

@@ -49,7 +49,13 @@ fn a_cut_at_every_operation_keeps_what_was_acknowledged() {
 
 #[test]
 fn a_cut_at_every_operation_in_tiny_files_keeps_what_was_acknowledged() {
-    let options = EmbeddedOptions { shards: 1, segment_size: 900, checkpoint_every: 1, ..small() };
+    let options = EmbeddedOptions {
+        shards: 1,
+        segment_size: 10_000,
+        cache: 0,
+        checkpoint_every: 1,
+        ..small()
+    };
     cut_everywhere(8, options, 50, 3);
 }
 

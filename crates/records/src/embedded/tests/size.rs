@@ -1,11 +1,13 @@
 //! Big transactions, and many.
 
+use std::sync::Arc;
+
 use varve_types::{Amount, Height, Outpoint, Txid};
 
 use super::threads::spend;
 use super::twin::{Twin, hash, small};
-use crate::embedded::EmbeddedOptions;
-use crate::engine::Engine as _;
+use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::engine::{Context, Engine as _};
 use crate::fields::Fields;
 use crate::key::BatchSize;
 use crate::operation::{NewRecord, Operation, Unit};
@@ -68,4 +70,56 @@ fn forty_five_thousand_outputs_make_three_records() {
     assert_eq!(twin.engine().sizes().unwrap().keys, 0);
     twin.reopen();
     assert_eq!(twin.engine().sizes().unwrap().keys, 0);
+}
+
+/// Five million outputs: the store needs no more than a copy of their hashes. Takes a while, and a
+/// gigabyte of disk; the peak of memory is told, and bounded as far as the system tells it.
+#[test]
+#[ignore = "takes a minute; run it with --release -- --ignored --nocapture"]
+fn five_million_outputs_take_bounded_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = EmbeddedOptions { cache: 64 << 20, ..EmbeddedOptions::new(super::twin::KEY) };
+    let open = || {
+        let disk = varve_io::Disk::open(directory.path()).unwrap();
+        EmbeddedEngine::open(Arc::new(disk), options).unwrap()
+    };
+    let engine = open();
+    let context = Context { height: Height::new(100), retention: 5 };
+    let big = Txid::from_bytes([9; 32]);
+    let operation = create(big, 5_000_000);
+    let before = peak();
+    engine.apply(&context, std::slice::from_ref(&operation)).unwrap();
+    println!("created: {} MB more at the peak", (peak() - before) >> 20);
+    assert!(peak() - before < 600 << 20, "{} bytes", peak() - before);
+    drop(operation);
+    let spends: Vec<_> = (0..1000)
+        .map(|n: u32| {
+            let mut spender = [1; 32];
+            spender[..4].copy_from_slice(&n.to_le_bytes());
+            spend(Txid::from_bytes(spender), Outpoint::new(big, n * 4_999))
+        })
+        .collect();
+    let begun = std::time::Instant::now();
+    let outcomes = engine.apply(&context, &spends).unwrap();
+    println!("1,000 spends in {:?}", begun.elapsed());
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()));
+    drop(engine);
+    let begun = std::time::Instant::now();
+    let engine = open();
+    println!("opened in {:?}", begun.elapsed());
+    let record = engine.read(&[big], Fields::HEAD).unwrap().remove(0).unwrap();
+    assert_eq!(record.parts.len(), 250);
+    assert_eq!(record.parts.iter().map(|part| part.spent).sum::<u32>(), 1000);
+    let views = engine.slots(&[Outpoint::new(big, 4_999), Outpoint::new(big, 5_000)]).unwrap();
+    let spent: Vec<_> =
+        views.iter().map(|view| view.as_ref().unwrap().slot.unwrap().spending.is_some()).collect();
+    assert_eq!(spent, [true, false]);
+}
+
+/// The most memory that this process ever had, in bytes; 0 when the system does not tell.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.unwrap_or(0) << 10
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use varve_types::{Height, Outpoint, Txid};
 
-use super::twin::{Chance, Twin, hash, operation, see, small};
 use super::size::create;
+use super::twin::{Chance, Twin, hash, operation, see, small};
 use crate::engine::{Context, Engine as _};
 use crate::error::{RecordError, SlotError};
 use crate::fields::Fields;
@@ -83,7 +83,11 @@ fn readers_see_whole_units() {
                     let spent = slots.iter().filter(|slot| slot.unwrap().spending.is_some());
                     let counted: u32 =
                         read[0].as_ref().unwrap().parts.iter().map(|part| part.spent).sum();
-                    assert_eq!(spent.count(), counted as usize, "head and chunks are of one moment");
+                    assert_eq!(
+                        spent.count(),
+                        counted as usize,
+                        "head and chunks are of one moment"
+                    );
                 }
             });
         }

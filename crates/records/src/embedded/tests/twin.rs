@@ -31,8 +31,9 @@ pub(super) const KEY: StoreKey = StoreKey { id: StoreId([3; 16]), secret: [4; 16
 pub(super) fn small() -> EmbeddedOptions {
     EmbeddedOptions {
         shards: 4,
-        segment_size: 6_000,
-        checkpoint_every: 9_000,
+        segment_size: 50_000,
+        cache: 60_000,
+        checkpoint_every: 70_000,
         body_limit: 200,
         ..EmbeddedOptions::new(KEY)
     }
