@@ -10,7 +10,8 @@
 //! 2  mark    losers become conflicting
 //! 3  free    what losers spent is unspent, its owners are locked
 //! 4  spend   winners spend, ignoring locks and marks
-//! 5  clear   winners are no longer conflicting, owners are unlocked, the intent is crossed out
+//! 5  clear   winners are no longer conflicting, owners are unlocked, losers are scheduled for
+//!            removal, the intent is crossed out
 //! ```
 //!
 //! Every step after the intent can be repeated: marking is absolute, freeing takes only what the
@@ -30,6 +31,7 @@ use std::collections::BTreeSet;
 
 use varve_types::{BlockHash, Height, Outpoint, Txid};
 
+use crate::error::RecordError;
 use crate::fields::Fields;
 use crate::freeze_window::Tier;
 use crate::intent::{Intent, IntentKind};
@@ -37,7 +39,6 @@ use crate::operation::{Operation, Spend, SpendPart, SpendRules, Unit, Unspend};
 use crate::record::{BlockId, Record};
 use crate::spending_data::PLACEHOLDER;
 use crate::store::{Store, StoreError};
-use crate::error::RecordError;
 
 pub use closure::{
     CLOSURE_BUDGET, get_and_lock_children, get_conflicting_children, get_counter_conflicting,
@@ -164,6 +165,8 @@ fn resolve(store: &Store, intent: &Intent) -> Result<()> {
     spend_winners(store, winners, intent.height)?;
     tolerate_missing(store.set_conflicting(winners, false)?)?;
     unlock(store, &owners)?;
+    // A lock takes a record from the schedule of the pruner; losers go back to it.
+    tolerate_missing(store.set_conflicting(losers, true)?)?;
     store.apply_one(Operation::CompleteIntent(intent.id()))?;
     Ok(())
 }

@@ -30,6 +30,8 @@ pub mod error;
 pub mod extended;
 pub mod fields;
 pub mod file_type;
+#[cfg(test)]
+mod fixture;
 pub mod freeze_window;
 pub mod inpoints;
 pub mod intent;
@@ -52,6 +54,7 @@ pub mod two_phase;
 pub mod utxo_files;
 pub mod utxo_hash;
 pub mod utxo_wrapper;
+pub mod view;
 
 pub use engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
 pub use error::{ErrorCode, RecordError, SlotError, SpendItem};

@@ -87,9 +87,8 @@ pub fn preserve_parents(store: &Store, height: Height, report: &mut PruneReport)
 /// The height up to which records may go: what is not persisted may have to be read again.
 fn safe_height(store: &Store, at: PruneAt) -> Height {
     let persisted = at.persisted.filter(|height| *height > Height::GENESIS);
-    let limit = persisted.map(|height| {
-        Height::new(height.to_u32().saturating_add(store.settings().retention))
-    });
+    let limit = persisted
+        .map(|height| Height::new(height.to_u32().saturating_add(store.settings().retention)));
     limit.map_or(at.height, |limit| limit.min(at.height))
 }
 
@@ -107,3 +106,6 @@ fn remove_due(store: &Store, height: Height, report: &mut PruneReport) -> Result
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,9 +8,8 @@
 //!    another block and are passed over.
 //! 3. The others are sorted by the time of their creation, so that parents come before children.
 //! 4. In batches, the parents of each are looked up. A parent must be in a block of the best chain,
-//!    or come earlier in the list; a parent that has no record was pruned, which happens only
-//!    after it was mined and spent. One that comes before its parent is left out. One whose parent
-//!    is neither is left out only when the settings say so.
+//!    or come earlier in the list. One that comes before its parent is left out. One whose parent
+//!    is neither, or has no record, is left out only when the settings say so.
 //! 5. What remains goes to block assembly, and what was found locked is unlocked.
 
 use std::collections::{HashMap, HashSet};
@@ -70,8 +69,7 @@ pub fn recover(
     on_best_chain: &dyn Fn(BlockId) -> bool,
     assembly: &mut dyn FnMut(&UnminedTx) -> Result<(), AssemblyError>,
 ) -> Result<Recovery, RecoveryError> {
-    let mut recovery =
-        Recovery { replayed: conflicts::replay(store)?, ..Recovery::default() };
+    let mut recovery = Recovery { replayed: conflicts::replay(store)?, ..Recovery::default() };
     let mut waiting = Vec::new();
     let mut locked = Vec::new();
     for tx in store.unmined() {
@@ -153,7 +151,7 @@ impl Parents<'_> {
                 let on_chain = record.blocks.iter().any(|block| (self.on_best_chain)(block.id));
                 !record.conflicting && on_chain
             };
-            let invalid = found.get(&parent).is_some_and(|record| !is_mined(record));
+            let invalid = found.get(&parent).is_none_or(|record| !is_mined(record));
             if invalid && self.store.settings().remove_invalid_parents {
                 return Some(LeftOut::InvalidParent(parent));
             }
@@ -161,3 +159,6 @@ impl Parents<'_> {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

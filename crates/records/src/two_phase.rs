@@ -198,3 +198,6 @@ fn keep_conflicting(
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests;
