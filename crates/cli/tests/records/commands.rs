@@ -74,8 +74,18 @@ fn bench_measures_and_leaves_nothing() {
 
 #[test]
 fn every_command_shows_examples() {
-    let commands = ["get", "freeze", "unfreeze", "reassign", "lock", "unlock", "conflicts", "prune",
-        "apply", "bench"];
+    let commands = [
+        "get",
+        "freeze",
+        "unfreeze",
+        "reassign",
+        "lock",
+        "unlock",
+        "conflicts",
+        "prune",
+        "apply",
+        "bench",
+    ];
     for command in commands {
         let output = Store::new().run(&[command, "--help"]);
         let help = String::from_utf8(output.stdout).unwrap();
@@ -85,9 +95,15 @@ fn every_command_shows_examples() {
 
 #[test]
 fn a_wrong_command_line_is_exit_code_2() {
-    for arguments in [&["get"][..], &["freeze"], &["reassign", "x"], &["get", "zz"], &["apply"],
-        &["conflicts", "--height", "0"], &["conflicts", "--utxo-batch-size", "0"]]
-    {
+    for arguments in [
+        &["get"][..],
+        &["freeze"],
+        &["reassign", "x"],
+        &["get", "zz"],
+        &["apply"],
+        &["conflicts", "--height", "0"],
+        &["conflicts", "--utxo-batch-size", "0"],
+    ] {
         assert_eq!(Store::new().run(arguments).status.code(), Some(2), "{arguments:?}");
     }
 }

@@ -39,8 +39,10 @@ fn created_locked_handed_on_unlocked_spent_mined_pruned() {
     assert_eq!(record["utxos"][0].as_str().unwrap().len(), 136);
     assert_eq!((&record["unmined_since"], &record["delete_at_height"]), (&json!(101), &json!(0)));
 
-    let mine = |block| json!({"op":"set_mined","txids":[parent.txid,child.txid,grandchild.txid],
-        "block_id":block,"block_height":101,"subtree_idx":1});
+    let mine = |block| {
+        json!({"op":"set_mined","txids":[parent.txid,child.txid,grandchild.txid],
+        "block_id":block,"block_height":101,"subtree_idx":1})
+    };
     let answers = store.apply(&[
         mine(123),
         mine(124),

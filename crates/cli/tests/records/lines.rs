@@ -49,11 +49,19 @@ fn lines_that_are_done_together_answer_as_one_by_one() {
         let child = Tx::paying(&[parent.output(0)], &[300]);
         let rival = Tx::paying(&[parent.output(0), parent.output(1)], &[300]);
         let create = json!({"op":"create","tx":parent.extended,"block_height":1,"created_at":1});
-        let spend = |tx: &str| json!({"op":"spend_and_create","tx":tx,"block_height":1,
-            "created_at":1});
+        let spend = |tx: &str| {
+            json!({"op":"spend_and_create","tx":tx,"block_height":1,
+            "created_at":1})
+        };
         // A child before its parent, a rival before and behind, the same line twice.
-        let mut some = vec![create.clone(), spend(&child.extended), spend(&rival.standard), create,
-            spend(&child.standard), spend(&rival.extended)];
+        let mut some = vec![
+            create.clone(),
+            spend(&child.extended),
+            spend(&rival.standard),
+            create,
+            spend(&child.standard),
+            spend(&rival.extended),
+        ];
         some.rotate_left(place % 6);
         lines.extend(some);
     }
@@ -62,7 +70,9 @@ fn lines_that_are_done_together_answer_as_one_by_one() {
     fs::write(&file, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let output = together.run(&["apply", file.to_str().unwrap()]);
     assert!(output.status.success());
-    let answers: Vec<Value> = output.stdout.split(|byte| *byte == b'\n')
+    let answers: Vec<Value> = output
+        .stdout
+        .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_slice(line).unwrap())
         .collect();

@@ -71,22 +71,26 @@ impl Failure {
             Self::Store(StoreError::Record(error)) => refusal(error),
             Self::Store(StoreError::ZeroHeight(error)) => invalid(&error.to_string()),
             Self::Store(error) => coded(error.code(), &error.to_string()).into(),
-            Self::Some { list, items } => {
-                let failed = |item: &&Value| item.get("error").is_some();
-                let count = items.iter().filter(failed).count();
-                let first = items.iter().find(failed);
-                let field = |name: &str| first.and_then(|item| item.get(name)).cloned();
-                let mut answer = Map::new();
-                for name in ["error", "code", "reason"] {
-                    answer.extend(field(name).map(|value| (name.to_owned(), value)));
-                }
-                let message = format!("{count} of {} failed, the others are done", items.len());
-                answer.insert("message".into(), message.into());
-                answer.insert((*list).to_owned(), items.clone().into());
-                answer.into()
-            }
+            Self::Some { list, items } => some(list, items),
         }
     }
+}
+
+/// The answer when some of several things failed: what is told of the first, and of all.
+fn some(list: &str, items: &[Value]) -> Value {
+    let mut failed = items.iter().filter_map(|item| {
+        item.get("error")?;
+        item.as_object()
+    });
+    let mut answer = failed.next().cloned().unwrap_or_default();
+    if items.len() > 1 {
+        let count = failed.count() + 1;
+        answer.retain(|name, _| ["error", "code", "reason"].contains(&name.as_str()));
+        let message = format!("{count} of {} failed; the others are done", items.len());
+        answer.insert("message".into(), message.into());
+    }
+    answer.insert(list.to_owned(), items.to_vec().into());
+    answer.into()
 }
 
 /// The answer to what an operation refused.
@@ -99,8 +103,18 @@ pub(super) fn refusal(error: &RecordError) -> Value {
         | RecordError::TooBig { txid, .. } => {
             answer.insert("txid".into(), txid.to_string().into());
         }
-        RecordError::Slot { outpoint, error } => answer.extend(at_fault(*outpoint, *error)),
+        RecordError::Slot { outpoint, error } => {
+            answer.extend(place(*outpoint));
+            answer.extend(at_fault(*error));
+        }
         RecordError::Spend(items) => {
+            if let Some((outpoint, fault)) =
+                items.iter().find_map(|item| Some((item.outpoint, item.error?)))
+            {
+                let message = format!("{error}; {outpoint}: {fault}");
+                answer.insert("message".into(), message.into());
+                answer.extend(at_fault(fault));
+            }
             answer.insert("wrapped_in".into(), error.code().name().into());
             answer.insert("spends".into(), items.iter().map(spend_item).collect());
         }
@@ -113,7 +127,7 @@ fn spend_item(item: &SpendItem) -> Value {
     let mut answer = match (item.code(), item.error) {
         (Some(code), Some(error)) => {
             let mut answer = coded(code, &error.to_string());
-            answer.extend(at_fault(item.outpoint, error));
+            answer.extend(at_fault(error));
             answer
         }
         _ => Map::from_iter([("ok".to_owned(), true.into())]),
@@ -122,9 +136,9 @@ fn spend_item(item: &SpendItem) -> Value {
     answer.into()
 }
 
-/// What is known of an output that is at fault.
-fn at_fault(outpoint: Outpoint, error: SlotError) -> Map<String, Value> {
-    let mut answer = place(outpoint);
+/// What is known of a fault.
+fn at_fault(error: SlotError) -> Map<String, Value> {
+    let mut answer = Map::new();
     answer.insert("reason".into(), reason(error).into());
     match error {
         SlotError::Spent { by } => {

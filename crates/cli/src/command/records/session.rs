@@ -36,10 +36,11 @@ impl Session {
 
     /// Sets the tip and writes it down.
     pub(super) fn set_tip(&self, state: BlockState) -> Result<(), Failure> {
-        if state == self.store.block_state() {
+        let before = self.store.block_state();
+        self.store.set_block_state(state)?;
+        if state == before {
             return Ok(());
         }
-        self.store.set_block_state(state)?;
         self.tip.as_ref().map_or(Ok(()), |tip| tip.save(state)).map_err(Failure::Tip)
     }
 

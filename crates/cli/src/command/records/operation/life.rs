@@ -11,6 +11,7 @@ use super::super::failure::{Failure, place, refusal};
 use super::super::session::Session;
 use super::super::shape::txids;
 use super::super::unit::slot_ref;
+use super::all_or_failure;
 
 pub(super) fn unspend(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let spends = unspends(session, arguments)?;
@@ -59,21 +60,26 @@ pub(super) fn set_mined(session: &Session, arguments: &Arguments<'_>) -> Result<
     for info in &infos {
         items = mine(session, &wanted, info)?;
     }
-    if items.iter().any(|item| item.get("error").is_some()) {
-        return Err(Failure::Some { list: "txs", items });
+    let mut blocks = Map::new();
+    for (txid, item) in wanted.iter().zip(&items) {
+        let of = item.get("block_ids").cloned();
+        blocks.extend(of.map(|of| (txid.to_string(), of)));
     }
-    let blocks = wanted.iter().zip(items).map(|(txid, item)| (txid.to_string(), item));
-    Ok(json!({ "block_ids": blocks.collect::<Map<_, _>>() }))
+    all_or_failure("txs", items)?;
+    Ok(json!({ "block_ids": blocks }))
 }
 
 /// The blocks of each transaction after one was set, or why it was not.
 fn mine(session: &Session, wanted: &[Txid], info: &MinedBlockInfo) -> Result<Vec<Value>, Failure> {
     let results = session.store.set_mined_multi(wanted, info)?;
-    let item = |result: Result<Vec<BlockId>, _>| match result {
-        Ok(blocks) => blocks.iter().map(|block| block.0).collect(),
+    let item = |(txid, result): (&Txid, Result<Vec<BlockId>, _>)| match result {
+        Ok(blocks) => {
+            let blocks: Vec<u32> = blocks.iter().map(|block| block.0).collect();
+            json!({ "txid": txid.to_string(), "block_ids": blocks })
+        }
         Err(error) => refusal(&error),
     };
-    Ok(results.into_iter().map(item).collect())
+    Ok(wanted.iter().zip(results).map(item).collect())
 }
 
 pub(super) fn mark_on_longest_chain(
