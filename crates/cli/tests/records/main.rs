@@ -1,6 +1,6 @@
 //! `varve records` as a user types it, and as a program speaks to it.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 mod alerts;
 mod commands;

@@ -1,5 +1,6 @@
 //! What is answered is there after the end of the process, however it ends.
 
+use std::fs;
 use std::io::Write as _;
 use std::thread;
 
@@ -83,4 +84,16 @@ fn a_second_process_is_told_who_has_the_store() {
     assert!(sentence.contains(&format!("process {}", pipe.child.id())), "{sentence}");
     pipe.close();
     assert!(store.run(&["conflicts"]).status.success());
+}
+
+#[test]
+fn a_damaged_file_is_named_and_exit_code_1() {
+    let store = Store::new();
+    store.ok(&json!({"op":"set_block_height","block_height":100}));
+    let tip = store.path().join("records/tip");
+    let mut bytes = fs::read(&tip).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&tip, bytes).unwrap();
+    let sentence = store.refusal(&["conflicts"]);
+    assert!(sentence.contains("records/tip") && sentence.contains("checksum"), "{sentence}");
 }

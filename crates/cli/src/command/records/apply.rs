@@ -9,8 +9,8 @@
 //!    read that may wait. So whoever waits for an answer before the next line gets it at once.
 //!
 //! Collecting changes no answer: the engine does the collected lines one after the other. The store
-//! would put a line behind another that it spends, so a line about a transaction that the
-//! collected ones mention waits until those are done.
+//! may try some of them a second time, though, and then a child must not find a parent that came
+//! behind it. So a line about a transaction that collected lines mention waits until they are done.
 
 use std::collections::HashSet;
 use std::fs::File;

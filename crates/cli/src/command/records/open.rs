@@ -34,14 +34,13 @@ pub(super) fn open(url: &str, folder: &Path, settings: Settings) -> Result<Sessi
     let Some((scheme, rest)) = url.split_once(':') else {
         bail!("--engine {url} has no scheme; name {SCHEMES}");
     };
+    if !["embedded", "memory"].contains(&scheme) {
+        bail!("--engine {url}: there is no engine {scheme:?}; name {SCHEMES}");
+    }
     if !rest.trim_matches('/').is_empty() {
         bail!("--engine {url}: nothing can follow {scheme}:; the folder is that of --datadir");
     }
-    match scheme {
-        "embedded" => embedded(folder, settings),
-        "memory" => memory(settings),
-        _ => bail!("--engine {url}: there is no engine {scheme:?}; name {SCHEMES}"),
-    }
+    if scheme == "memory" { memory(settings) } else { embedded(folder, settings) }
 }
 
 fn embedded(folder: &Path, settings: Settings) -> Result<Session> {
