@@ -7,7 +7,7 @@
 //!   --batch N       units a batch (1000)
 //!   --units N       units in all (1000000)
 //!   --near N        a unit spends an output of the last N (1000000): small is warm
-//!   --outputs N     outputs of the transactions that are spent from; every unit only spends (0: off)
+//!   --outputs N     every unit only spends, from transactions of N outputs (0: off)
 //!   --reopen        opens the store again at the end and tells the time
 //! ```
 
@@ -26,6 +26,10 @@ use varve_records::operation::{Operation, SpendRules, Unit};
 use varve_records::prepare::CreateOptions;
 use varve_records::{Context, Engine, Settings, Transaction};
 use varve_types::{Format, Height, Outpoint, Txid};
+
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// An extended transaction of one input and some outputs that pay to a key's hash.
 fn transaction(number: u64, input: &Outpoint, value: u64, outputs: u32) -> Transaction {

@@ -2,12 +2,13 @@
 //!
 //! **Checkpoints.** A round begins when the log has grown by three times the size of the index, and
 //! at least by `checkpoint_every`, since the last one. Then each group that is written copies one
-//! shard. So checkpoints add at most a third to what is written, and recovery reads an amount of log
-//! in proportion to the index.
+//! shard. So checkpoints add at most a third to what is written, and recovery reads an amount of
+//! log in proportion to the index.
 //!
 //! **Cleaning.** The log is cleaned from its front. When it is longer than twice what is live and
 //! two files, each group walks some frames at the front; an entry that is still the newest of its
-//! key, or has the body of one that is, is touched: it joins the open group and so moves to the end.
+//! key, or has the body of one that is, is touched: it joins the open group and so moves to the
+//! end.
 //! A file is dropped when all of it was walked, what it held was written again durably, and no
 //! recovery needs it. Since the log is twice as long as what lives in it, a walk over all of it
 //! copies at most as much as was written meanwhile: no entry is written more than twice as often as
