@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_consensus::contract::draft::{InputDraft, OutputDraft, TxDraft};
+use varve_io::StoreId;
+use varve_io::faulty::FaultyStorage;
 use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid};
 
 use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
+use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
 use crate::extended::Transaction;
 use crate::fields::Fields;
@@ -34,7 +37,20 @@ type NewEngine = fn() -> Arc<dyn Engine>;
 
 /// Every engine, by name.
 const ENGINES: &[(&str, NewEngine)] =
-    &[("memory", || Arc::new(MemoryEngine::open(MemoryDisk::default())))];
+    &[("memory", || Arc::new(MemoryEngine::open(MemoryDisk::default()))), ("embedded", embedded)];
+
+/// A durable engine on a disk in memory.
+fn embedded() -> Arc<dyn Engine> {
+    let key = StoreKey { id: StoreId([1; 16]), secret: [7; 16] };
+    let options = EmbeddedOptions {
+        shards: 4,
+        segment_size: 4 << 20,
+        cache: 16 << 20,
+        checkpoint_every: 8 << 20,
+        ..EmbeddedOptions::new(key)
+    };
+    Arc::new(EmbeddedEngine::open(Arc::new(FaultyStorage::new(1)), options).unwrap())
+}
 
 /// Runs a test on an empty store of every engine.
 pub(crate) fn everywhere(test: impl Fn(&Store)) {
@@ -169,16 +185,23 @@ impl Store {
 
 /// An engine that does so many operations and then fails for ever, in the middle of a batch too.
 pub(crate) struct FailingEngine {
-    pub(crate) inner: Arc<dyn Engine>,
+    inner: Arc<dyn Engine>,
     pub(crate) left: AtomicU64,
+    /// How often it was called.
+    pub(crate) calls: AtomicU64,
 }
 
 impl FailingEngine {
+    pub(crate) fn new(inner: Arc<dyn Engine>, left: u64) -> Self {
+        Self { inner, left: AtomicU64::new(left), calls: AtomicU64::new(0) }
+    }
+
     fn failure() -> EngineError {
         EngineError::storage(std::io::Error::other("the test pulled the plug"))
     }
 
     fn check(&self) -> Result<(), EngineError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
         if self.left.load(Ordering::SeqCst) == 0 { Err(Self::failure()) } else { Ok(()) }
     }
 }
@@ -189,6 +212,7 @@ impl Engine for FailingEngine {
         context: &Context,
         operations: &[Operation],
     ) -> Result<Vec<Outcome>, EngineError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
         let left = self.left.load(Ordering::SeqCst);
         let done = usize::try_from(left).unwrap().min(operations.len());
         self.left.store(left - done as u64, Ordering::SeqCst);

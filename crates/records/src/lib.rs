@@ -14,6 +14,9 @@
 //! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`meta`] | bytes |
 //! | [`utxo_wrapper`], [`utxo_files`], [`file_type`], [`spend_response`] | bytes that travel |
 //! | [`block_state`], [`settings`], [`intent`] | around it |
+//! | [`store`], [`blob`] | engine, blobs and tip as one contract |
+//! | [`two_phase`], [`conflicts`], [`restart`], [`pruner`] | what takes several operations |
+//! | [`view`] | a store as the unspent set of consensus |
 //!
 //! ```
 //! use varve_records::operation::Unit;
@@ -87,3 +90,5 @@ pub use operation::Operation;
 pub use outcome::{Effect, Outcome, Reply};
 pub use record::Record;
 pub use settings::Settings;
+pub use store::{Store, StoreError};
+pub use view::RecordsView;

@@ -157,11 +157,7 @@ pub fn coins(store: &Store, network: Network) -> Result<BTreeMap<Outpoint, Owned
 type Loaded = (HashMap<Outpoint, OwnedCoin>, HashMap<Outpoint, Txid>);
 
 /// The coins at these outpoints, and who spent those that are not there.
-fn load_coins(
-    store: &Store,
-    network: Network,
-    wanted: &[Outpoint],
-) -> Result<Loaded> {
+fn load_coins(store: &Store, network: Network, wanted: &[Outpoint]) -> Result<Loaded> {
     let slots = store.engine().slots(wanted)?;
     let spender = |view: &SlotView| view.slot.and_then(|slot| slot.spender());
     let spent_by: HashSet<Txid> =

@@ -1,7 +1,6 @@
 //! Conflict resolution, scenario by scenario.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use super::*;
 use crate::engine::Engine;
@@ -277,7 +276,7 @@ fn a_resolution_that_is_cut_off_anywhere_ends_the_same_after_a_replay() {
             let case = case(&whole);
             let before = normal(&whole);
             let inner = Arc::clone(&engine);
-            let cut = store(Arc::new(FailingEngine { inner, left: AtomicU64::new(left) }));
+            let cut = store(Arc::new(FailingEngine::new(inner, left)));
             let done = win(&cut, &[&case.winner]).is_ok();
             assert_eq!(replay(&whole).unwrap(), usize::from(!done && left > 0));
             let after = normal(&whole);

@@ -1,7 +1,7 @@
 //! Pruning: what goes, what stays, and in which order.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::engine::Engine;
@@ -138,7 +138,7 @@ fn a_failure_while_preserving_ends_the_run() {
         let parent = root(2, 1);
         whole.add_mined(&parent);
         whole.add(&child(&[(&parent, 0)], 1, 1));
-        let failing = Arc::new(FailingEngine { inner: engine, left: AtomicU64::new(0) });
+        let failing = Arc::new(FailingEngine::new(engine, 0));
         let shared: Arc<dyn Engine> = Arc::<FailingEngine>::clone(&failing);
         let cut = store(shared);
         prune(&cut, at(1_000)).unwrap_err();

@@ -124,20 +124,16 @@ impl Store {
         Ok(())
     }
 
-    /// The outputs of an external transaction, from the cache or from its blob.
+    /// The outputs of an external transaction, from the cache or from its blob. A blob of outputs
+    /// alone is not kept in the cache: it is small, and made of what is unspent.
     fn cached(&self, txid: Txid) -> Result<Body> {
-        let mut other = None;
-        let load = || match self.read_blob(txid)? {
-            Body::Transaction(tx) => Ok(tx),
-            body => {
-                other = Some(body);
-                Err(StoreError::Missing { count: 0, first: Vec::new() })
-            }
+        let load = || match self.read_blob(txid) {
+            Ok(Body::Transaction(tx)) => Ok(tx),
+            other => Err(other),
         };
-        match (self.cache.get(txid, (self.clock)(), load), other) {
-            (Ok(tx), _) => Ok(Body::Transaction(tx)),
-            (Err(_), Some(outputs)) => Ok(outputs),
-            (Err(error), None) => Err(error),
+        match self.cache.get(txid, (self.clock)(), load) {
+            Ok(tx) => Ok(Body::Transaction(tx)),
+            Err(other) => other,
         }
     }
 }

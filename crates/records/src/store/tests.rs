@@ -239,7 +239,7 @@ fn a_crash_between_blob_and_record_leaves_nothing_that_is_half_there() {
         let tx = root(1, 2);
         // The record is not created, because the engine fails; the power is cut anywhere before.
         let engine = new();
-        let cut = FailingEngine { inner: new(), left: AtomicU64::new(0) };
+        let cut = FailingEngine::new(new(), 0);
         let cut_store = open(disk.reopen(), Arc::new(cut));
         cut_store.blobs().put(tx.txid(), BlobKind::Tx, tx.bytes()).unwrap();
         for n in 0..=disk.operations() {
@@ -388,10 +388,41 @@ fn health_tells_what_is_wrong() {
     with_engines(|new| {
         let store = crate::fixture::store(new());
         assert_eq!(store.health(), Health { healthy: true, text: "ok".to_owned() });
-        let failing = FailingEngine { inner: new(), left: AtomicU64::new(0) };
+        let failing = FailingEngine::new(new(), 0);
         let health = crate::fixture::store(Arc::new(failing)).health();
         assert_eq!(health.http_status(), 503);
         assert!(health.text.contains("the test pulled the plug"), "{}", health.text);
         assert!(store.set_block_height(Height::GENESIS).is_err());
+    });
+}
+
+/// Records were fetched one at a time, and a large block took thousands of round trips.
+#[test]
+fn a_thousand_transactions_take_a_few_calls() {
+    with_engines(|new| {
+        let watched = Arc::new(FailingEngine::new(new(), u64::MAX));
+        let shared: Arc<dyn Engine> = Arc::<FailingEngine>::clone(&watched);
+        let store = crate::fixture::store(shared);
+        let calls = |run: &dyn Fn()| {
+            let before = watched.calls.load(Ordering::SeqCst);
+            run();
+            watched.calls.load(Ordering::SeqCst) - before
+        };
+        let parent = root(1, 45_000);
+        store.add_mined(&parent);
+        let txs: Vec<Transaction> =
+            (0..1_000).map(|vout| child(&[(&parent, vout * 45)], 2, vout)).collect();
+        let unit = |tx| TxUnit { tx, spend: Some(SpendRules::at(NEXT)), create: Some(options()) };
+        let units: Vec<TxUnit<'_>> = txs.iter().map(unit).collect();
+        let create = || drop(store.spend_and_create_multi(&units).unwrap());
+        assert!(calls(&create) <= 2, "units in one batch, and a look at the blobs' records");
+        let txids: Vec<_> = txs.iter().map(Transaction::txid).collect();
+        assert_eq!(calls(&|| drop(store.batch_decorate(&txids, Fields::GET).unwrap())), 1);
+        assert_eq!(calls(&|| drop(store.get(parent.txid(), Fields::ALL).unwrap())), 1);
+        assert_eq!(calls(&|| drop(store.previous_outputs_decorate(&txs).unwrap())), 0);
+        let outpoints: Vec<_> = txs.iter().flat_map(Transaction::outpoints).collect();
+        assert_eq!(calls(&|| drop(store.outputs(&outpoints).unwrap())), 1);
+        assert_eq!(calls(&|| drop(store.set_mined_multi(&txids, &mined(2, 101)).unwrap())), 1);
+        assert_eq!(calls(&|| store.set_locked(&txids, false).unwrap()), 1);
     });
 }

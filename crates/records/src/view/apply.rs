@@ -1,4 +1,6 @@
 //! Whole blocks into a store, and out of it.
+//!
+//! The records keep transactions in extended form, which has no witnesses.
 
 use std::collections::BTreeMap;
 
