@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use varve_records::Settings;
+use varve_records::key::BatchSize;
 use varve_types::{Network, Outpoint, Txid};
 
 use super::size;
-use varve_records::Settings;
-use varve_records::key::BatchSize;
 
 /// Arguments of `varve records`.
 #[derive(Debug, clap::Args)]

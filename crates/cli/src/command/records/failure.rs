@@ -24,7 +24,7 @@ pub(super) enum Failure {
     /// The store refused it, or failed.
     Store(StoreError),
     /// Some of the things that were asked for failed; the others were done.
-    Some {
+    Partly {
         /// The name of the list.
         list: &'static str,
         /// What became of each, in order.
@@ -58,7 +58,9 @@ impl Failure {
         match self {
             Self::Store(StoreError::Engine(_) | StoreError::Blob(BlobError::Bucket(_)))
             | Self::Tip(_) => true,
-            Self::Store(_) | Self::Argument(_) | Self::Some { .. } | Self::Refused { .. } => false,
+            Self::Store(_) | Self::Argument(_) | Self::Partly { .. } | Self::Refused { .. } => {
+                false
+            }
         }
     }
 
@@ -71,13 +73,13 @@ impl Failure {
             Self::Store(StoreError::Record(error)) => refusal(error),
             Self::Store(StoreError::ZeroHeight(error)) => invalid(&error.to_string()),
             Self::Store(error) => coded(error.code(), &error.to_string()).into(),
-            Self::Some { list, items } => some(list, items),
+            Self::Partly { list, items } => partly(list, items),
         }
     }
 }
 
 /// The answer when some of several things failed: what is told of the first, and of all.
-fn some(list: &str, items: &[Value]) -> Value {
+fn partly(list: &str, items: &[Value]) -> Value {
     let mut failed = items.iter().filter_map(|item| {
         item.get("error")?;
         item.as_object()

@@ -99,7 +99,7 @@ pub(super) fn find(arguments: &Arguments<'_>) -> Result<Line, Failure> {
 /// Answers for many: all of them when none failed, the first failure with all of them otherwise.
 fn all_or_failure(list: &'static str, items: Vec<Value>) -> Result<Value, Failure> {
     if items.iter().any(|item| item.get("error").is_some()) {
-        return Err(Failure::Some { list, items });
+        return Err(Failure::Partly { list, items });
     }
     Ok(Value::Object([(list.to_owned(), items.into())].into_iter().collect()))
 }

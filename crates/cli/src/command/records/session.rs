@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
+use varve_records::RecordError;
 use varve_records::block_state::BlockState;
 use varve_records::store::Store;
 
@@ -106,7 +107,7 @@ pub(super) fn answer(result: &Result<Value, Failure>) -> Value {
 }
 
 /// One of several answers in a line.
-pub(super) fn item(result: Result<Value, varve_records::RecordError>) -> Value {
+pub(super) fn item(result: Result<Value, RecordError>) -> Value {
     match result {
         Ok(value) => json!({ "ok": value }),
         Err(error) => refusal(&error),

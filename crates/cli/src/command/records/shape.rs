@@ -7,9 +7,9 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Map, Value, json};
-use varve_records::record::{Body, Record};
-use varve_records::slot::Slot;
-use varve_records::utxo_wrapper::UtxoWrapper;
+use varve_records::record::{BlockRef, Body, PartCounts, Record};
+use varve_records::slot::{SPENT_LEN, Slot};
+use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput};
 use varve_records::{Fields, Transaction};
 use varve_types::{Height, Txid};
 
@@ -124,10 +124,8 @@ fn height(height: Option<Height>) -> u32 {
 
 /// What every read brings.
 fn head(record: &Record) -> Map<String, Value> {
-    let blocks = |get: fn(&varve_records::record::BlockRef) -> u32| -> Value {
-        record.blocks.iter().map(get).collect()
-    };
-    let part = |part: &varve_records::record::PartCounts| json!({ "record_utxos": part.utxos, "spent_utxos": part.spent });
+    let blocks = |get: fn(&BlockRef) -> u32| -> Value { record.blocks.iter().map(get).collect() };
+    let part = |part: &PartCounts| json!({ "record_utxos": part.utxos, "spent_utxos": part.spent });
     let master = record.parts.first().copied().unwrap_or_default();
     let answer = json!({
         "txid": record.txid.to_string(),
@@ -193,7 +191,7 @@ fn body(record: &Record) -> Map<String, Value> {
         Some(Body::Transaction(tx)) => json!({ "tx": hex(tx) }),
         Some(Body::Outputs(bytes)) => {
             let outputs = UtxoWrapper::parse(bytes).map(|wrapper| wrapper.outputs());
-            let output = |found: varve_records::utxo_wrapper::WrappedOutput<'_>| {
+            let output = |found: WrappedOutput<'_>| {
                 json!({
                     "vout": found.index,
                     "satoshis": found.output.value.to_sat(),
@@ -222,7 +220,7 @@ fn inpoints(record: &Record) -> Value {
 
 fn slot(slot: &Option<Slot>) -> Value {
     slot.as_ref().map_or(Value::Null, |slot| {
-        let mut bytes = Vec::with_capacity(varve_records::slot::SPENT_LEN);
+        let mut bytes = Vec::with_capacity(SPENT_LEN);
         slot.encode(&mut bytes);
         bytes.to_lower_hex_string().into()
     })

@@ -7,12 +7,12 @@
 
 use serde_json::{Value, json};
 use varve_records::freeze_window::Tier;
-use varve_records::operation::{Spend, SpendPart, SpendRules, Unit};
+use varve_records::operation::{SlotRef, Spend, SpendPart, SpendRules, Unit};
 use varve_records::outcome::{Spent, SpentHow};
 use varve_records::prepare::CreateOptions;
 use varve_records::record::Body;
 use varve_records::utxo_hash::UtxoHash;
-use varve_records::{Fields, RecordError, SlotError, SpendItem, Transaction};
+use varve_records::{Fields, RecordError, SlotError, SlotView, SpendItem, Transaction};
 use varve_types::{Height, Outpoint, Txid};
 
 use super::arguments::{Arguments, HEIGHT, required};
@@ -22,8 +22,11 @@ use super::session::Session;
 /// What a unit does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnitKind {
+    /// Creates a record.
     Create,
+    /// Spends the inputs of a transaction.
     Spend,
+    /// Both.
     SpendAndCreate,
 }
 
@@ -225,10 +228,7 @@ fn height(arguments: &Arguments<'_>, session: &Session) -> Result<Height, Failur
 }
 
 /// An output; its hash is that of the record when none is given.
-pub(super) fn slot_ref(
-    arguments: &Arguments<'_>,
-    session: &Session,
-) -> Result<varve_records::operation::SlotRef, Failure> {
+pub(super) fn slot_ref(arguments: &Arguments<'_>, session: &Session) -> Result<SlotRef, Failure> {
     let outpoint = arguments.outpoint()?;
     let hash = match arguments.utxo_hash(&["utxo_hash"])? {
         Some(hash) => hash,
@@ -239,7 +239,7 @@ pub(super) fn slot_ref(
             found.unwrap_or(UtxoHash::from_bytes([0; 32]))
         }
     };
-    Ok(varve_records::operation::SlotRef { outpoint, hash })
+    Ok(SlotRef { outpoint, hash })
 }
 
 /// Whether the outputs that it spends are missing.
@@ -269,7 +269,7 @@ fn decorate(tx: Transaction, kind: UnitKind, session: &Session) -> Result<Transa
     }
     let outpoints = tx.outpoints();
     let views = store.engine().slots(&outpoints)?;
-    let item = |(outpoint, view): (&Outpoint, Option<varve_records::SlotView>)| {
+    let item = |(outpoint, view): (&Outpoint, Option<SlotView>)| {
         let error = match view {
             None => Some(SlotError::TxNotFound),
             Some(view) if view.slot.is_none() => Some(SlotError::UtxoNotFound),

@@ -10,11 +10,11 @@ use varve_records::utxo_wrapper::UtxoWrapper;
 use varve_records::{Fields, RecordError, SlotError};
 use varve_types::{Amount, Outpoint, TxOut};
 
-use super::super::arguments::{Arguments, required};
-use super::super::failure::{Failure, place, refusal};
-use super::super::session::Session;
-use super::super::unit::slot_ref;
 use super::all_or_failure;
+use crate::command::records::arguments::{Arguments, required};
+use crate::command::records::failure::{Failure, place, refusal};
+use crate::command::records::session::Session;
+use crate::command::records::unit::slot_ref;
 
 pub(super) fn freeze(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let slots = slots(arguments, session)?;

@@ -10,11 +10,11 @@ use varve_records::store::{ConflictingParents, Store, StoreError};
 use varve_records::{ErrorCode, RecordError};
 use varve_types::{BlockHash, Txid};
 
-use super::super::arguments::{Arguments, HEIGHT, required};
-use super::super::failure::{Failure, place, refusal, spending_data};
-use super::super::session::Session;
-use super::super::shape::txids;
 use super::all_or_failure;
+use crate::command::records::arguments::{Arguments, HEIGHT, required};
+use crate::command::records::failure::{Failure, place, refusal, spending_data};
+use crate::command::records::session::Session;
+use crate::command::records::shape::txids;
 
 pub(super) fn set_conflicting(
     session: &Session,
@@ -144,7 +144,7 @@ pub(super) fn failure(error: ConflictError) -> Failure {
 }
 
 /// Does again what was begun and cut off, as every opening of a store must.
-pub(in super::super) fn replay(store: &Store) -> Result<usize, StoreError> {
+pub(in crate::command::records) fn replay(store: &Store) -> Result<usize, StoreError> {
     match conflicts::replay(store) {
         Ok(count) => Ok(count),
         Err(ConflictError::Store(error)) => Err(error),

@@ -5,15 +5,16 @@ use std::collections::HashMap;
 use hex_conservative::FromHex as _;
 use serde_json::{Value, json};
 use varve_records::outcome::Spent;
+use varve_records::record::Body;
 use varve_records::store::TxUnit;
 use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
 use varve_records::{Fields, Transaction};
 use varve_types::{Amount, Outpoint, TxOut, Txid};
 
-use super::super::arguments::{Arguments, required, transaction};
-use super::super::failure::Failure;
-use super::super::session::{Session, item};
-use super::super::unit::{Summary, create_options, rules};
+use crate::command::records::arguments::{Arguments, required, transaction};
+use crate::command::records::failure::Failure;
+use crate::command::records::session::{Session, item};
+use crate::command::records::unit::{Summary, create_options, rules};
 
 /// Spends and creates many transactions, which may spend one another, in any order.
 pub(super) fn spend_and_create_multi(
@@ -38,34 +39,36 @@ pub(super) fn spend_and_create_multi(
     Ok(json!({ "txs": txs.iter().zip(answers).map(show).collect::<Value>() }))
 }
 
-/// Gives transactions the outputs that they spend, from one another and from the records.
+/// Gives transactions the outputs that they spend, from one another and from the records. One
+/// whose parents are in neither stays as it is.
 fn decorate(txs: Vec<Transaction>, session: &Session) -> Result<Vec<Transaction>, Failure> {
-    let own: HashMap<Txid, Transaction> = txs.iter().map(|tx| (tx.txid(), tx.clone())).collect();
-    let mut parents = own.clone();
+    let mut parents: HashMap<Txid, Transaction> =
+        txs.iter().map(|tx| (tx.txid(), tx.clone())).collect();
     let bare = |tx: &&Transaction| !tx.is_extended();
     for outpoint in txs.iter().filter(bare).flat_map(Transaction::outpoints) {
         if !parents.contains_key(&outpoint.txid)
             && let Some(Ok(record)) =
                 session.store.batch_decorate(&[outpoint.txid], Fields::TX)?.pop()
-            && let Some(varve_records::record::Body::Transaction(parent)) = record.body
+            && let Some(Body::Transaction(parent)) = record.body
         {
             parents.insert(outpoint.txid, parent);
         }
     }
-    let extend = |tx: Transaction| {
-        let find = |outpoint: &Outpoint| {
-            let parent = parents.get(&outpoint.txid)?;
-            let mut outputs = (0_u32..).zip(parent.view().outputs());
-            outputs.find(|(vout, _)| *vout == outpoint.vout).map(|(_, output)| output)
-        };
-        let outpoints = tx.outpoints();
-        if tx.is_extended() || outpoints.is_empty() {
-            return tx;
-        }
-        let spent: Option<Vec<TxOut<'_>>> = outpoints.iter().map(find).collect();
-        spent.and_then(|spent| tx.extend(&spent)).unwrap_or(tx)
+    Ok(txs.into_iter().map(|tx| extend(&tx, &parents).unwrap_or(tx)).collect())
+}
+
+/// The transaction in extended form; `None` when it has that form, or a parent is not known.
+fn extend(tx: &Transaction, parents: &HashMap<Txid, Transaction>) -> Option<Transaction> {
+    let outpoints = tx.outpoints();
+    if tx.is_extended() || outpoints.is_empty() {
+        return None;
+    }
+    let find = |outpoint: &Outpoint| {
+        let mut outputs = (0_u32..).zip(parents.get(&outpoint.txid)?.view().outputs());
+        outputs.find(|(vout, _)| *vout == outpoint.vout).map(|(_, output)| output)
     };
-    Ok(txs.into_iter().map(extend).collect())
+    let spent: Option<Vec<TxOut<'_>>> = outpoints.iter().map(find).collect();
+    tx.extend(&spent?)
 }
 
 /// Creates the record of a transaction of which only outputs are known: `wrapper` in hex, or

@@ -1,17 +1,18 @@
 //! What happens to a record between its creation and its removal.
 
 use serde_json::{Map, Value, json};
+use varve_records::SlotView;
 use varve_records::operation::{MinedBlockInfo, SlotRef, Unspend};
 use varve_records::record::BlockId;
 use varve_records::spending_data::SpendingData;
 use varve_types::{Outpoint, Txid};
 
-use super::super::arguments::{Arguments, HEIGHT, required};
-use super::super::failure::{Failure, place, refusal};
-use super::super::session::Session;
-use super::super::shape::txids;
-use super::super::unit::slot_ref;
 use super::all_or_failure;
+use crate::command::records::arguments::{Arguments, HEIGHT, required};
+use crate::command::records::failure::{Failure, place, refusal};
+use crate::command::records::session::Session;
+use crate::command::records::shape::txids;
+use crate::command::records::unit::slot_ref;
 
 pub(super) fn unspend(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let spends = unspends(session, arguments)?;
@@ -33,12 +34,11 @@ fn unspends(session: &Session, arguments: &Arguments<'_>) -> Result<Vec<Unspend>
         let tx = arguments.tx(session.store.settings().format)?;
         let outpoints = tx.outpoints();
         let views = session.store.engine().slots(&outpoints)?;
-        let spend =
-            |(vin, (outpoint, view)): (u32, (Outpoint, Option<varve_records::SlotView>))| {
-                let hash = view.and_then(|view| view.slot).map(|slot| slot.hash)?;
-                let by = SpendingData::new(tx.txid(), vin);
-                Some(Unspend { slot: SlotRef { outpoint, hash }, by })
-            };
+        let spend = |(vin, (outpoint, view)): (u32, (Outpoint, Option<SlotView>))| {
+            let hash = view.and_then(|view| view.slot).map(|slot| slot.hash)?;
+            let by = SpendingData::new(tx.txid(), vin);
+            Some(Unspend { slot: SlotRef { outpoint, hash }, by })
+        };
         return Ok((0..).zip(outpoints.into_iter().zip(views)).filter_map(spend).collect());
     }
     let by = arguments.spending_data()?;

@@ -8,11 +8,11 @@ use varve_records::record::BlockId;
 use varve_records::restart::{LeftOut, RecoveryError, recover};
 use varve_types::Txid;
 
-use super::super::arguments::{Arguments, HEIGHT};
-use super::super::failure::Failure;
-use super::super::session::Session;
-use super::super::shape::txids;
 use super::conflict;
+use crate::command::records::arguments::{Arguments, HEIGHT};
+use crate::command::records::failure::Failure;
+use crate::command::records::session::Session;
+use crate::command::records::shape::txids;
 
 pub(super) fn prune(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let height = arguments.height(HEIGHT)?.unwrap_or(session.store.block_state().height);

@@ -4,11 +4,11 @@ use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
 use varve_records::Fields;
 
-use super::super::arguments::{Arguments, required, transaction};
-use super::super::failure::{Failure, spending_data};
-use super::super::session::{Session, item};
-use super::super::shape::{Selection, hex};
-use super::super::unit::slot_ref;
+use crate::command::records::arguments::{Arguments, required, transaction};
+use crate::command::records::failure::{Failure, spending_data};
+use crate::command::records::session::{Session, item};
+use crate::command::records::shape::{Selection, hex};
+use crate::command::records::unit::slot_ref;
 
 /// Everything but the transaction.
 const META: Fields =

@@ -5,10 +5,10 @@ use varve_records::Scan;
 use varve_records::store::UnminedTx;
 use varve_types::{Height, Outpoint};
 
-use super::super::arguments::{Arguments, HEIGHT, required};
-use super::super::failure::Failure;
-use super::super::session::Session;
-use super::super::shape::txids;
+use crate::command::records::arguments::{Arguments, HEIGHT, required};
+use crate::command::records::failure::Failure;
+use crate::command::records::session::Session;
+use crate::command::records::shape::txids;
 
 /// Records that are asked for at once.
 const PAGE: usize = 1_000;

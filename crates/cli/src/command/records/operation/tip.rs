@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use varve_records::block_state::BlockState;
 
-use super::super::arguments::{Arguments, HEIGHT, required};
-use super::super::failure::Failure;
-use super::super::session::Session;
+use crate::command::records::arguments::{Arguments, HEIGHT, required};
+use crate::command::records::failure::Failure;
+use crate::command::records::session::Session;
 
 pub(super) fn set_block_height(
     session: &Session,
