@@ -8,8 +8,8 @@
 //! - and its slot is unspent, or spent by a transaction that is in no such block: what waits for a
 //!   block has not happened yet.
 //!
-//! Its height is that of the last block on the longest chain that has the transaction (BIP30 allowed
-//! two).
+//! Its height is that of the last block on the longest chain that has the transaction (BIP30
+//! allowed two).
 //!
 //! [`RecordsView::load`] fetches all outputs that a block spends in three batches: slots, the
 //! transactions that made them, and those that spent them. After that no question costs a read.
