@@ -38,8 +38,6 @@ pub(super) struct Disk {
     /// A round of checkpoints begins after so many bytes.
     checkpoint_every: u64,
     segment_size: u64,
-    /// Keys in the index when somebody last looked.
-    keys: usize,
     /// What the last group added to the log.
     added: u64,
     /// All before this was walked and touched.
@@ -68,7 +66,6 @@ impl Disk {
             log,
             checkpoint_every,
             segment_size,
-            keys: 0,
             added: 0,
             walked: start,
             cleaned: start,
@@ -88,15 +85,14 @@ impl Disk {
     }
 
     /// Whether the next shard should be copied.
-    pub(super) fn wants_checkpoint(&self) -> bool {
+    pub(super) fn wants_checkpoint(&self, keys: usize) -> bool {
         let since = self.writer.end().since(self.checkpointer.manifest().durable).unwrap_or(0);
-        let index = (self.keys * SLOT_LEN) as u64;
+        let index = (keys * SLOT_LEN) as u64;
         self.checkpointer.is_busy() || since > self.checkpoint_every.max(3 * index)
     }
 
     /// Copies the next shard; true when that was the last of the round.
     pub(super) fn checkpoint(&mut self, index: &Index) -> Result<bool> {
-        self.keys = index.len();
         self.checkpointer.step(index, self.writer.end(), self.writer.group())
     }
 
