@@ -34,7 +34,8 @@ pub(crate) struct Place {
     pub height: Option<u32>,
 
     /// Blocks from the moment when a record is no longer needed to its removal; 0 for never
-    #[arg(long, global = true, value_name = "BLOCKS", default_value_t = Settings::default().retention)]
+    #[arg(long, global = true, value_name = "BLOCKS",
+          default_value_t = Settings::default().retention)]
     pub retention: u32,
 
     /// Blocks after which an unmined transaction counts as old

@@ -173,11 +173,14 @@ fn arguments_may_be_given_in_several_ways() {
     let answers = store.apply(&[
         json!({"op":"create","tx":parent.extended,"height":5,"block_id":3}),
         // Standard forms, the child behind its child.
-        json!({"op":"spend_and_create_multi","txs":[grandchild.standard,child.standard],"height":5}),
-        json!({"op":"spend","outpoint":outpoint,"spending_data":{"txid":spender,"vin":2},"height":5}),
+        json!({"op":"spend_and_create_multi","txs":[grandchild.standard,child.standard],
+            "height":5}),
+        json!({"op":"spend","outpoint":outpoint,"spending_data":{"txid":spender,"vin":2},
+            "height":5}),
         json!({"op":"spend","spends":[{"outpoint":outpoint,
             "spending_data":format!("{spender}02000000")}],"height":5}),
-        json!({"op":"set_mined","hashes":[child.txid],"mined_block_info":{"block_id":4,"height":5}}),
+        json!({"op":"set_mined","hashes":[child.txid],
+            "mined_block_info":{"block_id":4,"height":5}}),
         json!({"op":"set_mined","hash":child.txid,"mined_block_infos":[{"block_id":5},
             {"block_id":4,"unset_mined":true}]}),
         json!({"op":"set_locked","hashes":[child.txid],"value":true}),
