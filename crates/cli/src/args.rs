@@ -1,5 +1,7 @@
 //! What can be typed. Every command, flag and default is here and nowhere else.
 
+pub(crate) mod records;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -104,6 +106,9 @@ Examples:
     /// Ask, count, export or import the unspent outputs of a data directory
     #[command(subcommand)]
     Utxo(Utxo),
+
+    /// Ask, freeze, lock, prune and fill the records of live transactions
+    Records(records::Records),
 }
 
 /// Arguments of `varve sync`.

@@ -2,6 +2,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod maintain;
+pub(crate) mod records;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod sync;

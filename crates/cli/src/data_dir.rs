@@ -4,7 +4,8 @@
 //!  ~/.varve/NETWORK/        or what --datadir names, used as it is given
 //!  ├── node, settings, commit/  what a sync has made it: docs/format/node.md
 //!  ├── blocks/, archive/     raw blocks and the history
-//!  └── utxo/                 the unspent set: docs/format/utxo.md
+//!  ├── utxo/                 the unspent set: docs/format/utxo.md
+//!  └── records/              live transactions: docs/format/records.md
 //! ```
 //!
 //! A folder that `utxo import` has made has an unspent set alone.
@@ -144,6 +145,11 @@ impl DataDir {
         fresh.with_context(|| {
             format!("{} is not empty; pass a --datadir that is, or remove it", folder.display())
         })
+    }
+
+    /// The folder of the records of live transactions.
+    pub(crate) fn records(&self) -> PathBuf {
+        self.root.join("records")
     }
 
     fn utxo(&self) -> PathBuf {

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         Command::Spender { outpoint } => command::show::spender(*outpoint, &args.global),
         Command::Verify => command::maintain::verify(&args.global),
         Command::Repair => command::maintain::repair(&args.global),
+        Command::Records(records) => command::records::run(records, &args.global),
         Command::Utxo(utxo) => command::utxo::run(utxo, &args.global),
     };
     match done {

@@ -8,6 +8,7 @@
 //!   --units N       units in all (1000000)
 //!   --near N        a unit spends an output of the last N (1000000): small is warm
 //!   --outputs N     every unit only spends, from transactions of N outputs (0: off)
+//!   --cache N       megabytes of the log in memory (256)
 //!   --reopen        opens the store again at the end and tells the time
 //! ```
 
@@ -143,8 +144,9 @@ fn plan(thread: u64, arguments: &Arguments, engine: &EmbeddedEngine, context: &C
             }
             // Every record is spent from in turn, so that a batch meets many of them.
             let count = maker.open.len();
-            let vout = u32::try_from(all / count).unwrap();
-            maker.spend(all % count, vout % outputs)
+            // And outputs that are spent together lie apart.
+            let vout = u32::try_from(all / count * 7919 % outputs as usize).unwrap();
+            maker.spend(all % count, vout)
         };
         (0..batch).map(unit).collect()
     };
@@ -175,7 +177,9 @@ fn main() {
     let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };
     let open = || {
         let disk = Disk::open(std::path::Path::new(&directory)).unwrap();
-        EmbeddedEngine::open(Arc::new(disk), EmbeddedOptions::new(key)).unwrap()
+        let cache = arguments.get("cache", 256) << 20;
+        let options = EmbeddedOptions { cache, ..EmbeddedOptions::new(key) };
+        EmbeddedEngine::open(Arc::new(disk), options).unwrap()
     };
     let engine = open();
     let context = Context { height: Height::new(100), retention: 288 };

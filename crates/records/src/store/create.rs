@@ -109,7 +109,7 @@ impl Store {
     }
 
     /// Does units in their order, with blobs where needed.
-    pub(crate) fn submit(&self, units: Vec<Unit>) -> Result<Vec<Item<Vec<Spent>>>> {
+    pub fn submit(&self, units: Vec<Unit>) -> Result<Vec<Item<Vec<Spent>>>> {
         let limit = self.engine.limits().body;
         let mut work: Vec<Work> = units.into_iter().map(Work::new).collect();
         for unit in &mut work {

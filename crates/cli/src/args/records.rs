@@ -1,0 +1,215 @@
+//! What can be typed after `varve records`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use varve_records::Settings;
+use varve_records::key::BatchSize;
+use varve_types::{Network, Outpoint, Txid};
+
+use super::size;
+
+/// Arguments of `varve records`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Records {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+
+    /// Where they are kept.
+    #[command(flatten)]
+    pub place: Place,
+}
+
+/// Where records are kept, and the numbers they are kept by.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Place {
+    /// Where records are kept: `embedded:` (DATADIR/records) or `memory:` (gone at the end)
+    #[arg(long, global = true, value_name = "URL", default_value = "embedded:")]
+    pub engine: String,
+
+    /// The height of the tip, when it is another than the one told last
+    #[arg(long, global = true, value_name = "HEIGHT",
+          value_parser = clap::value_parser!(u32).range(1..))]
+    pub height: Option<u32>,
+
+    /// Blocks from the moment when a record is no longer needed to its removal; 0 for never
+    #[arg(long, global = true, value_name = "BLOCKS",
+          default_value_t = Settings::default().retention)]
+    pub retention: u32,
+
+    /// Blocks after which an unmined transaction counts as old
+    #[arg(long, global = true, value_name = "BLOCKS",
+          default_value_t = Settings::default().unmined_retention)]
+    pub unmined_retention: u32,
+
+    /// Blocks for which the parents of an old unmined transaction are preserved
+    #[arg(long, global = true, value_name = "BLOCKS",
+          default_value_t = Settings::default().parent_preservation)]
+    pub parent_preservation: u32,
+
+    /// Outputs in one part of a record
+    #[arg(long, global = true, value_name = "N", default_value = "20000", value_parser = batch)]
+    pub utxo_batch_size: BatchSize,
+
+    /// Transactions longer than this are kept in files of their own
+    #[arg(long, global = true, value_name = "SIZE", default_value = "1M", value_parser = size)]
+    pub external_limit: u64,
+
+    /// Keep every transaction in a file of its own
+    #[arg(long, global = true)]
+    pub externalize_all: bool,
+}
+
+impl Place {
+    /// The numbers of a store of this chain.
+    pub(crate) fn settings(&self, network: Network) -> Settings {
+        Settings {
+            retention: self.retention,
+            unmined_retention: self.unmined_retention,
+            parent_preservation: self.parent_preservation,
+            batch: self.utxo_batch_size,
+            external_limit: self.external_limit,
+            externalize_all: self.externalize_all,
+            ..Settings::new(network)
+        }
+    }
+}
+
+/// What can be done with records.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show the record of a transaction
+    #[command(after_help = "\
+Examples:
+  varve records get TXID
+  varve records get TXID --fields block_ids,utxos --json")]
+    Get {
+        /// The transaction
+        txid: Txid,
+
+        /// Fields by name, with commas between them [default: all]
+        #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+        fields: Vec<String>,
+    },
+
+    /// Freeze unspent outputs
+    #[command(after_help = "\
+Examples:
+  varve records freeze TXID:0 TXID:1")]
+    Freeze {
+        /// The outputs
+        #[arg(value_name = "TXID:VOUT", required = true)]
+        outputs: Vec<Outpoint>,
+    },
+
+    /// End the freeze of outputs
+    #[command(after_help = "\
+Examples:
+  varve records unfreeze TXID:0")]
+    Unfreeze {
+        /// The outputs
+        #[arg(value_name = "TXID:VOUT", required = true)]
+        outputs: Vec<Outpoint>,
+    },
+
+    /// Bind a frozen output to another script; it can be spent after 1,000 blocks
+    #[command(after_help = "\
+Examples:
+  varve records reassign TXID:0 --script 76a914…88ac
+  varve records reassign TXID:0 --utxo-hash HASH --height 800000")]
+    #[command(group = clap::ArgGroup::new("to").required(true))]
+    Reassign {
+        /// The output
+        #[arg(value_name = "TXID:VOUT")]
+        output: Outpoint,
+
+        /// The new script, in hex; the value stays
+        #[arg(long, value_name = "HEX", group = "to")]
+        script: Option<String>,
+
+        /// The hash of the output with its new script
+        #[arg(long, value_name = "HASH", group = "to")]
+        utxo_hash: Option<String>,
+    },
+
+    /// Lock transactions: their outputs cannot be spent
+    #[command(after_help = "\
+Examples:
+  varve records lock TXID")]
+    Lock {
+        /// The transactions
+        #[arg(value_name = "TXID", required = true)]
+        txids: Vec<Txid>,
+    },
+
+    /// Unlock transactions
+    #[command(after_help = "\
+Examples:
+  varve records unlock TXID")]
+    Unlock {
+        /// The transactions
+        #[arg(value_name = "TXID", required = true)]
+        txids: Vec<Txid>,
+    },
+
+    /// List the losers of double spends, or what conflicts with one transaction
+    #[command(after_help = "\
+Examples:
+  varve records conflicts
+  varve records conflicts TXID --json")]
+    Conflicts {
+        /// The transaction
+        txid: Option<Txid>,
+    },
+
+    /// Remove the records that nobody needs any more
+    #[command(after_help = "\
+Examples:
+  varve records prune --height 800000
+  varve records prune --height 800000 --persisted-height 799900")]
+    Prune {
+        /// The height up to which blocks are kept elsewhere; records that are newer stay
+        #[arg(long, value_name = "HEIGHT")]
+        persisted_height: Option<u32>,
+    },
+
+    /// Do the operations of a file, one JSON object a line, and print one JSON answer a line
+    #[command(after_help = "\
+Examples:
+  varve records apply operations.jsonl
+  producer | varve records apply - --network bsv --datadir data
+  varve records apply - --engine memory:
+
+A line is {\"op\": …} with its arguments, an answer {\"ok\": …} or {\"error\": …}. An answer on a
+pipe comes as soon as no further line waits; what is answered is on disk. docs/records-jsonl.md
+has all operations.")]
+    Apply {
+        /// The file, or `-` for standard input
+        file: PathBuf,
+    },
+
+    /// Create and spend for a while, and print how fast it goes
+    #[command(after_help = "\
+Examples:
+  varve records bench
+  varve records bench --transactions 200000 --batch 1000 --json
+
+Without --datadir it runs in a new folder below the current one, which is removed afterwards.")]
+    Bench {
+        /// Transactions to create; half of them spend the other half
+        #[arg(long, value_name = "N", default_value_t = 100_000,
+              value_parser = clap::value_parser!(u32).range(2..))]
+        transactions: u32,
+
+        /// Transactions in one batch
+        #[arg(long, value_name = "N", default_value_t = 1_000,
+              value_parser = clap::value_parser!(u32).range(1..))]
+        batch: u32,
+    },
+}
+
+fn batch(text: &str) -> Result<BatchSize, String> {
+    let size = text.parse().ok().and_then(BatchSize::new);
+    size.ok_or_else(|| "write a number above 0".to_owned())
+}

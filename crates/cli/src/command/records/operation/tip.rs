@@ -1,0 +1,36 @@
+//! The block on which the store stands.
+
+use serde_json::{Value, json};
+use varve_records::block_state::BlockState;
+
+use crate::command::records::arguments::{Arguments, HEIGHT, required};
+use crate::command::records::failure::Failure;
+use crate::command::records::session::Session;
+
+pub(super) fn set_block_height(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let height = required("block_height", arguments.height(HEIGHT)?)?;
+    session.set_tip(BlockState { height, ..session.store.block_state() })?;
+    block_state(session, arguments)
+}
+
+pub(super) fn get_block_height(session: &Session, _: &Arguments<'_>) -> Result<Value, Failure> {
+    Ok(session.store.block_state().height.to_u32().into())
+}
+
+pub(super) fn set_median_block_time(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let names = ["median_time", "median_block_time", "time"];
+    let median_time = required("median_time", arguments.u32(&names)?)?;
+    session.set_tip(BlockState { median_time, ..session.store.block_state() })?;
+    block_state(session, arguments)
+}
+
+pub(super) fn block_state(session: &Session, _: &Arguments<'_>) -> Result<Value, Failure> {
+    let BlockState { height, median_time } = session.store.block_state();
+    Ok(json!({ "height": height.to_u32(), "median_time": median_time }))
+}
