@@ -211,3 +211,21 @@ fn outputs_without_their_inputs_are_imported_under_the_given_txid() {
     assert_eq!(record["record_utxos"], 2);
     assert_eq!(record["tx_inpoints"]["parent_tx_hashes"], json!([]));
 }
+
+#[test]
+fn answers_that_cannot_be_written_are_exit_code_1() {
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_varve"));
+    command.args(["records", "apply", "-", "--engine", "memory:"]).stdout(full);
+    let mut child = command
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"{\"op\":\"health\"}\n").unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("No space left"));
+}
