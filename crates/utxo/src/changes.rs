@@ -156,13 +156,14 @@ impl Changes {
     pub(crate) fn created<'b>(
         &self,
         block: &BlockAt<'b>,
-    ) -> impl Iterator<Item = (Outpoint, Coin<'b>)> {
+    ) -> impl Iterator<Item = (Outpoint, Coin<'b>)> + Clone {
         let height = block.height();
-        let outputs = block.txs().flat_map(move |(txid, tx)| {
+        let txs = block.txids().iter().zip(block.block().txs());
+        let outputs = txs.flat_map(move |(txid, tx)| {
             let coinbase = tx.is_coinbase();
             (0..).zip(tx.outputs()).map(move |(vout, output)| {
                 let coin = Coin { height, coinbase, value: output.value, script: output.script };
-                (Outpoint::new(txid, vout), coin)
+                (Outpoint::new(*txid, vout), coin)
             })
         });
         let created = outputs.zip(&self.fates).filter(|(_, fate)| **fate == Fate::Made);

@@ -37,13 +37,13 @@ impl Database {
         let entries = changes.spends() + changes.outputs();
         self.maintain(Window::memory_of(entries, changes.script_bytes))?;
         let created = changes.created(block);
-        let adds: Vec<Entry<'_>> =
-            created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)).collect();
+        let created = created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin));
+        let adds = self.window.lay_out(sequence, created);
         let spends = self.spends_of(&record);
         let position = self.undo.position();
         self.undo.push(&record)?;
         let tip = Some((block.height(), block.hash()));
-        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+        if let Err(refused) = self.step((sequence, block.height()), (adds, &spends), tip) {
             self.undo.return_to(position);
             return Err(refused.into());
         }

@@ -78,8 +78,8 @@ impl Head {
 #[derive(Debug)]
 pub(crate) struct Batch {
     from: Sequence,
-    heads: Box<[Head]>,
-    scripts: Box<[u8]>,
+    heads: Vec<Head>,
+    scripts: Vec<u8>,
 }
 
 impl Batch {
@@ -133,7 +133,7 @@ impl Batch {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        size_of_val(&*self.heads) + self.scripts.len()
+        self.heads.capacity() * HEAD_LEN + self.scripts.capacity()
     }
 }
 
@@ -201,6 +201,43 @@ impl BatchBuilder {
         Ok(length)
     }
 
+    /// The same entries as those of step `from`, which are born by it if they were born by the step
+    /// that the batch was begun for.
+    pub(crate) fn at(mut self, from: Sequence) -> Self {
+        if self.from != from {
+            for head in self.heads.iter_mut().filter(|head| head.birth == self.from) {
+                head.birth = from;
+            }
+            self.from = from;
+        }
+        self
+    }
+
+    /// Makes room for so many more entries, and no more than that.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        self.heads.reserve_exact(entries);
+    }
+
+    /// Puts the entries of another batch behind its own.
+    pub(crate) fn absorb(&mut self, other: Self) -> Result<(), BatchFull> {
+        let start = u32::try_from(self.scripts.len()).map_err(|_| BatchFull::Batch)?;
+        let end = self.scripts.len().checked_add(other.scripts.len());
+        let fits = end.is_some_and(|end| u32::try_from(end).is_ok());
+        if !fits || self.heads.len() + other.heads.len() > BATCH_ENTRIES_MAX {
+            return Err(BatchFull::Batch);
+        }
+        self.scripts.extend_from_slice(&other.scripts);
+        self.heads.extend(other.heads.into_iter().map(|mut head| {
+            if (head.length & LENGTH) as usize > INLINE {
+                let [a, b, c, d, ..] = head.script;
+                let moved = u32::from_le_bytes([a, b, c, d]) + start;
+                head.script[..size_of::<u32>()].copy_from_slice(&moved.to_le_bytes());
+            }
+            head
+        }));
+        Ok(())
+    }
+
     /// The entries so far.
     #[inline]
     pub(crate) fn heads(&self) -> &[Head] {
@@ -210,6 +247,6 @@ impl BatchBuilder {
     /// The batch, never to change again but for the deaths of its entries.
     pub(crate) fn finish(self) -> Batch {
         let Self { from, heads, scripts } = self;
-        Batch { from, heads: heads.into_boxed_slice(), scripts: scripts.into_boxed_slice() }
+        Batch { from, heads, scripts }
     }
 }

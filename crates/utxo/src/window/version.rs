@@ -85,6 +85,11 @@ impl WindowVersion {
         &self.hasher
     }
 
+    /// The number of shards.
+    pub(crate) fn shards(&self) -> usize {
+        self.panes.last().map_or(1, |view| view.tables.len())
+    }
+
     /// The oldest pane and the youngest.
     pub(crate) fn panes(&self) -> Option<(PaneId, PaneId)> {
         Some((self.panes.first()?.pane.id(), self.panes.last()?.pane.id()))
