@@ -127,18 +127,13 @@ impl Queried {
         let Self { parsed: Parsed { repeats, changes, .. }, search, moment, layout, step } = self;
         let coins = search.finish(buffers)?;
         let spent = SpentBytes::of(changes.prevouts(), &coins);
-        let created = changes.created(block);
-        let txs = encode_txs(&changes.undo_txs(block), created.clone().map(|(at, _)| at));
+        let txs = encode_txs(&changes.undo_txs(block), changes.left(block));
         let prevouts = changes.prevouts().iter().enumerate();
-        let of_runs = prevouts.filter(|(place, _)| {
-            coins.birth(*place).is_some() && coins.location(*place).is_none()
-        });
-        let adds = Layout::new(
-            (&layout.0, layout.1),
-            step,
-            created.map(|(outpoint, coin)| Entry::add(outpoint, step, coin)),
-            of_runs.map(|(_, outpoint)| outpoint),
-        );
+        let of_runs = prevouts
+            .filter(|(place, _)| coins.birth(*place).is_some() && coins.location(*place).is_none());
+        let deletes = of_runs.map(|(_, outpoint)| *outpoint);
+        let place = (&layout.0, layout.1);
+        let adds = Layout::of_block((place, step), (block, &changes), deletes);
         let (block, adds) = (block.hash(), Some(adds));
         Ok(Prepared { block, repeats, changes, coins, spent, txs, adds, moment })
     }

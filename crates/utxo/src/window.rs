@@ -34,8 +34,10 @@ mod version;
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
+use varve_consensus::BlockAt;
 use varve_types::Height;
 
+use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::hasher::OutpointHasher;
 use crate::pane::{Flush, Pane, PaneId, PaneInfo, PaneView};
@@ -200,7 +202,24 @@ impl Window {
         sequence: Sequence,
         adds: impl Iterator<Item = Entry<'e>> + Clone,
     ) -> Layout {
-        Layout::new((&self.hasher, self.shards.len()), sequence, adds, std::iter::empty())
+        let (outpoints, place) = (adds.clone().map(|add| add.outpoint), self.placing());
+        let mut layout = Layout::with_room(place, sequence, outpoints, std::iter::empty());
+        adds.for_each(|add| layout.push(&add));
+        layout
+    }
+
+    /// Lays out what connecting a block, as step `sequence`, adds.
+    pub(crate) fn lay_out_block(
+        &self,
+        sequence: Sequence,
+        (block, changes): (&BlockAt<'_>, &Changes),
+    ) -> Layout {
+        Layout::of_block((self.placing(), sequence), (block, changes), std::iter::empty())
+    }
+
+    /// How outpoints are placed: their hash, and the number of shards.
+    const fn placing(&self) -> (&OutpointHasher, usize) {
+        (&self.hasher, self.shards.len())
     }
 
     /// Makes one step whose adds are laid out already, as [`Window::apply`] does.

@@ -17,7 +17,6 @@ use varve_types::{BlockHash, Outpoint};
 use super::Database;
 use crate::changes::Changes;
 use crate::coins::Coins;
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
 use crate::undo::UndoHead;
@@ -100,11 +99,10 @@ impl Database {
         let position = self.undo.position();
         let write = |out: &mut Vec<u8>| prepared.write_spent(&places, out);
         self.undo.push_parts(&head, (places.len(), write), &prepared.txs)?;
-        let adds = prepared.adds.take().unwrap_or_else(|| {
-            let created = prepared.changes.created(block);
-            let add = |(outpoint, coin)| Entry::add(outpoint, sequence, coin);
-            self.window.lay_out(sequence, created.map(add))
-        });
+        let adds = prepared
+            .adds
+            .take()
+            .unwrap_or_else(|| self.window.lay_out_block(sequence, (block, &prepared.changes)));
         let tip = Some((block.height(), block.hash()));
         if let Err(refused) = self.step((sequence, block.height()), (adds, &spends), tip) {
             self.undo.return_to(position);

@@ -36,9 +36,7 @@ impl Database {
         }
         let entries = changes.spends() + changes.outputs();
         self.maintain(Window::memory_of(entries, changes.script_bytes))?;
-        let created = changes.created(block);
-        let created = created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin));
-        let adds = self.window.lay_out(sequence, created);
+        let adds = self.window.lay_out_block(sequence, (block, &changes));
         let spends = self.spends_of(&record);
         let position = self.undo.position();
         self.undo.push(&record)?;
@@ -74,10 +72,9 @@ fn is_of(
     (block, changes): (&BlockAt<'_>, &Changes),
 ) -> bool {
     let previous = block.block().header().previous();
-    let created = changes.created(block).map(|(outpoint, _)| outpoint);
     let spent = record.spent.iter().map(|entry| entry.outpoint);
     (record.sequence, record.height) == (sequence, block.height())
         && (record.block, record.previous) == (block.hash(), previous)
-        && created.eq(record.created.iter().copied())
+        && changes.left(block).eq(record.created.iter().copied())
         && spent.take(changes.spends()).eq(changes.prevouts().iter().copied())
 }

@@ -71,7 +71,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         match task {
             Task::Prepare(version, repeats) => {
                 let parsed = Parsed::new(&version, pool.network, (at, repeats));
-                pool.update(|state| state.reached((height, ticket), JoinState::Parsed));
+                pool.note(|state| state.reached((height, ticket), JoinState::Parsed));
                 self.query((height, ticket), (&block, parsed), &version);
             }
             Task::Append(prepared) => {
@@ -102,7 +102,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         version: &Version,
     ) {
         let queried = parsed.query(version);
-        self.pool.update(|state| state.reached((height, ticket), JoinState::Queried));
+        self.pool.note(|state| state.reached((height, ticket), JoinState::Queried));
         match queried.requests(&mut self.buffers) {
             Err(error) => self.fetched((height, ticket), Err(error)),
             Ok(requests) if requests.is_empty() => {

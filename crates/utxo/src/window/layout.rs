@@ -17,9 +17,11 @@
 //! coins are born. It is foreseen (every block above the set is a step, if nothing is disconnected
 //! in between). When it comes otherwise, the births are written again.
 
+use varve_consensus::BlockAt;
 use varve_types::Outpoint;
 
 use super::StepError;
+use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::sequence::Sequence;
@@ -28,7 +30,10 @@ use crate::shard::{BatchBuilder, BatchFull, Refused};
 /// What a step adds, by shard.
 #[derive(Debug)]
 pub(crate) struct Layout {
+    hasher: OutpointHasher,
     pub(super) shards: Vec<LaidOut>,
+    /// Entries so far.
+    len: u32,
     /// The first entry that cannot be kept, by its number among all.
     pub(super) refused: Option<Refused>,
 }
@@ -43,58 +48,73 @@ pub(crate) struct LaidOut {
 }
 
 impl Layout {
-    /// Lays out the entries of step `from` for so many shards, with room for the deletes that the
-    /// step will add for these outpoints.
-    pub(crate) fn new<'e, 'd>(
+    /// An empty layout of step `from` for so many shards, with room for what the step adds at these
+    /// outpoints and for the deletes that it makes of those.
+    pub(crate) fn with_room(
         (hasher, shards): (&OutpointHasher, usize),
         from: Sequence,
-        entries: impl Iterator<Item = Entry<'e>> + Clone,
-        deletes: impl Iterator<Item = &'d Outpoint>,
+        adds: impl Iterator<Item = Outpoint>,
+        deletes: impl Iterator<Item = Outpoint>,
     ) -> Self {
-        let hashes: Vec<OutpointHash> =
-            entries.clone().map(|entry| hasher.hash(&entry.outpoint)).collect();
-        let (mut adds, mut rooms) = (vec![0; shards], vec![0; shards]);
-        let count = |counts: &mut [usize], hash: OutpointHash| {
-            if let Some(count) = counts.get_mut(hash.shard(shards)) {
-                *count += 1;
+        let count = |outpoints: &mut dyn Iterator<Item = Outpoint>| {
+            let mut counts = vec![0; shards];
+            for outpoint in outpoints {
+                if let Some(count) = counts.get_mut(hasher.hash(&outpoint).shard(shards)) {
+                    *count += 1;
+                }
             }
+            counts
         };
-        hashes.iter().for_each(|hash| count(&mut adds, *hash));
-        deletes.for_each(|outpoint| count(&mut rooms, hasher.hash(outpoint)));
-        let shard = |(adds, room): (usize, usize)| LaidOut {
-            batch: BatchBuilder::new(from, adds + room),
-            hashes: Vec::with_capacity(adds + room),
+        let (mut adds, mut deletes) = (adds, deletes);
+        let rooms = count(&mut adds).into_iter().zip(count(&mut deletes));
+        let shard = |(adds, deletes): (usize, usize)| LaidOut {
+            batch: BatchBuilder::new(from, adds + deletes),
+            hashes: Vec::with_capacity(adds + deletes),
             numbers: Vec::with_capacity(adds),
         };
-        let mut layout =
-            Self { shards: adds.into_iter().zip(rooms).map(shard).collect(), refused: None };
-        for ((number, entry), hash) in (0..).zip(entries).zip(hashes) {
-            if let Some(refused) = layout.push(number, hash, &entry) {
-                layout.refused = Some(refused);
-                break;
-            }
-        }
+        let shards = rooms.map(shard).collect();
+        Self { hasher: hasher.clone(), shards, len: 0, refused: None }
+    }
+
+    /// What connecting a block, as step `from`, adds, with room for these deletes.
+    pub(crate) fn of_block(
+        (place, from): ((&OutpointHasher, usize), Sequence),
+        (block, changes): (&BlockAt<'_>, &Changes),
+        deletes: impl Iterator<Item = Outpoint>,
+    ) -> Self {
+        let mut layout = Self::with_room(place, from, changes.left(block), deletes);
+        changes.for_each_created(block, |outpoint, coin| {
+            layout.push(&Entry::add(outpoint, from, coin));
+        });
         layout
     }
 
+    /// Adds an entry behind those before it.
     #[inline]
-    fn push(&mut self, number: u32, hash: OutpointHash, entry: &Entry<'_>) -> Option<Refused> {
-        let (shards, outpoint) = (self.shards.len(), entry.outpoint);
-        let shard = self.shards.get_mut(hash.shard(shards))?;
-        let error = match shard.batch.push(entry) {
+    pub(crate) fn push(&mut self, entry: &Entry<'_>) {
+        let (hash, shards) = (self.hasher.hash(&entry.outpoint), self.shards.len());
+        let Some(shard) = self.shards.get_mut(hash.shard(shards)) else { return };
+        match shard.batch.push(entry) {
             Ok(_) => {
                 shard.hashes.push(hash);
-                shard.numbers.push(number);
-                return None;
+                shard.numbers.push(self.len);
             }
-            Err(BatchFull::Script) => StepError::ScriptTooLong { outpoint },
-            Err(BatchFull::Batch) => StepError::TooLarge { shards },
+            Err(full) => self.refuse(entry.outpoint, full),
+        }
+        self.len += 1;
+    }
+
+    #[cold]
+    fn refuse(&mut self, outpoint: Outpoint, full: BatchFull) {
+        let error = match full {
+            BatchFull::Script => StepError::ScriptTooLong { outpoint },
+            BatchFull::Batch => StepError::TooLarge { shards: self.shards.len() },
         };
-        Some(Refused { rank: number as usize, error })
+        self.refused.get_or_insert(Refused { rank: self.len as usize, error });
     }
 
     /// How many entries there are.
-    pub(super) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.hashes.len()).sum()
+    pub(super) const fn len(&self) -> usize {
+        self.len as usize
     }
 }
