@@ -226,16 +226,18 @@ impl Database {
         at.next().ok_or(StepError::Order { sequence, at })
     }
 
-    /// Makes the step in the window, and with it lets the waiting run take the place of its pane.
+    /// Makes the step in the window, on up to `workers` threads, and with it lets the waiting run take
+    /// the place of its pane.
     fn step(
         &mut self,
         (sequence, height): (Sequence, Height),
         (adds, spends): (Layout, &[Spend]),
         tip: Option<(Height, BlockHash)>,
+        workers: NonZeroUsize,
     ) -> Result<(), StepError> {
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
         let step = Step { sequence, height, adds: &[], spends, replaces };
-        self.window.apply_laid_out(&step, adds, NonZeroUsize::MIN)?;
+        self.window.apply_laid_out(&step, adds, workers)?;
         (self.sequence, self.tip) = (sequence, tip);
         if let Some(waiting) = self.waiting.take() {
             self.runs = self.runs.with_replaced(0..0, waiting.run);

@@ -9,6 +9,7 @@
 //! or the verdict counts.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use varve_consensus::{BlockAt, PrevoutError};
@@ -103,8 +104,9 @@ impl Database {
             .adds
             .take()
             .unwrap_or_else(|| self.window.lay_out_block(sequence, (block, &prepared.changes)));
-        let tip = Some((block.height(), block.hash()));
-        if let Err(refused) = self.step((sequence, block.height()), (adds, &spends), tip) {
+        let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
+        // What is left is too little for a second thread.
+        if let Err(refused) = self.step(at, (adds, &spends), tip, NonZeroUsize::MIN) {
             self.undo.return_to(position);
             return Err(refused.into());
         }

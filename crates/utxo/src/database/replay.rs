@@ -40,8 +40,9 @@ impl Database {
         let spends = self.spends_of(&record);
         let position = self.undo.position();
         self.undo.push(&record)?;
-        let tip = Some((block.height(), block.hash()));
-        if let Err(refused) = self.step((sequence, block.height()), (adds, &spends), tip) {
+        let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
+        let workers = self.options.workers;
+        if let Err(refused) = self.step(at, (adds, &spends), tip, workers) {
             self.undo.return_to(position);
             return Err(refused.into());
         }

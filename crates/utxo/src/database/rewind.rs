@@ -83,7 +83,8 @@ impl Database {
         let adds = self.window.lay_out(sequence, step.adds.iter());
         let below = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
         let tip = below.map(|below| (below, step.previous));
-        if let Err(refused) = self.step((sequence, height), (adds, &step.spends), tip) {
+        let workers = self.options.workers;
+        if let Err(refused) = self.step((sequence, height), (adds, &step.spends), tip, workers) {
             self.undo.return_to(position);
             return Err(refused.into());
         }

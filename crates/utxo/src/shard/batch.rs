@@ -258,3 +258,35 @@ impl BatchBuilder {
         Batch { from, heads, scripts }
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use varve_types::Txid;
+
+    use super::*;
+
+    #[test]
+    fn long_scripts_move_with_their_entries() {
+        let scripts = [vec![1; 10], vec![2; 80], vec![3; INLINE], vec![4; INLINE + 1]];
+        let entry = |number: u8, script| {
+            let outpoint = Outpoint::new(Txid::from_bytes([number; 32]), 0);
+            let (height, value) = (Height::new(7), Amount::COIN);
+            let coin = Coin { height, coinbase: number == 0, value, script };
+            Entry::add(outpoint, Sequence::new(1), coin)
+        };
+        let entries: Vec<_> = (0..).zip(&scripts).map(|(n, script)| entry(n, script)).collect();
+        let builder = |entries: &[Entry<'_>]| {
+            let mut builder = BatchBuilder::new(Sequence::new(1), 0);
+            for entry in entries {
+                builder.push(entry).unwrap();
+            }
+            builder
+        };
+        let mut whole = builder(&entries[..2]);
+        whole.absorb(builder(&entries[2..])).unwrap();
+        let batch = whole.finish();
+        let found: Vec<Entry<'_>> = batch.heads().iter().map(|head| batch.entry(head)).collect();
+        assert_eq!(found, entries);
+    }
+}

@@ -118,3 +118,32 @@ impl Layout {
         self.len as usize
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use varve_types::{Amount, Coin, Height, Txid};
+
+    use super::*;
+    use crate::window::{Step, Window, WindowConfig};
+
+    #[test]
+    fn coins_are_born_by_the_step_that_comes_and_not_by_the_foreseen_one() {
+        let hasher = OutpointHasher::new(&[7; 16]);
+        let mut window = Window::new(WindowConfig::default(), hasher, Sequence::ZERO);
+        let outpoint = |number| Outpoint::new(Txid::from_bytes([number; 32]), 0);
+        let (height, value) = (Height::GENESIS, Amount::COIN);
+        let coin = Coin { height, coinbase: false, value, script: &[0x51] };
+        // A coin of the block, and one that is given back with the birth that it had.
+        let (foreseen, sequence, old) = (Sequence::new(3), Sequence::new(5), Sequence::new(1));
+        let adds = |new| [Entry::add(outpoint(1), new, coin), Entry::add(outpoint(2), old, coin)];
+        let layout = window.lay_out(foreseen, adds(foreseen).into_iter());
+        let step = Step { sequence, height, adds: &[], spends: &[], replaces: None };
+        let version = window.apply_laid_out(&step, layout, NonZeroUsize::MIN).unwrap();
+        let mut entries: Vec<Entry<'_>> = version.entries().collect();
+        entries.sort_unstable_by_key(Entry::key);
+        assert_eq!(entries, adds(sequence));
+    }
+}
