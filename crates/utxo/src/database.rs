@@ -226,8 +226,8 @@ impl Database {
         at.next().ok_or(StepError::Order { sequence, at })
     }
 
-    /// Makes the step in the window, on up to `workers` threads, and with it lets the waiting run take
-    /// the place of its pane.
+    /// Makes the step in the window, on up to `workers` threads, and with it lets the waiting run
+    /// take the place of its pane.
     fn step(
         &mut self,
         (sequence, height): (Sequence, Height),

@@ -117,8 +117,8 @@ impl Queried {
         self.search.accept(completion)
     }
 
-    /// Unpacks the coins, when all pages have come, and lays out what `block`, which is the one that
-    /// was parsed, adds.
+    /// Unpacks the coins, when all pages have come, and lays out what `block`, which is the one
+    /// that was parsed, adds.
     pub(crate) fn finish(
         self,
         block: &BlockAt<'_>,

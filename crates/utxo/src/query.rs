@@ -14,8 +14,7 @@
 //!    the youngest run to the oldest, and the first coin whose birth was not deleted by then is
 //!    the answer.
 //!
-//! Filters let a wrong page through once in 65,536 times in a small run, in 256 in a larger one, in 16
-//! in the oldest; the outpoints in the page decide.
+//! Filters let a wrong page through once in 65,536, 256 or 16 times; the outpoints there decide.
 
 use std::sync::Arc;
 

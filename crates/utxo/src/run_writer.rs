@@ -48,8 +48,8 @@ const WIDE_BELOW: u64 = 1 << 20;
 ///
 /// The oldest run, which has the first step of all, is by far the largest. A key comes down to it
 /// when nothing younger has its coin, so but for questions about coins that nobody has it is there:
-/// a precise filter would keep few readings away. One key costs one page of it at most, whatever the
-/// filter says.
+/// a precise filter would keep few readings away. One key costs one page of it at most, whatever
+/// the filter says.
 fn width_of(expected: u64, span: Span) -> Width {
     if expected < WIDE_BELOW {
         Width::Two

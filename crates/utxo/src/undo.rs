@@ -77,8 +77,8 @@ pub struct UndoHead {
 }
 
 impl UndoHead {
-    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends, and whose
-    /// transactions [`encode_txs`] made.
+    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends, and
+    /// whose transactions [`encode_txs`] made.
     pub(crate) fn encode(
         &self,
         (spent, write_spent): (usize, impl FnOnce(&mut Vec<u8>)),

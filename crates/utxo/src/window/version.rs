@@ -7,8 +7,8 @@
 //!
 //! 1. hash all keys;
 //! 2. load the first slot of each in the pane's table;
-//! 3. go to the first slot whose tag agrees, which is nearly always in the same cache line, and load
-//!    its entry;
+//! 3. go to the first slot whose tag agrees, which is nearly always in the same cache line, and
+//!    load its entry;
 //! 4. compare keys, and search on where the entry was another's;
 //! 5. what is not resolved goes to the next pane.
 
@@ -195,8 +195,8 @@ impl PaneView {
         self.pane.shard(hash.shard(self.tables.len()))
     }
 
-    /// The entry of the first slot whose tag agrees, whether or not the reader sees it, and the probe
-    /// behind.
+    /// The entry of the first slot whose tag agrees, whether or not the reader sees it, and the
+    /// probe behind.
     #[inline]
     fn first(&self, hash: OutpointHash, mut probe: Probe) -> Option<(Seen<'_>, Probe)> {
         loop {
