@@ -49,6 +49,7 @@ impl Outpoint {
 
     /// Decodes the 36 bytes.
     #[must_use]
+    #[inline]
     pub fn from_bytes(bytes: &[u8; Self::LEN]) -> Self {
         let (txid, vout) = bytes.split_first_chunk().expect("36 bytes are more than 32");
         let vout = vout.first_chunk().expect("36 − 32 = 4 bytes are left");

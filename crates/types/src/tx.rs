@@ -28,6 +28,7 @@ use crate::compact_size;
 use crate::error::DecodeError;
 use crate::format::Format;
 use crate::hash::{Txid, Wtxid, sha256d};
+use crate::outpoint::Outpoint;
 use crate::reader::Reader;
 use scan::{EXTENDED_MARKER, Layout, Scan};
 
@@ -122,9 +123,11 @@ impl<'a> Tx<'a> {
 
     /// Whether this is a coinbase: one input, which spends nothing.
     #[must_use]
+    #[inline]
     pub fn is_coinbase(&self) -> bool {
-        let mut inputs = self.inputs();
-        inputs.len() == 1 && inputs.next().is_some_and(|input| input.outpoint.is_null())
+        let mut inputs = Reader::at(self.bytes, self.layout.inputs);
+        let outpoint = inputs.array("an outpoint").map(Outpoint::from_bytes);
+        self.layout.input_count == 1 && outpoint.is_ok_and(|outpoint| outpoint.is_null())
     }
 
     /// The hash of the transaction without its witness.

@@ -18,6 +18,7 @@ use crate::reader::Reader;
 pub const MAX_LEN: usize = 10;
 
 /// Decodes a number.
+#[inline]
 pub fn read(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, DecodeError> {
     let start = reader.offset();
     let error = |kind: DecodeErrorKind| kind.at(start);
@@ -36,7 +37,15 @@ pub fn read(reader: &mut Reader<'_>, what: &'static str) -> Result<u64, DecodeEr
 }
 
 /// Appends the encoding of `number`.
-pub fn write(mut number: u64, out: &mut Vec<u8>) {
+#[inline]
+pub fn write(number: u64, out: &mut Vec<u8>) {
+    match u8::try_from(number) {
+        Ok(digit @ 0..=0x7f) => out.push(digit),
+        _ => write_long(number, out),
+    }
+}
+
+fn write_long(mut number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; MAX_LEN];
     let mut first = MAX_LEN;
     let mut more = 0;

@@ -125,13 +125,28 @@ impl Changes {
         self.keys.get(..self.spends()).unwrap_or_default()
     }
 
+    /// The outpoints of the outputs with a fate that is `wanted`, in block order.
+    fn outpoints(
+        &self,
+        block: &BlockAt<'_>,
+        wanted: impl Fn(Fate) -> bool,
+    ) -> impl Iterator<Item = Outpoint> {
+        let txs = block.txids().iter().zip(block.block().txs());
+        let outpoints = txs.flat_map(|(txid, tx)| {
+            (0..number(tx.outputs().len())).map(|vout| Outpoint::new(*txid, vout))
+        });
+        let outpoints = outpoints.zip(&self.fates).filter(move |(_, fate)| wanted(**fate));
+        outpoints.map(|(outpoint, _)| outpoint)
+    }
+
     /// Every outpoint that the block makes, once, in block order.
     fn made(&self, block: &BlockAt<'_>) -> impl Iterator<Item = Outpoint> {
-        let outpoints = block.txs().flat_map(|(txid, tx)| {
-            (0..).zip(tx.outputs()).map(move |(vout, _)| Outpoint::new(txid, vout))
-        });
-        let made = outpoints.zip(&self.fates).filter(|(_, fate)| **fate != Fate::None);
-        made.map(|(outpoint, _)| outpoint)
+        self.outpoints(block, |fate| fate != Fate::None)
+    }
+
+    /// The outpoints of what the block leaves in the set, in block order.
+    pub(crate) fn left(&self, block: &BlockAt<'_>) -> impl Iterator<Item = Outpoint> {
+        self.outpoints(block, |fate| fate == Fate::Made)
     }
 
     /// The transactions that spend of the set or leave something in it, as the undo record has
@@ -152,21 +167,23 @@ impl Changes {
         txs
     }
 
-    /// What the block leaves in the set, in block order.
-    pub(crate) fn created<'b>(
+    /// Goes over what the block leaves in the set, in block order.
+    pub(crate) fn for_each_created<'b>(
         &self,
         block: &BlockAt<'b>,
-    ) -> impl Iterator<Item = (Outpoint, Coin<'b>)> {
+        mut each: impl FnMut(Outpoint, Coin<'b>),
+    ) {
         let height = block.height();
-        let outputs = block.txs().flat_map(move |(txid, tx)| {
+        let mut fates = self.fates.iter();
+        for (txid, tx) in block.txs() {
             let coinbase = tx.is_coinbase();
-            (0..).zip(tx.outputs()).map(move |(vout, output)| {
-                let coin = Coin { height, coinbase, value: output.value, script: output.script };
-                (Outpoint::new(txid, vout), coin)
-            })
-        });
-        let created = outputs.zip(&self.fates).filter(|(_, fate)| **fate == Fate::Made);
-        created.map(|(output, _)| output)
+            for ((vout, output), fate) in (0..).zip(tx.outputs()).zip(&mut fates) {
+                if *fate == Fate::Made {
+                    let (value, script) = (output.value, output.script);
+                    each(Outpoint::new(txid, vout), Coin { height, coinbase, value, script });
+                }
+            }
+        }
     }
 
     /// The verdict, when `is_there` says which prevouts the set has: the first reason in block

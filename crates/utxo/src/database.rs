@@ -36,6 +36,7 @@ mod replay;
 mod rewind;
 mod work;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -44,7 +45,6 @@ use varve_io::{LockGuard, Storage};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::coins::Coins;
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
 use crate::manifest::{Checkpoint, Kept, Manifest};
@@ -54,7 +54,7 @@ use crate::sequence::Sequence;
 use crate::undo::UndoLog;
 use crate::version::Version;
 use crate::view::DatabaseView;
-use crate::window::{Spend, Step, StepError, Window, WindowConfig};
+use crate::window::{Layout, Spend, Step, StepError, Window, WindowConfig};
 use checkpoint::Merged;
 use maintain::Waiting;
 use work::Work;
@@ -226,16 +226,18 @@ impl Database {
         at.next().ok_or(StepError::Order { sequence, at })
     }
 
-    /// Makes the step in the window, and with it lets the waiting run take the place of its pane.
+    /// Makes the step in the window, on up to `workers` threads, and with it lets the waiting run
+    /// take the place of its pane.
     fn step(
         &mut self,
         (sequence, height): (Sequence, Height),
-        (adds, spends): (&[Entry<'_>], &[Spend]),
+        (adds, spends): (Layout, &[Spend]),
         tip: Option<(Height, BlockHash)>,
+        workers: NonZeroUsize,
     ) -> Result<(), StepError> {
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
-        let step = Step { sequence, height, adds, spends, replaces };
-        self.window.apply(&step, self.options.workers)?;
+        let step = Step { sequence, height, adds: &[], spends, replaces };
+        self.window.apply_laid_out(&step, adds, workers)?;
         (self.sequence, self.tip) = (sequence, tip);
         if let Some(waiting) = self.waiting.take() {
             self.runs = self.runs.with_replaced(0..0, waiting.run);

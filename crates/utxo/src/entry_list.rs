@@ -100,7 +100,7 @@ impl EntryList {
     }
 
     /// The entries, in the order in which they were added.
-    pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> + Clone {
         let mut start = 0;
         self.items.iter().map(move |item| {
             let script = self.scripts.get(start..item.script_end).unwrap_or_default();

@@ -87,7 +87,7 @@ impl Filter {
                 next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
             let (asked, later) = hashes.split_at(count);
             let (answers, rest) = may.split_at_mut(count);
-            let end = chunk.start + chunk.shape.places() * self.width.len();
+            let end = chunk.start + self.width.bytes(chunk.shape.places());
             let fingerprints = self.fingerprints.get(chunk.start..end).unwrap_or_default();
             ask((&chunk.shape, self.width), fingerprints, asked, answers);
             (keys, hashes, may) = (keys.get(count..).unwrap_or_default(), later, rest);
@@ -142,7 +142,7 @@ impl Filter {
             if chunks.last().is_some_and(|last| last.first >= chunk.first) {
                 return Err(damaged(index * HEAD_LEN, "the filter's chunks are out of order"));
             }
-            start = start.saturating_add(chunk.shape.places() * width.len());
+            start = start.saturating_add(width.bytes(chunk.shape.places()));
             chunks.push(chunk);
         }
         if section.len() - heads_len != start {

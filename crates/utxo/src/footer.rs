@@ -84,10 +84,9 @@ impl Footer {
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(ENCODED_LEN);
-        let width: u32 = if self.width == Width::One { 1 } else { 2 };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&width.to_le_bytes());
+        out.extend_from_slice(&self.width.code().to_le_bytes());
         out.extend_from_slice(&self.store.0);
         out.extend_from_slice(&self.number.0.to_le_bytes());
         out.extend_from_slice(&self.span.first.to_u32().to_le_bytes());
@@ -115,7 +114,7 @@ impl Footer {
         if version != VERSION {
             return Err(FormatError::Version { found: version, supported: VERSION });
         }
-        let width = u8::try_from(fields.u32()?).ok().and_then(Width::from_len);
+        let width = Width::from_code(fields.u32()?);
         let what = "a filter's fingerprints have an impossible width";
         let width = width.ok_or(FormatError::Damaged { at: 12, what })?;
         let footer = Self {

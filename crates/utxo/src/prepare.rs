@@ -6,7 +6,8 @@
 //! 1. [`Parsed`]: the block is walked ([`Changes`]).
 //! 2. [`Queried`]: its keys are looked up at the version of the moment, V. The keys are the
 //!    prevouts and, where outputs can repeat older ones, the outputs it makes.
-//! 3. [`Prepared`]: the pages have been read and the coins unpacked.
+//! 3. [`Prepared`]: the pages have been read and the coins unpacked. What the block adds to the
+//!    window is laid out (`window/layout.rs`), and its undo record is encoded but for its head.
 //!
 //! When its turn comes, at a later version W, what was found is brought up to date, by
 //! [`Prepared::bring_up_to`], with a few probes of memory. The rule, for each key:
@@ -35,20 +36,22 @@ use std::ops::Range;
 
 use varve_consensus::BlockAt;
 use varve_io::{BatchReader, Completion, ReadRequest};
-use varve_types::{BlockHash, Network, Outpoint};
+use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::changes::Changes;
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::entry_list::write_entry;
 use crate::error::Error;
+use crate::hasher::OutpointHasher;
 use crate::pane::PaneId;
 use crate::query::PageBuffers;
 use crate::run_error::RunError;
 use crate::search::Search;
 use crate::sequence::Sequence;
+use crate::undo::encode_txs;
 use crate::version::{READ_DEPTH, Version};
-use crate::window::{Location, Lookup, Window};
+use crate::window::{Layout, Location, Lookup, Window};
 
 /// Bytes of an encoded coin that are made room for.
 const USUAL_ENTRY: usize = 64;
@@ -65,7 +68,7 @@ pub enum Repeats {
 /// A block that was walked.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    block: BlockHash,
+    height: Height,
     repeats: Repeats,
     changes: Changes,
 }
@@ -78,14 +81,16 @@ impl Parsed {
         (block, repeats): (&BlockAt<'_>, Repeats),
     ) -> Self {
         let changes = Changes::of(network, version.window().hasher(), (block, repeats));
-        Self { block: block.hash(), repeats, changes }
+        Self { height: block.height(), repeats, changes }
     }
 
     /// Looks the keys up, but for reading pages.
     pub(crate) fn query(self, version: &Version) -> Queried {
         let search = Search::new(version, &self.changes.keys);
         let moment = Moment { sequence: version.sequence(), panes: version.window().panes() };
-        Queried { parsed: self, search, moment }
+        let layout = (version.window().hasher().clone(), version.window().shards());
+        let step = version.step_of(self.height);
+        Queried { parsed: self, search, moment, layout, step }
     }
 }
 
@@ -95,6 +100,10 @@ pub(crate) struct Queried {
     parsed: Parsed,
     search: Search,
     moment: Moment,
+    /// How the window places outpoints.
+    layout: (OutpointHasher, usize),
+    /// The step that the block will be, if nothing is disconnected before its turn.
+    step: Sequence,
 }
 
 impl Queried {
@@ -108,12 +117,25 @@ impl Queried {
         self.search.accept(completion)
     }
 
-    /// Unpacks the coins, when all pages have come.
-    pub(crate) fn finish(self, buffers: &mut PageBuffers) -> Result<Prepared, RunError> {
-        let Self { parsed: Parsed { block, repeats, changes }, search, moment } = self;
+    /// Unpacks the coins, when all pages have come, and lays out what `block`, which is the one
+    /// that was parsed, adds.
+    pub(crate) fn finish(
+        self,
+        block: &BlockAt<'_>,
+        buffers: &mut PageBuffers,
+    ) -> Result<Prepared, RunError> {
+        let Self { parsed: Parsed { repeats, changes, .. }, search, moment, layout, step } = self;
         let coins = search.finish(buffers)?;
         let spent = SpentBytes::of(changes.prevouts(), &coins);
-        Ok(Prepared { block, repeats, changes, coins, spent, moment })
+        let txs = encode_txs(&changes.undo_txs(block), changes.left(block));
+        let prevouts = changes.prevouts().iter().enumerate();
+        let of_runs = prevouts
+            .filter(|(place, _)| coins.birth(*place).is_some() && coins.location(*place).is_none());
+        let deletes = of_runs.map(|(_, outpoint)| *outpoint);
+        let place = (&layout.0, layout.1);
+        let adds = Layout::of_block((place, step), (block, &changes), deletes);
+        let (block, adds) = (block.hash(), Some(adds));
+        Ok(Prepared { block, repeats, changes, coins, spent, txs, adds, moment })
     }
 }
 
@@ -135,6 +157,10 @@ pub struct Prepared {
     pub(crate) coins: Coins,
     /// The spent coins as the undo record has them.
     spent: SpentBytes,
+    /// The transactions as the undo record has them.
+    pub(crate) txs: Vec<u8>,
+    /// What the block adds to the window, until a step takes it.
+    pub(crate) adds: Option<Layout>,
     moment: Moment,
 }
 
@@ -153,7 +179,7 @@ impl Prepared {
             let mut reader = BatchReader::new(READ_DEPTH);
             queried.search.fetch(&mut reader, &mut buffers)?;
         }
-        Ok(queried.finish(&mut buffers)?)
+        Ok(queried.finish(block, &mut buffers)?)
     }
 
     /// Bytes of the window that the block takes at most.
@@ -245,17 +271,26 @@ impl Prepared {
         Ok(())
     }
 
-    /// Appends the coin of the key in this place as an undo record has it.
-    pub(crate) fn write_spent(&self, place: usize, out: &mut Vec<u8>) {
-        match self.spent.get(place) {
-            Some(bytes) => out.extend_from_slice(bytes),
-            None => {
+    /// Appends the coins of the keys in these places as an undo record has them. Those that were
+    /// encoded one after another go together.
+    pub(crate) fn write_spent(&self, places: &[usize], out: &mut Vec<u8>) {
+        let mut known = 0..0;
+        for &place in places {
+            let span = self.spent.span(place);
+            if !span.is_empty() && span.start == known.end {
+                known.end = span.end;
+                continue;
+            }
+            out.extend_from_slice(self.spent.get(known));
+            known = span;
+            if known.is_empty() {
                 let found = self.changes.keys.get(place).zip(self.coins.birth(place));
                 if let Some(((outpoint, birth), coin)) = found.zip(self.coins.get(place)) {
                     write_entry(&Entry::add(*outpoint, birth, coin), out);
                 }
             }
         }
+        out.extend_from_slice(self.spent.get(known));
     }
 }
 
@@ -283,9 +318,13 @@ impl SpentBytes {
         Self { bytes, spans }
     }
 
-    fn get(&self, place: usize) -> Option<&[u8]> {
-        let span = self.spans.get(place).filter(|span| !span.is_empty())?;
-        self.bytes.get(span.start as usize..span.end as usize)
+    /// Where the coin of a key is.
+    fn span(&self, place: usize) -> Range<u32> {
+        self.spans.get(place).cloned().unwrap_or_default()
+    }
+
+    fn get(&self, span: Range<u32>) -> &[u8] {
+        self.bytes.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
 
     /// The coin is another one now.

@@ -14,7 +14,7 @@
 //!    the youngest run to the oldest, and the first coin whose birth was not deleted by then is
 //!    the answer.
 //!
-//! Filters let a wrong page through once in 256 or 65,536 times; the outpoints in the page decide.
+//! Filters let a wrong page through once in 65,536, 256 or 16 times; the outpoints there decide.
 
 use std::sync::Arc;
 

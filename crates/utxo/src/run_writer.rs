@@ -44,6 +44,22 @@ pub(crate) const KIND: Kind = Kind(*b"UTXORUN\0");
 /// which a lookup asks many; all of them together are a small part of the set.
 const WIDE_BELOW: u64 = 1 << 20;
 
+/// The width of the fingerprints of a run with so many entries.
+///
+/// The oldest run, which has the first step of all, is by far the largest. A key comes down to it
+/// when nothing younger has its coin, so but for questions about coins that nobody has it is there:
+/// a precise filter would keep few readings away. One key costs one page of it at most, whatever
+/// the filter says.
+fn width_of(expected: u64, span: Span) -> Width {
+    if expected < WIDE_BELOW {
+        Width::Two
+    } else if span.first <= Sequence::new(1) {
+        Width::Half
+    } else {
+        Width::One
+    }
+}
+
 /// What all runs of a store share.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreKey {
@@ -120,7 +136,7 @@ impl RunWriter {
     ) -> Result<Self, RunError> {
         let name = number.file_name();
         let file = PageFileWriter::create(&**storage, &name, KIND, key.file_id(number))?;
-        let width = if expected < WIDE_BELOW { Width::Two } else { Width::One };
+        let width = width_of(expected, span);
         let footer = Footer {
             store: key.id,
             number,
@@ -304,6 +320,14 @@ mod tests {
     use super::*;
     use crate::cursor::Source as _;
     use crate::fixture::{KEY, disk, outpoint, owned, span};
+
+    #[test]
+    fn the_oldest_run_has_the_smallest_filter() {
+        let many = WIDE_BELOW;
+        assert_eq!(width_of(many, span(1, 900)), Width::Half);
+        assert_eq!(width_of(many, span(2, 900)), Width::One);
+        assert_eq!(width_of(many - 1, span(1, 900)), Width::Two);
+    }
 
     /// A writer that would not look at the order: what it writes is refused by whoever reads it,
     /// within a leaf and from one leaf to the next.

@@ -27,7 +27,7 @@ use crate::sequence::Sequence;
 use crate::sync::OnceLock;
 use varve_types::Outpoint;
 
-pub(crate) use batch::{Batch, HEAD_LEN, Head};
+pub(crate) use batch::{Batch, BatchBuilder, BatchFull, HEAD_LEN, Head};
 pub(crate) use table::{BATCHES_MAX, Place, Probe, Table};
 pub(crate) use writer::{Refused, ShardStep, ShardWriter};
 

@@ -105,14 +105,18 @@ impl Disconnect {
         let hasher = version.window().hasher();
         let changes = Changes::of(network, hasher, (&block, Repeats::Possible));
         let adds = coins_below(&block, &changes, sequence, source).map_err(failed)?;
-        let created: Vec<Outpoint> =
-            changes.created(&block).map(|(outpoint, _)| outpoint).collect();
+        let created: Vec<Outpoint> = changes.left(&block).collect();
         let coins = version.get(&created)?;
         let mut spends = Vec::with_capacity(created.len());
-        for (place, (outpoint, coin)) in changes.created(&block).enumerate() {
+        let mut place = 0;
+        changes.for_each_created(&block, |outpoint, coin| {
             let birth = coins.birth(place).filter(|_| coins.get(place) == Some(coin));
-            let Some(birth) = birth else { return Ok(None) };
-            spends.push(Spend { outpoint, birth, location: coins.location(place) });
+            let location = coins.location(place);
+            spends.extend(birth.map(|birth| Spend { outpoint, birth, location }));
+            place += 1;
+        });
+        if spends.len() < created.len() {
+            return Ok(None);
         }
         let previous = block.block().header().previous();
         Ok(Some(Self { previous, adds, spends }))

@@ -30,6 +30,9 @@ pub use log::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition};
 /// The shortest transaction: a txid and two counts.
 const TX_MIN: u64 = 32 + 1 + 1;
 
+/// Bytes of a transaction that are made room for.
+const USUAL_TX: usize = 32 + 1 + 1 + 3;
+
 /// The undo record of one connected block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoRecord {
@@ -74,12 +77,12 @@ pub struct UndoHead {
 }
 
 impl UndoHead {
-    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends. The
-    /// created coins are in the order of the transactions.
+    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends, and
+    /// whose transactions [`encode_txs`] made.
     pub(crate) fn encode(
         &self,
         (spent, write_spent): (usize, impl FnOnce(&mut Vec<u8>)),
-        (txs, mut created): (&[UndoTx], impl Iterator<Item = Outpoint>),
+        txs: &[u8],
         out: &mut Vec<u8>,
     ) {
         out.extend_from_slice(&self.sequence.to_u32().to_le_bytes());
@@ -88,18 +91,25 @@ impl UndoHead {
         out.extend_from_slice(self.previous.as_bytes());
         varint::write(spent as u64, out);
         write_spent(out);
-        varint::write(txs.len() as u64, out);
-        for tx in txs {
-            out.extend_from_slice(tx.txid.as_bytes());
-            varint::write(u64::from(tx.spends), out);
-            varint::write(u64::from(tx.creates), out);
-            let mut next = 0;
-            for Outpoint { vout, .. } in created.by_ref().take(tx.creates as usize) {
-                varint::write(u64::from(vout) - next, out);
-                next = u64::from(vout) + 1;
-            }
+        out.extend_from_slice(txs);
+    }
+}
+
+/// The bytes of a record's transactions and of the coins they created, which are in their order.
+pub(crate) fn encode_txs(txs: &[UndoTx], mut created: impl Iterator<Item = Outpoint>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(txs.len() * USUAL_TX + varint::MAX_LEN);
+    varint::write(txs.len() as u64, &mut out);
+    for tx in txs {
+        out.extend_from_slice(tx.txid.as_bytes());
+        varint::write(u64::from(tx.spends), &mut out);
+        varint::write(u64::from(tx.creates), &mut out);
+        let mut next = 0;
+        for Outpoint { vout, .. } in created.by_ref().take(tx.creates as usize) {
+            varint::write(u64::from(vout) - next, &mut out);
+            next = u64::from(vout) + 1;
         }
     }
+    out
 }
 
 impl UndoRecord {
@@ -113,8 +123,8 @@ impl UndoRecord {
     /// Appends the bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let write = |out: &mut Vec<u8>| self.spent.iter().for_each(|e| write_entry(&e, out));
-        let created = self.created.iter().copied();
-        self.head().encode((self.spent.len(), write), (&self.txs, created), out);
+        let txs = encode_txs(&self.txs, self.created.iter().copied());
+        self.head().encode((self.spent.len(), write), &txs, out);
     }
 
     /// The transaction that spent this coin, if the block did.

@@ -62,6 +62,14 @@ impl Version {
         self.tip
     }
 
+    /// The step that connects the block at `height`, if no other is made than those of the blocks
+    /// below it.
+    pub(crate) fn step_of(&self, height: Height) -> Sequence {
+        let tip = self.tip.map_or(0, |(tip, _)| tip.to_u32());
+        let steps = height.to_u32().saturating_sub(tip).max(1);
+        Sequence::new(self.sequence.to_u32().saturating_add(steps))
+    }
+
     /// The runs.
     #[must_use]
     pub const fn runs(&self) -> &Runs {

@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use varve_consensus::{BlockAt, CheckError, PrevoutError, Spend, UnspentOutputsView};
-use varve_types::{BlockHash, Coin, Network, Outpoint};
+use varve_types::{BlockHash, Coin, Network, Outpoint, Tx};
 
 use crate::changes::CoinSource;
 use crate::coins::Coins;
@@ -77,10 +77,11 @@ impl UnspentOutputsView for DatabaseView {
     {
         self.query_prevouts_unspent(block)?;
         let (height, txs) = (block.height(), block.block().txs());
-        let outputs: Vec<_> = txs
-            .iter()
-            .flat_map(|tx| tx.outputs().map(|output| (tx.is_coinbase(), output)))
-            .collect();
+        let coinbases: Vec<bool> = txs.iter().map(Tx::is_coinbase).collect();
+        let mut outputs = Vec::with_capacity(txs.iter().map(|tx| tx.outputs().len()).sum());
+        for (tx, coinbase) in txs.iter().zip(&coinbases) {
+            outputs.extend(tx.outputs().map(|output| (*coinbase, output)));
+        }
         let coin = |source| match source {
             CoinSource::Set(place) => self.coins.get(place as usize),
             CoinSource::Block(place) => outputs.get(place as usize).map(|(coinbase, output)| {
@@ -88,7 +89,10 @@ impl UnspentOutputsView for DatabaseView {
             }),
         };
         let mut sources = self.sources.iter();
-        for (tx_place, tx) in txs.iter().enumerate().filter(|(_, tx)| !tx.is_coinbase()) {
+        for ((tx_place, tx), coinbase) in txs.iter().enumerate().zip(coinbases) {
+            if coinbase {
+                continue;
+            }
             for (vin, input) in tx.inputs().enumerate() {
                 let coin = sources.next().and_then(|source| coin(*source));
                 let coin = coin.expect("a block with the verdict that all is there has all coins");

@@ -27,14 +27,18 @@
 //! [`Lookup::Deleted`] names births and does not end the search in runs.
 
 mod file;
+mod layout;
 mod step;
 mod version;
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
+use varve_consensus::BlockAt;
 use varve_types::Height;
 
+use crate::changes::Changes;
+use crate::entry::Entry;
 use crate::hasher::OutpointHasher;
 use crate::pane::{Flush, Pane, PaneId, PaneInfo, PaneView};
 use crate::sequence::Sequence;
@@ -43,6 +47,7 @@ use crate::sync::Arc;
 
 pub use file::WindowFile;
 pub(crate) use file::WindowImage;
+pub(crate) use layout::{LaidOut, Layout};
 pub use step::{Location, Spend, Step, StepError, spends_of_disconnect};
 pub use version::{FoundCoin, Lookup, WindowVersion};
 
@@ -187,6 +192,43 @@ impl Window {
         step: &Step<'_>,
         workers: NonZeroUsize,
     ) -> Result<Arc<WindowVersion>, StepError> {
+        let layout = self.lay_out(step.sequence, step.adds.iter().copied());
+        self.apply_laid_out(step, layout, workers)
+    }
+
+    /// Lays out what a step adds.
+    pub(crate) fn lay_out<'e>(
+        &self,
+        sequence: Sequence,
+        adds: impl Iterator<Item = Entry<'e>> + Clone,
+    ) -> Layout {
+        let (outpoints, place) = (adds.clone().map(|add| add.outpoint), self.placing());
+        let mut layout = Layout::with_room(place, sequence, outpoints, std::iter::empty());
+        adds.for_each(|add| layout.push(&add));
+        layout
+    }
+
+    /// Lays out what connecting a block, as step `sequence`, adds.
+    pub(crate) fn lay_out_block(
+        &self,
+        sequence: Sequence,
+        (block, changes): (&BlockAt<'_>, &Changes),
+    ) -> Layout {
+        Layout::of_block((self.placing(), sequence), (block, changes), std::iter::empty())
+    }
+
+    /// How outpoints are placed: their hash, and the number of shards.
+    const fn placing(&self) -> (&OutpointHasher, usize) {
+        (&self.hasher, self.shards.len())
+    }
+
+    /// Makes one step whose adds are laid out already, as [`Window::apply`] does.
+    pub(crate) fn apply_laid_out(
+        &mut self,
+        step: &Step<'_>,
+        adds: Layout,
+        workers: NonZeroUsize,
+    ) -> Result<Arc<WindowVersion>, StepError> {
         if step.sequence <= self.sequence || step.sequence == Sequence::MAX {
             return Err(StepError::Order { sequence: step.sequence, at: self.sequence });
         }
@@ -196,7 +238,7 @@ impl Window {
         if self.panes.back().is_none_or(|youngest| youngest.steps >= self.config.pane_steps) {
             self.seal();
         }
-        if let Some(refused) = self.stage(step, workers) {
+        if let Some(refused) = self.stage(step, adds, workers) {
             self.shards.iter_mut().for_each(ShardWriter::roll_back);
             return Err(refused.error);
         }
@@ -271,15 +313,29 @@ impl Window {
 
     /// Has every shard stage its part. `None` when all succeeded, else the refusal that comes first
     /// in the step, however the threads ran.
-    fn stage(&mut self, step: &Step<'_>, workers: NonZeroUsize) -> Option<Refused> {
+    fn stage(
+        &mut self,
+        step: &Step<'_>,
+        mut adds: Layout,
+        workers: NonZeroUsize,
+    ) -> Option<Refused> {
         let shards = self.shards.len();
-        let small = step.adds.len() + step.spends.len() < PARALLEL_MIN;
+        let small = adds.len() + step.spends.len() < PARALLEL_MIN;
         let workers = if small { 1 } else { workers.get().min(shards) };
         let width = shards.div_ceil(workers);
         let hasher = &self.hasher;
-        let mut ranges = self.shards.chunks_mut(width).enumerate();
-        let stage = move |(number, range): (usize, &mut [ShardWriter])| {
-            stage_range(range, (number * width, shards), hasher, step)
+        let not_laid_out = adds.refused.take().map(|Refused { rank, error }| {
+            let rank = step.spends.len() + rank;
+            Refused { rank, error }
+        });
+        let mut adds = adds.shards.into_iter();
+        let ranges = self.shards.chunks_mut(width).enumerate();
+        let mut ranges = ranges.map(|(number, range)| {
+            let adds: Vec<LaidOut> = adds.by_ref().take(width).collect();
+            (number * width, range, adds)
+        });
+        let stage = move |(first, range, adds): (usize, &mut [ShardWriter], Vec<LaidOut>)| {
+            stage_range((range, adds), (first, shards), hasher, step)
         };
         std::thread::scope(|scope| {
             let mine = ranges.next();
@@ -289,7 +345,8 @@ impl Window {
                 Ok(refused) => refused,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            mine.into_iter().chain(others).min_by_key(|refused| refused.rank)
+            let refused = not_laid_out.into_iter().chain(mine).chain(others);
+            refused.min_by_key(|refused| refused.rank)
         })
     }
 
@@ -313,21 +370,20 @@ impl std::fmt::Debug for Window {
 
 /// Sorts out what of `step` concerns the shards from `first` on, of `count`, and has them stage it.
 fn stage_range(
-    range: &mut [ShardWriter],
+    (range, adds): (&mut [ShardWriter], Vec<LaidOut>),
     (first, count): (usize, usize),
     hasher: &OutpointHasher,
     step: &Step<'_>,
 ) -> Option<Refused> {
-    let expected = step.adds.len() / count + step.adds.len() / count / 4;
-    let mut parts: Vec<ShardStep<'_>> = range
-        .iter()
-        .map(|_| ShardStep {
-            sequence: step.sequence,
-            entries: Vec::with_capacity(expected),
-            spends: Vec::with_capacity(expected),
-            replaces_oldest: step.replaces.is_some(),
-        })
-        .collect();
+    let expected = step.spends.len() / count + step.spends.len() / count / 4;
+    let part = |adds| ShardStep {
+        sequence: step.sequence,
+        adds,
+        first_add: step.spends.len(),
+        spends: Vec::with_capacity(expected),
+        replaces_oldest: step.replaces.is_some(),
+    };
+    let mut parts: Vec<ShardStep<'_>> = adds.into_iter().map(part).collect();
     for (rank, spend) in step.spends.iter().enumerate() {
         let shard = spend.location.map(Location::shard).filter(|shard| *shard < count);
         let shard = shard.unwrap_or_else(|| hasher.hash(&spend.outpoint).shard(count));
@@ -335,14 +391,7 @@ fn stage_range(
             part.spends.push((rank, spend));
         }
     }
-    for (rank, entry) in step.adds.iter().enumerate() {
-        let hash = hasher.hash(&entry.outpoint);
-        let shard = hash.shard(count).checked_sub(first);
-        if let Some(part) = shard.and_then(|shard| parts.get_mut(shard)) {
-            part.entries.push((step.spends.len() + rank, hash, entry));
-        }
-    }
-    let staged = range.iter_mut().zip(&parts).map(|(shard, part)| shard.stage(part).err());
+    let staged = range.iter_mut().zip(parts).map(|(shard, part)| shard.stage(part).err());
     staged.flatten().min_by_key(|refused| refused.rank)
 }
 

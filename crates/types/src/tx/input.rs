@@ -28,6 +28,7 @@ impl<'a> TxIn<'a> {
         out.extend_from_slice(&self.sequence.to_le_bytes());
     }
 
+    #[inline]
     fn read(reader: &mut Reader<'a>, extended: bool) -> Result<Self, DecodeError> {
         let outpoint = Outpoint::from_bytes(reader.array("an outpoint")?);
         let length = compact_size::read(reader, u64::MAX, "an input script")?;

@@ -23,6 +23,7 @@ impl<'a> TxOut<'a> {
         out.extend_from_slice(self.script);
     }
 
+    #[inline]
     pub(super) fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let value = Amount::from_sat(reader.u64("a value")?);
         let length = compact_size::read(reader, u64::MAX, "an output script")?;

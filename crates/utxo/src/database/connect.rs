@@ -9,6 +9,7 @@
 //! or the verdict counts.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use varve_consensus::{BlockAt, PrevoutError};
@@ -17,7 +18,6 @@ use varve_types::{BlockHash, Outpoint};
 use super::Database;
 use crate::changes::Changes;
 use crate::coins::Coins;
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
 use crate::undo::UndoHead;
@@ -74,26 +74,23 @@ impl Database {
     /// right for the set below it.
     fn connect(&mut self, block: &BlockAt<'_>, mut prepared: Prepared) -> Result<Prepared, Error> {
         prepared.bring_up_to(&self.latest)?;
-        match self.try_connect(block, &prepared) {
+        match self.try_connect(block, &mut prepared) {
             // A coin was not where it was found.
             Err(Error::Step(StepError::Spent { .. } | StepError::NotThere { .. })) => {
                 prepared.find_again(&self.latest)?;
-                self.try_connect(block, &prepared)?;
+                self.try_connect(block, &mut prepared)?;
             }
             result => result?,
         }
         Ok(prepared)
     }
 
-    fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &Prepared) -> Result<(), Error> {
+    fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &mut Prepared) -> Result<(), Error> {
         let sequence = self.next_sequence()?;
         let Prepared { changes, coins, .. } = prepared;
         let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
         verdict.map_err(|reason| self.name_spender(reason))?;
         let (places, spends) = gone(changes, coins);
-        let mut adds: Vec<Entry<'_>> = Vec::with_capacity(changes.outputs());
-        let created = changes.created(block);
-        adds.extend(created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)));
         let head = UndoHead {
             sequence,
             height: block.height(),
@@ -101,11 +98,15 @@ impl Database {
             previous: block.block().header().previous(),
         };
         let position = self.undo.position();
-        let write = |out: &mut Vec<u8>| places.iter().for_each(|at| prepared.write_spent(*at, out));
-        let txs = changes.undo_txs(block);
-        self.undo.push_parts(&head, (places.len(), write), (&txs, &adds))?;
-        let tip = Some((block.height(), block.hash()));
-        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+        let write = |out: &mut Vec<u8>| prepared.write_spent(&places, out);
+        self.undo.push_parts(&head, (places.len(), write), &prepared.txs)?;
+        let adds = prepared
+            .adds
+            .take()
+            .unwrap_or_else(|| self.window.lay_out_block(sequence, (block, &prepared.changes)));
+        let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
+        // What is left is too little for a second thread.
+        if let Err(refused) = self.step(at, (adds, &spends), tip, NonZeroUsize::MIN) {
             self.undo.return_to(position);
             return Err(refused.into());
         }

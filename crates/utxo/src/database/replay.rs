@@ -36,14 +36,13 @@ impl Database {
         }
         let entries = changes.spends() + changes.outputs();
         self.maintain(Window::memory_of(entries, changes.script_bytes))?;
-        let created = changes.created(block);
-        let adds: Vec<Entry<'_>> =
-            created.map(|(outpoint, coin)| Entry::add(outpoint, sequence, coin)).collect();
+        let adds = self.window.lay_out_block(sequence, (block, &changes));
         let spends = self.spends_of(&record);
         let position = self.undo.position();
         self.undo.push(&record)?;
-        let tip = Some((block.height(), block.hash()));
-        if let Err(refused) = self.step((sequence, block.height()), (&adds, &spends), tip) {
+        let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
+        let workers = self.options.workers;
+        if let Err(refused) = self.step(at, (adds, &spends), tip, workers) {
             self.undo.return_to(position);
             return Err(refused.into());
         }
@@ -74,10 +73,9 @@ fn is_of(
     (block, changes): (&BlockAt<'_>, &Changes),
 ) -> bool {
     let previous = block.block().header().previous();
-    let created = changes.created(block).map(|(outpoint, _)| outpoint);
     let spent = record.spent.iter().map(|entry| entry.outpoint);
     (record.sequence, record.height) == (sequence, block.height())
         && (record.block, record.previous) == (block.hash(), previous)
-        && created.eq(record.created.iter().copied())
+        && changes.left(block).eq(record.created.iter().copied())
         && spent.take(changes.spends()).eq(changes.prevouts().iter().copied())
 }

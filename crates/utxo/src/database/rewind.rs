@@ -8,7 +8,6 @@
 use varve_types::{BlockHash, Height};
 
 use super::Database;
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::sequence::Sequence;
 use crate::spent_coins::{Disconnect, SpentCoins};
@@ -88,10 +87,11 @@ impl Database {
             }
             (None, None) => return Err(Error::RewindTooDeep { height }),
         };
-        let adds: Vec<Entry<'_>> = step.adds.iter().collect();
+        let adds = self.window.lay_out(sequence, step.adds.iter());
         let below = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
         let tip = below.map(|below| (below, step.previous));
-        if let Err(refused) = self.step((sequence, height), (&adds, &step.spends), tip) {
+        let workers = self.options.workers;
+        if let Err(refused) = self.step((sequence, height), (adds, &step.spends), tip, workers) {
             self.undo.return_to(position);
             return Err(refused.into());
         }

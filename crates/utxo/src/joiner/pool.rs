@@ -80,6 +80,11 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         output
     }
 
+    /// Notes how far a block has come, for which nobody waits.
+    pub(super) fn note(&self, change: impl FnOnce(&mut State<T, R, E>)) {
+        change(&mut lock(&self.state));
+    }
+
     /// Does something with the database, alone.
     pub(super) fn with_database<O>(&self, write: impl FnOnce(&mut Database) -> O) -> O {
         write(&mut lock(&self.database))

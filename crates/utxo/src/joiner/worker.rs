@@ -27,13 +27,14 @@ pub(super) struct Worker<'p, 'd, T, R, E> {
     /// Made when there is something to read.
     reader: Option<BatchReader>,
     buffers: PageBuffers,
-    waiting: Vec<Waiting>,
+    waiting: Vec<Waiting<T>>,
 }
 
 /// A block whose pages are being read.
-struct Waiting {
+struct Waiting<T> {
     height: Height,
     ticket: Ticket,
+    block: Arc<T>,
     queried: Queried,
     /// Reads that have not come.
     left: usize,
@@ -66,19 +67,19 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
 
     fn work(&mut self, job: Job<T>) {
         let Job { height, ticket, block, task } = job;
-        let (pool, block) = (self.pool, block.as_block());
+        let (pool, at) = (self.pool, block.as_block());
         match task {
             Task::Prepare(version, repeats) => {
-                let parsed = Parsed::new(&version, pool.network, (block, repeats));
-                pool.update(|state| state.reached((height, ticket), JoinState::Parsed));
-                self.query((height, ticket), parsed, &version);
+                let parsed = Parsed::new(&version, pool.network, (at, repeats));
+                pool.note(|state| state.reached((height, ticket), JoinState::Parsed));
+                self.query((height, ticket), (&block, parsed), &version);
             }
             Task::Append(prepared) => {
-                let result = pool.with_database(|set| set.append_prepared(block, *prepared));
+                let result = pool.with_database(|set| set.append_prepared(at, *prepared));
                 pool.update(|state| state.appended((height, ticket), result));
             }
             Task::Check(appended) => {
-                let given = (pool.check)(block, &appended.view);
+                let given = (pool.check)(at, &appended.view);
                 let result = given.map(|given| (Arc::clone(&appended.version), given));
                 // The coins are freed before the lock is taken.
                 drop(appended);
@@ -94,13 +95,18 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
     }
 
     /// Looks the block's keys up, and starts the reads that it takes.
-    fn query(&mut self, (height, ticket): (Height, Ticket), parsed: Parsed, version: &Version) {
+    fn query(
+        &mut self,
+        (height, ticket): (Height, Ticket),
+        (block, parsed): (&Arc<T>, Parsed),
+        version: &Version,
+    ) {
         let queried = parsed.query(version);
-        self.pool.update(|state| state.reached((height, ticket), JoinState::Queried));
+        self.pool.note(|state| state.reached((height, ticket), JoinState::Queried));
         match queried.requests(&mut self.buffers) {
             Err(error) => self.fetched((height, ticket), Err(error)),
             Ok(requests) if requests.is_empty() => {
-                let prepared = queried.finish(&mut self.buffers);
+                let prepared = queried.finish(block.as_block(), &mut self.buffers);
                 self.fetched((height, ticket), prepared);
             }
             Ok(mut requests) => {
@@ -108,7 +114,8 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
                     request.tag |= u64::from(ticket.0) << TICKET_SHIFT;
                 }
                 let (left, error) = (requests.len(), None);
-                self.waiting.push(Waiting { height, ticket, queried, left, error });
+                let block = Arc::clone(block);
+                self.waiting.push(Waiting { height, ticket, block, queried, left, error });
                 let reader = self.reader.get_or_insert_with(|| BatchReader::new(READ_DEPTH));
                 reader.submit(requests);
             }
@@ -118,7 +125,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
     /// Takes a read that has completed. With the last of a block its coins are unpacked.
     fn accept(&mut self, completion: Completion) {
         let Completion { tag, result } = completion;
-        let of_ticket = |block: &Waiting| u64::from(block.ticket.0) == tag >> TICKET_SHIFT;
+        let of_ticket = |block: &Waiting<T>| u64::from(block.ticket.0) == tag >> TICKET_SHIFT;
         let place = self.waiting.iter().position(of_ticket);
         let Some(block) = place.and_then(|place| self.waiting.get_mut(place)) else { return };
         let tag = tag & ((1 << TICKET_SHIFT) - 1);
@@ -127,10 +134,11 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         }
         block.left -= 1;
         if let (0, Some(place)) = (block.left, place) {
-            let Waiting { height, ticket, queried, error, .. } = self.waiting.swap_remove(place);
+            let waiting = self.waiting.swap_remove(place);
+            let Waiting { height, ticket, block, queried, error, .. } = waiting;
             let prepared = match error {
                 Some(error) => Err(error),
-                None => queried.finish(&mut self.buffers),
+                None => queried.finish(block.as_block(), &mut self.buffers),
             };
             self.fetched((height, ticket), prepared);
         }

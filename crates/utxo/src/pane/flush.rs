@@ -107,7 +107,7 @@ impl<'p> FlushEntries<'p> {
     fn advance(&mut self) -> Option<Entry<'p>> {
         if self.next.is_multiple_of(GROUP) {
             let group = self.order.iter().skip(self.next).take(GROUP);
-            let sum = group.fold(0, |sum, key| sum ^ key.seen(self.pane).head.until().to_u32());
+            let sum = group.fold(0, |sum, key| sum ^ key.seen(self.pane).head.touch());
             std::hint::black_box(sum);
         }
         let entry = self.order.get(self.next)?.seen(self.pane).entry();

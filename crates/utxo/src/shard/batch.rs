@@ -60,6 +60,14 @@ impl Head {
         Sequence::new(self.until.load(Ordering::Relaxed))
     }
 
+    /// Loads both cache lines of the entry, so that many are under way at once. What comes back is
+    /// for [`std::hint::black_box`].
+    #[inline]
+    pub(crate) fn touch(&self) -> u32 {
+        let ([first, ..], [.., last]) = (self.outpoint.txid.as_bytes(), &self.script);
+        u32::from(*first) ^ u32::from(*last)
+    }
+
     /// Ends the entry, or lets it live on with [`Sequence::MAX`]. Only the writer calls this, and
     /// only with sequences that no reader has reached.
     #[inline]
@@ -78,8 +86,8 @@ impl Head {
 #[derive(Debug)]
 pub(crate) struct Batch {
     from: Sequence,
-    heads: Box<[Head]>,
-    scripts: Box<[u8]>,
+    heads: Vec<Head>,
+    scripts: Vec<u8>,
 }
 
 impl Batch {
@@ -133,7 +141,7 @@ impl Batch {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        size_of_val(&*self.heads) + self.scripts.len()
+        self.heads.capacity() * HEAD_LEN + self.scripts.capacity()
     }
 }
 
@@ -201,6 +209,43 @@ impl BatchBuilder {
         Ok(length)
     }
 
+    /// The same entries as those of step `from`, which are born by it if they were born by the step
+    /// that the batch was begun for.
+    pub(crate) fn at(mut self, from: Sequence) -> Self {
+        if self.from != from {
+            for head in self.heads.iter_mut().filter(|head| head.birth == self.from) {
+                head.birth = from;
+            }
+            self.from = from;
+        }
+        self
+    }
+
+    /// Makes room for so many more entries, and no more than that.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        self.heads.reserve_exact(entries);
+    }
+
+    /// Puts the entries of another batch behind its own.
+    pub(crate) fn absorb(&mut self, other: Self) -> Result<(), BatchFull> {
+        let start = u32::try_from(self.scripts.len()).map_err(|_| BatchFull::Batch)?;
+        let end = self.scripts.len().checked_add(other.scripts.len());
+        let fits = end.is_some_and(|end| u32::try_from(end).is_ok());
+        if !fits || self.heads.len() + other.heads.len() > BATCH_ENTRIES_MAX {
+            return Err(BatchFull::Batch);
+        }
+        self.scripts.extend_from_slice(&other.scripts);
+        self.heads.extend(other.heads.into_iter().map(|mut head| {
+            if (head.length & LENGTH) as usize > INLINE {
+                let [a, b, c, d, ..] = head.script;
+                let moved = u32::from_le_bytes([a, b, c, d]) + start;
+                head.script[..size_of::<u32>()].copy_from_slice(&moved.to_le_bytes());
+            }
+            head
+        }));
+        Ok(())
+    }
+
     /// The entries so far.
     #[inline]
     pub(crate) fn heads(&self) -> &[Head] {
@@ -210,6 +255,38 @@ impl BatchBuilder {
     /// The batch, never to change again but for the deaths of its entries.
     pub(crate) fn finish(self) -> Batch {
         let Self { from, heads, scripts } = self;
-        Batch { from, heads: heads.into_boxed_slice(), scripts: scripts.into_boxed_slice() }
+        Batch { from, heads, scripts }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use varve_types::Txid;
+
+    use super::*;
+
+    #[test]
+    fn long_scripts_move_with_their_entries() {
+        let scripts = [vec![1; 10], vec![2; 80], vec![3; INLINE], vec![4; INLINE + 1]];
+        let entry = |number: u8, script| {
+            let outpoint = Outpoint::new(Txid::from_bytes([number; 32]), 0);
+            let (height, value) = (Height::new(7), Amount::COIN);
+            let coin = Coin { height, coinbase: number == 0, value, script };
+            Entry::add(outpoint, Sequence::new(1), coin)
+        };
+        let entries: Vec<_> = (0..).zip(&scripts).map(|(n, script)| entry(n, script)).collect();
+        let builder = |entries: &[Entry<'_>]| {
+            let mut builder = BatchBuilder::new(Sequence::new(1), 0);
+            for entry in entries {
+                builder.push(entry).unwrap();
+            }
+            builder
+        };
+        let mut whole = builder(&entries[..2]);
+        whole.absorb(builder(&entries[2..])).unwrap();
+        let batch = whole.finish();
+        let found: Vec<Entry<'_>> = batch.heads().iter().map(|head| batch.entry(head)).collect();
+        assert_eq!(found, entries);
     }
 }

@@ -160,12 +160,3 @@ pub(crate) struct Probe {
     at: usize,
     slot: u64,
 }
-
-impl Probe {
-    /// The entry that the slot leads to if its tag agrees: worth fetching early.
-    #[inline]
-    pub(crate) fn candidate(self, hash: OutpointHash) -> Option<Place> {
-        let slot = Slot(self.slot);
-        (self.slot != 0 && slot.matches(hash)).then(|| slot.place())
-    }
-}

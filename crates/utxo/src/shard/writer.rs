@@ -9,17 +9,18 @@
 //!    run's moment are still in the run, so a delete is made for each. If such a coin has been
 //!    added again since (a block that spent it was disconnected), the run and the younger add would
 //!    both have it: then the younger one ends here, and the coin is the run's again.
-//! 3. Creations, restorations and deletes are built into a batch, and the table gets their slots.
-//!    They lead to a cell that is still empty.
+//! 3. What the step adds comes laid out as a batch (`window/layout.rs`); deletes go behind it. The
+//!    table gets their slots, which lead to a cell that is still empty.
 //!
 //! Then [`ShardWriter::commit`] fills the cell, or [`ShardWriter::roll_back`] takes back slots and
 //! deaths. The window commits only when every shard has staged.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use varve_types::Outpoint;
 
-use super::batch::{BatchBuilder, BatchFull, Head};
+use super::batch::{BatchBuilder, Head};
 use super::table::{Place, Table};
 use super::{Seen, Shard};
 use crate::entry::Entry;
@@ -27,7 +28,7 @@ use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::pane::{Pane, PaneId};
 use crate::sequence::Sequence;
 use crate::sync::Arc;
-use crate::window::{Location, Spend, StepError};
+use crate::window::{LaidOut, Location, Spend, StepError};
 
 /// Memory is asked for in groups of so many, for the reason given in `window/version.rs`.
 const GROUP: usize = 32;
@@ -35,8 +36,9 @@ const GROUP: usize = 32;
 /// What a step asks of one shard.
 pub(crate) struct ShardStep<'s> {
     pub(crate) sequence: Sequence,
-    /// Entries to add: rank in the step, hash, entry.
-    pub(crate) entries: Vec<(usize, OutpointHash, &'s Entry<'s>)>,
+    /// Entries to add, and the rank in the step of the first that it adds to any shard.
+    pub(crate) adds: LaidOut,
+    pub(crate) first_add: usize,
     /// Coins to spend: rank in the step, spend.
     pub(crate) spends: Vec<(usize, &'s Spend)>,
     /// Whether the oldest pane gives way to its run.
@@ -79,7 +81,10 @@ struct ShardPane {
 #[derive(Default)]
 struct Staged {
     batch: Option<BatchBuilder>,
+    /// The hashes of the batch's entries.
     hashes: Vec<OutpointHash>,
+    /// The entries whose slots are filled, in the order in which they were.
+    filled: Vec<Range<u32>>,
     /// Deaths: the position of the pane, and the place.
     killed: Vec<(usize, Place)>,
 }
@@ -126,7 +131,7 @@ impl ShardWriter {
 
     /// Does all of a step that can fail. Whatever comes of it, [`ShardWriter::commit`] or
     /// [`ShardWriter::roll_back`] must follow.
-    pub(crate) fn stage(&mut self, step: &ShardStep<'_>) -> Result<(), Refused> {
+    pub(crate) fn stage(&mut self, step: ShardStep<'_>) -> Result<(), Refused> {
         let mut deletes = Vec::new();
         for group in step.spends.chunks(GROUP) {
             self.touch(group.iter().filter_map(|(_, spend)| spend.location));
@@ -142,7 +147,7 @@ impl ShardWriter {
         if step.replaces_oldest {
             deletes.extend(self.late_deletes(step.sequence).map(|entry| (usize::MAX, entry)));
         }
-        self.stage_batch(step, &deletes)
+        self.stage_batch(step, deletes)
     }
 
     /// Makes the staged step visible to readers at its sequence.
@@ -168,11 +173,11 @@ impl ShardWriter {
 
     /// Leaves nothing of the staged step.
     pub(crate) fn roll_back(&mut self) {
-        let Staged { hashes, killed, .. } = std::mem::take(&mut self.staged);
+        let Staged { hashes, filled, killed, .. } = std::mem::take(&mut self.staged);
         if let Some(youngest) = self.panes.back() {
-            let places: Vec<_> = (0_u32..).zip(hashes).collect();
-            for (index, hash) in places.into_iter().rev() {
-                youngest.table.take_back(hash, Place { batch: youngest.batches, index });
+            for index in filled.into_iter().rev().flat_map(Iterator::rev) {
+                let Some(hash) = hashes.get(index as usize) else { continue };
+                youngest.table.take_back(*hash, Place { batch: youngest.batches, index });
             }
         }
         for (position, place) in killed.into_iter().rev() {
@@ -195,7 +200,7 @@ impl ShardWriter {
         for location in locations {
             let pane = self.position(location.pane()).and_then(|at| self.panes.get(at));
             let head = pane.and_then(|pane| pane.pane.shard(self.number).head(location.place()));
-            sum ^= head.map_or(0, |(_, head)| head.until().to_u32());
+            sum ^= head.map_or(0, |(_, head)| head.touch());
         }
         std::hint::black_box(sum);
     }
@@ -263,69 +268,91 @@ impl ShardWriter {
         })
     }
 
-    /// Builds the batch and fills its slots.
+    /// Completes the batch and fills its slots. Those of deletes come first, as spends come before
+    /// adds in a step.
     fn stage_batch(
         &mut self,
-        step: &ShardStep<'_>,
-        deletes: &[(usize, Entry<'_>)],
+        step: ShardStep<'_>,
+        deletes: Vec<(usize, Entry<'_>)>,
     ) -> Result<(), Refused> {
-        let count = step.entries.len() + deletes.len();
-        if count == 0 {
+        let ShardStep { sequence, adds: LaidOut { batch, hashes, numbers }, first_add, .. } = step;
+        if hashes.len() + deletes.len() == 0 {
             return Ok(());
         }
-        self.make_room(count, step.sequence);
-        self.staged.batch.get_or_insert_with(|| BatchBuilder::new(step.sequence, count));
-        self.staged.hashes.reserve(count);
-        for (rank, entry) in deletes {
-            let hash = self.hasher.hash(&entry.outpoint);
-            self.stage_entry(*rank, hash, entry)?;
+        self.make_room(hashes.len() + deletes.len(), sequence);
+        let shards = self.panes.back().map_or(0, |youngest| youngest.pane.shards().len());
+        let too_large = |rank| Refused { rank, error: StepError::TooLarge { shards } };
+        let staged = &mut self.staged;
+        let start = number(staged.hashes.len());
+        let mut batch = batch.at(sequence);
+        batch.reserve(deletes.len());
+        let adds = start..start + number(hashes.len());
+        if let Some(before) = &mut staged.batch {
+            before.absorb(batch).map_err(|_| too_large(first_add))?;
+            staged.hashes.extend(hashes);
+        } else {
+            staged.batch = Some(batch);
+            staged.hashes = hashes;
         }
-        for group in step.entries.chunks(GROUP) {
-            if let Some(youngest) = self.panes.back() {
-                youngest.table.touch(group.iter().map(|(_, hash, _)| *hash));
-            }
-            for (rank, hash, entry) in group {
-                self.stage_entry(*rank, *hash, entry)?;
-            }
+        let Some(batch) = &mut staged.batch else { return Ok(()) };
+        for (rank, entry) in &deletes {
+            batch.push(entry).map_err(|_| too_large(*rank))?;
+            staged.hashes.push(self.hasher.hash(&entry.outpoint));
         }
-        Ok(())
+        let behind = adds.end..number(staged.hashes.len());
+        let rank = |index| deletes.get(index).map_or(usize::MAX, |(rank, _)| *rank);
+        self.fill_slots(behind, rank)?;
+        self.fill_slots(adds, |index| {
+            numbers.get(index).map_or(usize::MAX, |number| first_add + *number as usize)
+        })
     }
 
-    fn stage_entry(
+    /// Fills the slots of a range of the batch; `rank` is that of the nth of them.
+    fn fill_slots(
         &mut self,
-        rank: usize,
-        hash: OutpointHash,
-        entry: &Entry<'_>,
+        range: Range<u32>,
+        rank: impl Fn(usize) -> usize,
     ) -> Result<(), Refused> {
-        let Staged { batch: Some(batch), hashes, .. } = &mut self.staged else { return Ok(()) };
-        let Some(youngest) = self.panes.back() else { return Ok(()) };
-        let refused = |error| Err(Refused { rank, error });
-        let outpoint = entry.outpoint;
-        let index = match batch.push(entry) {
-            Ok(index) => index,
-            Err(BatchFull::Script) => return refused(StepError::ScriptTooLong { outpoint }),
-            Err(BatchFull::Batch) => {
-                return refused(StepError::TooLarge { shards: youngest.pane.shards().len() });
-            }
-        };
-        let shard = youngest.pane.shard(self.number);
-        let place = Place { batch: youngest.batches, index };
-        let conflict = |found: Place| {
-            let head = if found.batch == place.batch {
-                batch.heads().get(found.index as usize)
-            } else {
-                shard.head(found).map(|(_, head)| head)
-            };
-            head.is_some_and(|head| conflicts(head, entry))
-        };
-        if youngest.table.insert_unless(hash, place, conflict) {
-            hashes.push(hash);
+        let Staged { batch: Some(batch), hashes, filled, .. } = &mut self.staged else {
             return Ok(());
-        }
-        refused(match entry.coin {
-            Some(_) => StepError::Exists { outpoint },
-            None => StepError::SpentTwice { outpoint },
-        })
+        };
+        let Some(youngest) = self.panes.back() else { return Ok(()) };
+        let (table, shard) = (&youngest.table, youngest.pane.shard(self.number));
+        let mut done = range.start..range.start;
+        let entries = hashes.iter().zip(batch.heads()).skip(range.start as usize);
+        let mut entries = entries.take(range.len());
+        let mut ahead = hashes.get(range.start as usize..range.end as usize).unwrap_or_default();
+        let refused = loop {
+            if done.len().is_multiple_of(GROUP) {
+                let (group, rest) = ahead.split_at(ahead.len().min(GROUP));
+                table.touch(group.iter().copied());
+                ahead = rest;
+            }
+            let Some((hash, head)) = entries.next() else { break None };
+            let place = Place { batch: youngest.batches, index: done.end };
+            let conflict = |found: Place| {
+                let other = if found.batch == place.batch {
+                    batch.heads().get(found.index as usize)
+                } else {
+                    shard.head(found).map(|(_, other)| other)
+                };
+                other.is_some_and(|other| conflicts(other, head))
+            };
+            if !table.insert_unless(*hash, place, conflict) {
+                break Some(head);
+            }
+            done.end += 1;
+        };
+        let rank = rank(done.len());
+        filled.push(done);
+        let Some(head) = refused else { return Ok(()) };
+        let outpoint = head.outpoint;
+        let error = if head.is_add() {
+            StepError::Exists { outpoint }
+        } else {
+            StepError::SpentTwice { outpoint }
+        };
+        Err(Refused { rank, error })
     }
 
     /// Replaces the table of the youngest pane when `count` more slots would crowd it. Only what
@@ -353,16 +380,17 @@ impl ShardWriter {
     }
 }
 
-/// Whether `entry` cannot join the set while `head` is in it: the coin exists, or is deleted,
+/// Whether `new` cannot join the set while `head` is in it: the coin exists, or is deleted,
 /// already.
-fn conflicts(head: &Head, entry: &Entry<'_>) -> bool {
-    if head.outpoint != entry.outpoint || head.until() != Sequence::MAX {
+fn conflicts(head: &Head, new: &Head) -> bool {
+    if head.outpoint != new.outpoint || head.until() != Sequence::MAX {
         return false;
     }
-    match entry.coin {
-        Some(_) => head.is_add(),
-        None => !head.is_add() && head.birth == entry.birth,
-    }
+    if new.is_add() { head.is_add() } else { !head.is_add() && head.birth == new.birth }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).expect("a batch has at most 2^28 entries")
 }
 
 impl Shard {

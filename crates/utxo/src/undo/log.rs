@@ -28,8 +28,7 @@ use memchr::memmem;
 use varve_io::{GlobalOffset, Kind, PendingSync, Segments, SegmentsConfig, Storage, StoreId};
 use varve_types::{DecodeError, Height, Outpoint, Reader, Txid, varint};
 
-use super::{UndoHead, UndoRecord, UndoTx};
-use crate::entry::Entry;
+use super::{UndoHead, UndoRecord};
 use crate::entry_list::{EntryError, plausible, read_u32};
 use crate::sequence::Sequence;
 
@@ -176,15 +175,14 @@ impl UndoLog {
     }
 
     /// Adds the record of a block that is being connected, from the coins it takes, so many, which
-    /// are appended by a function, its transactions, and the coins it makes.
+    /// are appended by a function, and the bytes of its transactions.
     pub(crate) fn push_parts(
         &mut self,
         head: &UndoHead,
         spent: (usize, impl FnOnce(&mut Vec<u8>)),
-        (txs, created): (&[UndoTx], &[Entry<'_>]),
+        txs: &[u8],
     ) -> Result<(), UndoError> {
-        let created = created.iter().map(|entry| entry.outpoint);
-        self.push_encoded(head, spent.0, |payload| head.encode(spent, (txs, created), payload))
+        self.push_encoded(head, spent.0, |payload| head.encode(spent, txs, payload))
     }
 
     fn push_encoded(

@@ -136,10 +136,10 @@ impl Window {
         while missing > 0 {
             let count = source.chunk(&mut bytes, &mut list)?;
             missing = missing.checked_sub(count).ok_or_else(|| source.corrupt(TOO_MANY))?;
-            let adds: Vec<Entry<'_>> = list.iter().collect();
-            let step =
-                Step { sequence: self.sequence, height, adds: &adds, spends: &[], replaces: None };
-            if self.stage(&step, workers).is_some() {
+            let sequence = self.sequence;
+            let step = Step { sequence, height, adds: &[], spends: &[], replaces: None };
+            let adds = self.lay_out(sequence, list.iter());
+            if self.stage(&step, adds, workers).is_some() {
                 return Err(source.corrupt("entries that contradict one another"));
             }
             batch_bytes += bytes.len();

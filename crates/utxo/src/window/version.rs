@@ -7,8 +7,9 @@
 //!
 //! 1. hash all keys;
 //! 2. load the first slot of each in the pane's table;
-//! 3. where the tag agrees, load the entry;
-//! 4. compare keys, and search on where the first slot was another's;
+//! 3. go to the first slot whose tag agrees, which is nearly always in the same cache line, and
+//!    load its entry;
+//! 4. compare keys, and search on where the entry was another's;
 //! 5. what is not resolved goes to the next pane.
 
 #![expect(clippy::indexing_slicing, reason = "numbers of keys in a group are below its length")]
@@ -85,6 +86,11 @@ impl WindowVersion {
         &self.hasher
     }
 
+    /// The number of shards.
+    pub(crate) fn shards(&self) -> usize {
+        self.panes.last().map_or(1, |view| view.tables.len())
+    }
+
     /// The oldest pane and the youngest.
     pub(crate) fn panes(&self) -> Option<(PaneId, PaneId)> {
         Some((self.panes.first()?.pane.id(), self.panes.last()?.pane.id()))
@@ -149,16 +155,23 @@ impl WindowVersion {
                 *probe = view.table(hashes[*number]).first(hashes[*number]);
             }
             let mut firsts = [None; GROUP];
+            let mut touched = 0;
             for ((first, probe), number) in firsts.iter_mut().zip(&probes).zip(pending_now) {
-                *first = view.first(hashes[*number], *probe, self.sequence);
+                *first = view.first(hashes[*number], *probe);
+                touched ^= first.map_or(0, |(seen, _)| seen.head.touch());
             }
+            std::hint::black_box(touched);
             let mut still = 0;
             for at in 0..left {
                 let number = pending[at];
                 let (key, hash, found) = (&keys[number], hashes[number], &mut found[number]);
-                match firsts[at].filter(|seen| seen.head.is_add() && seen.head.outpoint == *key) {
-                    Some(seen) => view.note(hash, &seen, found),
-                    None => view.resolve((key, self.sequence), (hash, probes[at]), found),
+                if let Some((seen, behind)) = firsts[at] {
+                    if seen.head.outpoint == *key && seen.batch.sees(seen.head, self.sequence) {
+                        view.note(hash, &seen, found);
+                    }
+                    if !matches!(found, Lookup::Found(_)) {
+                        view.resolve((key, self.sequence), (hash, behind), found);
+                    }
                 }
                 if !matches!(found, Lookup::Found(_)) {
                     pending[still] = number;
@@ -182,12 +195,18 @@ impl PaneView {
         self.pane.shard(hash.shard(self.tables.len()))
     }
 
-    /// The entry that the first slot leads to, if a reader at `at` sees it.
+    /// The entry of the first slot whose tag agrees, whether or not the reader sees it, and the
+    /// probe behind.
     #[inline]
-    fn first(&self, hash: OutpointHash, probe: Probe, at: Sequence) -> Option<Seen<'_>> {
-        let place = probe.candidate(hash)?;
-        let (batch, head) = self.shard(hash).head(place)?;
-        batch.sees(head, at).then_some(Seen { place, batch, head })
+    fn first(&self, hash: OutpointHash, mut probe: Probe) -> Option<(Seen<'_>, Probe)> {
+        loop {
+            let (slot, behind) = self.table(hash).next(hash, probe)?;
+            let place = slot.place();
+            if let Some((batch, head)) = self.shard(hash).head(place) {
+                return Some((Seen { place, batch, head }, behind));
+            }
+            probe = behind;
+        }
     }
 
     /// Searches from `probe` on and notes what it finds.

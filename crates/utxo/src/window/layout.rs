@@ -1,0 +1,149 @@
+//! The coins that a step adds, laid out as the window will keep them.
+//!
+//! ```text
+//!  the block's coins      a b c d e f g …          in block order
+//!                          │ hash, divide, copy     any thread, before the block's turn
+//!                          ▼
+//!  shard 0   │ heads: b e … │ hashes, numbers │ room for deletes │
+//!  shard 1   │ heads: a g … │ hashes, numbers │ room for deletes │       the writer's turn:
+//!  …                                                                ──► slots filled, shown
+//! ```
+//!
+//! To hash the outpoints, to divide them by shard and to copy the coins takes nothing but the
+//! coins. So the outputs of a block are laid out when it is prepared, and all that is left for the
+//! writer, who takes blocks one by one, is a slot of the table for each.
+//!
+//! One thing is not known for sure before a block's turn: the sequence of its step, with which its
+//! coins are born. It is foreseen (every block above the set is a step, if nothing is disconnected
+//! in between). When it comes otherwise, the births are written again.
+
+use varve_consensus::BlockAt;
+use varve_types::Outpoint;
+
+use super::StepError;
+use crate::changes::Changes;
+use crate::entry::Entry;
+use crate::hasher::{OutpointHash, OutpointHasher};
+use crate::sequence::Sequence;
+use crate::shard::{BatchBuilder, BatchFull, Refused};
+
+/// What a step adds, by shard.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    hasher: OutpointHasher,
+    pub(super) shards: Vec<LaidOut>,
+    /// Entries so far.
+    len: u32,
+    /// The first entry that cannot be kept, by its number among all.
+    pub(super) refused: Option<Refused>,
+}
+
+/// What a step adds to one shard.
+#[derive(Debug)]
+pub(crate) struct LaidOut {
+    pub(crate) batch: BatchBuilder,
+    pub(crate) hashes: Vec<OutpointHash>,
+    /// The number of each entry among all that the step adds.
+    pub(crate) numbers: Vec<u32>,
+}
+
+impl Layout {
+    /// An empty layout of step `from` for so many shards, with room for what the step adds at these
+    /// outpoints and for the deletes that it makes of those.
+    pub(crate) fn with_room(
+        (hasher, shards): (&OutpointHasher, usize),
+        from: Sequence,
+        adds: impl Iterator<Item = Outpoint>,
+        deletes: impl Iterator<Item = Outpoint>,
+    ) -> Self {
+        let count = |outpoints: &mut dyn Iterator<Item = Outpoint>| {
+            let mut counts = vec![0; shards];
+            for outpoint in outpoints {
+                if let Some(count) = counts.get_mut(hasher.hash(&outpoint).shard(shards)) {
+                    *count += 1;
+                }
+            }
+            counts
+        };
+        let (mut adds, mut deletes) = (adds, deletes);
+        let rooms = count(&mut adds).into_iter().zip(count(&mut deletes));
+        let shard = |(adds, deletes): (usize, usize)| LaidOut {
+            batch: BatchBuilder::new(from, adds + deletes),
+            hashes: Vec::with_capacity(adds + deletes),
+            numbers: Vec::with_capacity(adds),
+        };
+        let shards = rooms.map(shard).collect();
+        Self { hasher: hasher.clone(), shards, len: 0, refused: None }
+    }
+
+    /// What connecting a block, as step `from`, adds, with room for these deletes.
+    pub(crate) fn of_block(
+        (place, from): ((&OutpointHasher, usize), Sequence),
+        (block, changes): (&BlockAt<'_>, &Changes),
+        deletes: impl Iterator<Item = Outpoint>,
+    ) -> Self {
+        let mut layout = Self::with_room(place, from, changes.left(block), deletes);
+        changes.for_each_created(block, |outpoint, coin| {
+            layout.push(&Entry::add(outpoint, from, coin));
+        });
+        layout
+    }
+
+    /// Adds an entry behind those before it.
+    #[inline]
+    pub(crate) fn push(&mut self, entry: &Entry<'_>) {
+        let (hash, shards) = (self.hasher.hash(&entry.outpoint), self.shards.len());
+        let Some(shard) = self.shards.get_mut(hash.shard(shards)) else { return };
+        match shard.batch.push(entry) {
+            Ok(_) => {
+                shard.hashes.push(hash);
+                shard.numbers.push(self.len);
+            }
+            Err(full) => self.refuse(entry.outpoint, full),
+        }
+        self.len += 1;
+    }
+
+    #[cold]
+    fn refuse(&mut self, outpoint: Outpoint, full: BatchFull) {
+        let error = match full {
+            BatchFull::Script => StepError::ScriptTooLong { outpoint },
+            BatchFull::Batch => StepError::TooLarge { shards: self.shards.len() },
+        };
+        self.refused.get_or_insert(Refused { rank: self.len as usize, error });
+    }
+
+    /// How many entries there are.
+    pub(super) const fn len(&self) -> usize {
+        self.len as usize
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use varve_types::{Amount, Coin, Height, Txid};
+
+    use super::*;
+    use crate::window::{Step, Window, WindowConfig};
+
+    #[test]
+    fn coins_are_born_by_the_step_that_comes_and_not_by_the_foreseen_one() {
+        let hasher = OutpointHasher::new(&[7; 16]);
+        let mut window = Window::new(WindowConfig::default(), hasher, Sequence::ZERO);
+        let outpoint = |number| Outpoint::new(Txid::from_bytes([number; 32]), 0);
+        let (height, value) = (Height::GENESIS, Amount::COIN);
+        let coin = Coin { height, coinbase: false, value, script: &[0x51] };
+        // A coin of the block, and one that is given back with the birth that it had.
+        let (foreseen, sequence, old) = (Sequence::new(3), Sequence::new(5), Sequence::new(1));
+        let adds = |new| [Entry::add(outpoint(1), new, coin), Entry::add(outpoint(2), old, coin)];
+        let layout = window.lay_out(foreseen, adds(foreseen).into_iter());
+        let step = Step { sequence, height, adds: &[], spends: &[], replaces: None };
+        let version = window.apply_laid_out(&step, layout, NonZeroUsize::MIN).unwrap();
+        let mut entries: Vec<Entry<'_>> = version.entries().collect();
+        entries.sort_unstable_by_key(Entry::key);
+        assert_eq!(entries, adds(sequence));
+    }
+}
