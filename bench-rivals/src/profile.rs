@@ -15,7 +15,21 @@ use rustix::process::{Pid, Signal, kill_process};
 /// Functions that are printed.
 const TOP: usize = 14;
 /// What a function is a part of, by words in its name; the first that fits.
-const PARTS: [(&str, &[&str]); 9] = [
+type Parts = [(&'static str, &'static [&'static str])];
+
+/// The parts of the records.
+pub(crate) const RECORDS: &Parts = &[
+    ("checksums", &["crc32c"]),
+    ("lookup", &["locate", "candidates", "warm", "index", "key::", "siphash", "hasher"]),
+    ("encode", &["flush", "group", "encode", "varint::write"]),
+    ("decode", &["decode", "Reader", "read_count", "varint::read"]),
+    ("rules", &["rules", "working", "overlay", "hashbrown"]),
+    ("memory", &["alloc", "free", "memmove", "memcpy", "memset", "clear_page", "fault", "drop"]),
+    ("disk and waiting", &["io_uring", "ext4", "blk", "sync", "write", "futex", "sched", "iomap"]),
+];
+
+/// The parts of the unspent set.
+pub(crate) const UTXO: &Parts = &[
     ("script checks", &["bitcoinconsensus", "secp256k1", "rustsecp", "VerifyScript", "CheckSig"]),
     ("undo", &["undo", "UndoRecord"]),
     ("flush and merge", &["run_writer", "page_builder", "merge", "cursor", "fuse", "maintain"]),
@@ -58,7 +72,7 @@ impl Profiler {
 }
 
 /// Prints what is in the file.
-pub(crate) fn print(file: &Path) -> Result<()> {
+pub(crate) fn print(file: &Path, parts: &Parts) -> Result<()> {
     let report = Command::new("perf")
         .args(["report", "--stdio", "--no-children", "--sort=symbol", "--input"])
         .arg(file)
@@ -66,13 +80,13 @@ pub(crate) fn print(file: &Path) -> Result<()> {
         .output()
         .context("cannot start perf")?;
     let lines = parse(&String::from_utf8_lossy(&report.stdout));
-    let mut parts: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
     for (share, symbol) in &lines {
-        *parts.entry(part_of(symbol)).or_default() += share;
+        *shares.entry(part_of(symbol, parts)).or_default() += share;
     }
-    let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    for (part, share) in parts {
+    let mut shares: Vec<_> = shares.into_iter().collect();
+    shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    for (part, share) in shares {
         println!("  {share:5.1}%  {part}");
     }
     for (share, symbol) in lines.iter().take(TOP) {
@@ -92,9 +106,9 @@ fn parse(report: &str) -> Vec<(f64, String)> {
     report.lines().filter(|line| !line.starts_with('#')).filter_map(line).collect()
 }
 
-fn part_of(symbol: &str) -> &'static str {
+fn part_of(symbol: &str, parts: &Parts) -> &'static str {
     let fits = |words: &[&str]| words.iter().any(|word| symbol.contains(word));
-    PARTS.iter().find(|(_, words)| fits(words)).map_or("other", |(part, _)| *part)
+    parts.iter().find(|(_, words)| fits(words)).map_or("other", |(part, _)| *part)
 }
 
 #[cfg(test)]
@@ -106,7 +120,8 @@ mod tests {
         let report = "# Overhead  Symbol\n#\n    12.34%  [.] varve_utxo::window::version::find\n\
                       \n     3.00%  [k] clear_page_erms     -      -    \n nonsense\n";
         let lines = parse(report);
-        let parts: Vec<_> = lines.iter().map(|(share, name)| (*share, part_of(name))).collect();
+        let parts: Vec<_> =
+            lines.iter().map(|(share, name)| (*share, part_of(name, UTXO))).collect();
         assert_eq!(lines[1].1, "[k] clear_page_erms");
         assert_eq!(parts, [(12.34, "lookup in window"), (3.0, "memory")]);
     }

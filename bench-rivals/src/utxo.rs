@@ -266,7 +266,7 @@ impl Stage {
         let more = vec![OsString::from(number.to_string()), file.clone().into()];
         self.task_with(side, memory, more)?;
         println!("\nwhere the time of `{side}` goes:");
-        profile::print(&file)
+        profile::print(&file, profile::UTXO)
     }
 }
 

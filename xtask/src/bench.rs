@@ -14,7 +14,7 @@ use crate::{apt, run};
 use anyhow::{Result, bail};
 
 /// The benchmarks whose rivals are slow to build.
-const WITH_RIVALS: &[&str] = &["utxo"];
+const WITH_RIVALS: &[&str] = &["utxo", "records"];
 
 /// Runs one benchmark.
 pub(crate) fn run(name: &str, full: bool) -> Result<bool> {
