@@ -7,7 +7,8 @@
 //!   --batch N       units a batch (1000)
 //!   --units N       units in all (1000000)
 //!   --near N        a unit spends an output of the last N (1000000): small is warm
-//!   --outputs N     outputs of the transactions that are spent from; every unit only spends (0: off)
+//!   --outputs N     every unit only spends, from transactions of N outputs (0: off)
+//!   --cache N       megabytes of the log in memory (256)
 //!   --reopen        opens the store again at the end and tells the time
 //! ```
 
@@ -26,6 +27,10 @@ use varve_records::operation::{Operation, SpendRules, Unit};
 use varve_records::prepare::CreateOptions;
 use varve_records::{Context, Engine, Settings, Transaction};
 use varve_types::{Format, Height, Outpoint, Txid};
+
+/// As the command has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// An extended transaction of one input and some outputs that pay to a key's hash.
 fn transaction(number: u64, input: &Outpoint, value: u64, outputs: u32) -> Transaction {
@@ -139,8 +144,9 @@ fn plan(thread: u64, arguments: &Arguments, engine: &EmbeddedEngine, context: &C
             }
             // Every record is spent from in turn, so that a batch meets many of them.
             let count = maker.open.len();
-            let vout = u32::try_from(all / count).unwrap();
-            maker.spend(all % count, vout % outputs)
+            // And outputs that are spent together lie apart.
+            let vout = u32::try_from(all / count * 7919 % outputs as usize).unwrap();
+            maker.spend(all % count, vout)
         };
         (0..batch).map(unit).collect()
     };
@@ -171,7 +177,9 @@ fn main() {
     let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };
     let open = || {
         let disk = Disk::open(std::path::Path::new(&directory)).unwrap();
-        EmbeddedEngine::open(Arc::new(disk), EmbeddedOptions::new(key)).unwrap()
+        let cache = arguments.get("cache", 256) << 20;
+        let options = EmbeddedOptions { cache, ..EmbeddedOptions::new(key) };
+        EmbeddedEngine::open(Arc::new(disk), options).unwrap()
     };
     let engine = open();
     let context = Context { height: Height::new(100), retention: 288 };

@@ -65,6 +65,9 @@ use chunk::CHUNK;
 use commit::{Commit, storage};
 use key::{Key, Part};
 
+/// The longest body that a store can be told to take: an entry's length has 32 bits.
+const LONGEST_BODY: u64 = 1 << 30;
+
 /// What a store is known by. Both are drawn at random by whoever makes the store; a store that
 /// exists keeps its own.
 #[derive(Clone, Copy)]
@@ -129,7 +132,8 @@ impl EmbeddedEngine {
     ) -> Result<Self, EngineError> {
         let lock = directory.lock().map_err(storage)?;
         let commit = open::open_store(&directory, &options).map_err(storage)?;
-        Ok(Self { commit, limits: Limits { body: options.body_limit }, _lock: lock })
+        let limits = Limits { body: options.body_limit.min(LONGEST_BODY) };
+        Ok(Self { commit, limits, _lock: lock })
     }
 
     /// Makes a checkpoint of the whole index, so that the next opening reads no log.
@@ -170,6 +174,8 @@ impl Engine for EmbeddedEngine {
         operations.iter().for_each(|operation| add_keys(operation, &mut keys));
         self.commit.warm(keys.into_iter())?;
         self.commit.run(|work| {
+            // A transaction that spends one output touches two records.
+            work.open.reserve(2 * operations.len());
             let apply = |operation| rules::apply(work, context, self.limits, operation);
             operations.iter().map(apply).collect()
         })

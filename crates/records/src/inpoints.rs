@@ -170,8 +170,8 @@ mod tests {
     proptest! {
         #[test]
         fn round_trips(inputs in prop::collection::vec((0_u8..4, any::<u32>()), 0..20)) {
-            let inputs: Vec<_> =
-                inputs.into_iter().map(|(parent, vout)| Outpoint::new(txid(parent), vout)).collect();
+            let outpoint = |(parent, vout)| Outpoint::new(txid(parent), vout);
+            let inputs: Vec<_> = inputs.into_iter().map(outpoint).collect();
             let inpoints = TxInpoints::from_outpoints(&inputs);
             prop_assert_eq!(inpoints.len(), inputs.len());
             let mut bytes = Vec::new();

@@ -7,13 +7,35 @@
 //! | module | is |
 //! |---|---|
 //! | [`record`], [`fields`], [`slot`], [`freeze_window`] | what is kept |
-//! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, and what becomes of it |
+//! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, what becomes of it |
 //! | [`engine`] | the seam to where it is kept |
 //! | [`memory`] | the plainest engine, the judge of the others |
 //! | [`embedded`] | the durable engine: an own log and an index in memory |
 //! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`meta`] | bytes |
 //! | [`utxo_wrapper`], [`utxo_files`], [`file_type`], [`spend_response`] | bytes that travel |
 //! | [`block_state`], [`settings`], [`intent`] | around it |
+//!
+//! ```
+//! use varve_records::operation::Unit;
+//! use varve_records::prepare::CreateOptions;
+//! use varve_records::{Context, Engine, Fields, MemoryDisk, MemoryEngine, Settings, Transaction};
+//! use varve_types::{Height, Network};
+//!
+//! let network = Network::Mainnet;
+//! let block = network.genesis_block();
+//! let coinbase = Transaction::parse(block[81..].to_vec().into(), network.format())?;
+//!
+//! let engine = MemoryEngine::open(MemoryDisk::default());
+//! let context = Context { height: Height::new(1), retention: 288 };
+//! let unit = Unit::create(&coinbase, &CreateOptions::default(), &Settings::new(network))?;
+//! let outcomes = engine.apply(&context, &[unit.into()])?;
+//! assert!(outcomes[0].result.is_ok());
+//!
+//! let records = engine.read(&[coinbase.txid()], Fields::META)?;
+//! let record = records[0].as_ref().expect("created just now");
+//! assert_eq!(record.spending_height, Some(Height::new(100)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! Must not know: blocks on disk, the unspent set, the archive, HTTP or JSON. Layer 2.
 

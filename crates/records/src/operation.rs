@@ -23,9 +23,9 @@
 //! A unit of the placeholder or with a spend at height 0 is refused, then one whose body is too
 //! long for the engine. A unit first spends, then creates. Each spend is judged in the order of
 //! [`SlotError`](crate::error::SlotError), each seeing those before it in the unit. One exception:
-//! a parent without a record is no fault when the spender has a record, because then the parent was
-//! pruned after it had been spent. If a spend fails, nothing is written. If the spender has a record
-//! already, the unit answers `TX_EXISTS` and its spends stand.
+//! a parent without a record is no fault when the spender has a record, because then the parent
+//! was pruned after it had been spent. If a spend fails, nothing is written. If the spender has a
+//! record already, the unit answers `TX_EXISTS` and its spends stand.
 
 use varve_types::{Amount, Height, Outpoint, Txid};
 

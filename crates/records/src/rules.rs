@@ -33,7 +33,7 @@ use crate::operation::{NewRecord, Operation, SlotRef};
 use crate::outcome::{Effect, Outcome, Reply};
 use crate::record::Reassignment;
 use crate::slot::Slot;
-pub(crate) use head::Head;
+pub(crate) use head::{Head, Parts};
 
 /// What an engine has at hand for the operations of a batch. What was found stays at hand until the
 /// end of the batch, so a number is good for as long.

@@ -208,6 +208,8 @@ mod tests {
         let at = |height| SlotView { spending_height: Some(Height::new(height)), ..view() };
         assert_eq!(status(&at(101)).0, Status::Immature);
         assert_eq!(status(&at(100)).0, Status::Ok);
+        let rested = SlotView { spendable_in: Some(Height::new(99)), ..at(101) };
+        assert_eq!(status(&rested).0, Status::Immature, "the later height counts");
     }
 
     #[test]

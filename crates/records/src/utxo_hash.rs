@@ -24,15 +24,16 @@ impl UtxoHash {
     /// The hash of this output.
     #[must_use]
     pub fn of(outpoint: &Outpoint, output: &TxOut<'_>) -> Self {
-        let mut number = Vec::with_capacity(compact_size::MAX_LEN);
+        let mut numbers = Vec::with_capacity(2 * compact_size::MAX_LEN);
+        compact_size::write(u64::from(outpoint.vout), &mut numbers);
+        let vout_len = numbers.len();
+        compact_size::write(output.value.to_sat(), &mut numbers);
+        let (vout, value) = numbers.split_at(vout_len);
         let mut engine = sha256::Hash::engine();
         engine.input(outpoint.txid.as_bytes());
-        compact_size::write(u64::from(outpoint.vout), &mut number);
-        engine.input(&number);
+        engine.input(vout);
         engine.input(output.script);
-        number.clear();
-        compact_size::write(output.value.to_sat(), &mut number);
-        engine.input(&number);
+        engine.input(value);
         Self(sha256::Hash::from_engine(engine).to_byte_array())
     }
 

@@ -1,5 +1,7 @@
 //! The embedded engine keeps the contract, on a disk that loses what was not synced.
 
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
 use std::sync::{Arc, Mutex};
 
 use varve_io::StoreId;
@@ -61,6 +63,28 @@ impl Disk for FaultyDisk {
 }
 
 varve_records::engine_contract!(FaultyDisk::small());
+
+/// A store in a directory, which keeps nothing of full files in memory.
+struct RealDisk(tempfile::TempDir);
+
+impl Disk for RealDisk {
+    type Engine = EmbeddedEngine;
+
+    fn open(&self) -> EmbeddedEngine {
+        let options = EmbeddedOptions { cache: 0, ..FaultyDisk::small().options };
+        let disk = varve_io::Disk::open(self.0.path()).expect("the directory is there");
+        EmbeddedEngine::open(Arc::new(disk), options).expect("it opens")
+    }
+}
+
+/// Maps, rings and writes past the cache.
+#[test]
+fn walks_on_a_real_disk_agree_with_the_oracle() {
+    for seed in 50..53 {
+        let disk = RealDisk(tempfile::tempdir().unwrap());
+        walk(&disk, &Walk { seed, steps: 120, reopen: 10 });
+    }
+}
 
 /// The usual sizes: everything stays in one file.
 mod in_one_file {

@@ -5,6 +5,7 @@
 //! opens the store, and finds everything the child has said, and nothing that is half done.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![expect(clippy::indexing_slicing, reason = "in a test a panic is the report")]
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -100,10 +100,12 @@ pub fn a_conflicting_record_is_scheduled<D: Disk>(disk: &D) {
     let parent = world.root(1, 2);
     let coins = [Coin::of(&parent, 0), Coin::of(&parent, 1)];
     let tx = TxDraft::spending(&coins, 1).build();
-    let mut unit = world.create(&tx, &CreateOptions { conflicting: true, ..world.options() });
+    let height = Height::new(150);
+    let options = CreateOptions { conflicting: true, height, ..world.options() };
+    let mut unit = world.create(&tx, &options);
     unit.create.as_mut().expect("it creates").body = Body::External;
     let effects = world.outcome(unit).effects;
-    let (txid, height) = (tx.txid(), Height::new(110));
+    let (txid, height) = (tx.txid(), Height::new(160));
     assert_eq!(effects, [Effect::DeleteAt { txid, height }]);
     assert_eq!(world.record(txid).delete_at, Some(height));
     let parent = world.record(parent.txid());

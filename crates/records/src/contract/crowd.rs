@@ -12,6 +12,7 @@ use crate::error::ErrorCode;
 use crate::extended::Transaction;
 use crate::fields::Fields;
 use crate::operation::Operation;
+use crate::record::BlockId;
 use crate::spending_data::SpendingData;
 
 const CROWD: u32 = 8;
@@ -87,6 +88,44 @@ pub fn neighbours_do_not_disturb_one_another<D: Disk>(disk: &D) {
     at_once(|number| world.child(&[Coin::of(&parent, number)], 1));
     let record = world.record(parent.txid());
     assert!(record.is_all_spent() && record.delete_at.is_some());
+}
+
+/// An order to freeze and a spend meet at the same output: one of them comes first, and the other
+/// learns it.
+pub fn a_freeze_and_a_spend_race<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    for round in 0..20 {
+        let parent = world.root(round, 1);
+        let coin = Coin::of(&parent, 0);
+        let tx = TxDraft::spending(std::slice::from_ref(&coin), 1).build();
+        let results = at_once(|number| match number {
+            0 => world.outcome(world.spend_and_create(&tx)).result,
+            _ => world.outcome(Operation::Freeze(coin.slot())).result,
+        });
+        let worked = results.iter().filter(|result| result.is_ok()).count();
+        assert_eq!(worked, 1, "spent, or frozen by one of the orders");
+        let spent = results[0].is_ok();
+        assert_eq!(world.slot(coin.outpoint).is_frozen(), !spent);
+        assert_eq!(world.find(tx.txid()).is_some(), spent);
+        let codes = results.iter().filter_map(|result| result.as_ref().err());
+        let expected = if spent { ErrorCode::UtxoSpent } else { ErrorCode::UtxoFrozen };
+        assert!(codes.into_iter().all(|error| error.cause() == expected));
+    }
+}
+
+/// Blocks that come at the same moment are all kept, each once.
+pub fn blocks_that_come_together_are_all_kept<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let txid = world.root(1, 1).txid();
+    at_once(|number| {
+        for id in [number, number, 99] {
+            world.set_mined(txid, 100 + id, 101);
+        }
+    });
+    let mut ids = world.record(txid).block_ids();
+    ids.sort();
+    let expected = [1].into_iter().chain(100..100 + CROWD).chain([199]).map(BlockId);
+    assert!(ids.into_iter().eq(expected));
 }
 
 /// A reader sees a unit whole or not at all, while others write.

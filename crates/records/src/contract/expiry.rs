@@ -161,6 +161,30 @@ pub fn the_blob_of_a_record_hears_of_it<D: Disk>(disk: &D) {
     assert_eq!(delete.effects, [Effect::Deleted { txid }]);
 }
 
+/// A record with its body has no blob that could hear of anything.
+pub fn without_a_blob_nothing_is_told<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let parent = world.root(1, 1);
+    let (txid, height) = (parent.txid(), Height::new(500));
+    let tx = TxDraft::spending(&[Coin::of(&parent, 0)], 1).build();
+    let loser = TxDraft::spending(&[Coin::of(&parent, 0)], 2).build();
+    let conflicting = CreateOptions { conflicting: true, ..world.options() };
+    let operations: [Operation; 7] = [
+        world.spend(&tx).into(),
+        world.create(&loser, &conflicting).into(),
+        Operation::SetLocked { txid, locked: true },
+        Operation::PreserveUntil { txid, height },
+        Operation::ExpirePreservation { txid, height },
+        Operation::Delete { txid: loser.txid() },
+        Operation::Delete { txid },
+    ];
+    for operation in operations {
+        let outcome = world.outcome(operation.clone());
+        assert!(outcome.result.is_ok());
+        assert_eq!(outcome.effects, [], "{operation:?}");
+    }
+}
+
 /// A record of data alone that spends this coin: pruned as soon as it is due.
 fn prunable<E: Engine>(world: &World<E>, coin: Coin) -> Transaction {
     let tx = TxDraft::spending(&[coin], 0).with_data().build();

@@ -30,6 +30,11 @@ pub fn blocks_come_and_go<D: Disk>(disk: &D) {
     assert_eq!(unset(&world, txid, 123), Reply::Blocks(vec![BlockId(124)]));
     let record = world.record(txid);
     assert_eq!((record.blocks, record.unmined_since), (vec![block(124, 102)], None));
+    world.set_mined(txid, 125, 103);
+    world.set_mined(txid, 126, 104);
+    unset(&world, txid, 124);
+    let left = [block(125, 103), block(126, 104)];
+    assert_eq!(world.record(txid).blocks, left, "in the order in which they came");
 }
 
 /// Without its last block a transaction is unmined again.
@@ -127,21 +132,43 @@ pub fn the_longest_chain_changes<D: Disk>(disk: &D) {
     assert_eq!(world.refusal(missing).code(), ErrorCode::TxNotFound);
 }
 
+/// Height 0 stands for "not set" elsewhere, so 1 is written in its place.
+pub fn height_zero_is_written_as_one<D: Disk>(disk: &D) {
+    let mut world = World::new(disk.open());
+    world.context.height = Height::GENESIS;
+    let [created, marked] = [1, 2].map(|tag| TxDraft::root(tag, 1).build());
+    world.ok(world.create(&created, &world.options()));
+    world.ok(world.create(&marked, &world.mined()));
+    let txid = marked.txid();
+    world.ok(Operation::MarkOnLongestChain { txid, on_longest_chain: false });
+    let mut expected = [created.txid(), txid];
+    expected.sort();
+    assert_eq!(world.scan(Scan::UnminedSince(Height::new(1))), expected);
+    for txid in expected {
+        assert_eq!(world.record(txid).unmined_since, Some(Height::new(1)));
+    }
+}
+
 /// Blocks are taken away in bulk, as if each were unset.
 pub fn blocks_are_removed_in_bulk<D: Disk>(disk: &D) {
     let world = World::new(disk.open());
-    let txid = world.root(1, 1).txid();
+    let parent = world.root(1, 1);
+    let txid = parent.txid();
     world.set_mined(txid, 2, 91);
+    world.child(&[Coin::of(&parent, 0)], 1);
     let remove = |ids: &[u32]| Operation::RemoveBlocks {
         txid,
         blocks: ids.iter().map(|id| BlockId(*id)).collect(),
     };
     world.ok(remove(&[7, 8]));
     world.ok(remove(&[1]));
-    assert_eq!(world.record(txid).blocks, [block(2, 91)]);
+    let record = world.record(txid);
+    assert_eq!(record.blocks, [block(2, 91)]);
+    assert!(record.delete_at.is_some());
     world.ok(remove(&[1, 2]));
     let record = world.record(txid);
     assert_eq!((record.blocks.len(), record.unmined_since), (0, Some(Height::new(101))));
+    assert_eq!(record.delete_at, None, "and it is no longer scheduled");
     world.ok(Operation::RemoveBlocks { txid: MISSING, blocks: vec![BlockId(1)] });
 }
 

@@ -5,7 +5,7 @@ use varve_types::Height;
 use super::draft::{Coin, TxDraft};
 use super::{Disk, World};
 use crate::engine::{Engine, Scan};
-use crate::error::ErrorCode;
+use crate::error::{ErrorCode, SlotError};
 use crate::key::BatchSize;
 use crate::operation::{Operation, Unspend};
 use crate::prepare::CreateOptions;
@@ -52,6 +52,21 @@ pub fn all_parts_must_be_spent<D: Disk>(disk: &D) {
     assert_eq!((record.delete_at, record.spent_extra_parts()), (None, 1));
     world.ok(world.spend(&last));
     assert_eq!(world.record(parent.txid()).delete_at, Some(Height::new(111)));
+}
+
+/// Every output of a large transaction is spent once, whichever part has it.
+pub fn a_large_transaction_is_not_spent_twice<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let parent = world.root(1, 100);
+    let coins: Vec<_> = (0..100).map(|vout| Coin::of(&parent, vout)).collect();
+    let first = world.child(&coins, 1);
+    let second = TxDraft::spending(&coins, 2).build();
+    let refusal = world.refusal(world.spend_and_create(&second));
+    let expected =
+        (0..100).map(|vin| Some(SlotError::Spent { by: SpendingData::new(first.txid(), vin) }));
+    assert!(super::errors(&refusal).into_iter().eq(expected), "each names its own spender");
+    world.ok(world.spend(&first));
+    assert_eq!(world.record(parent.txid()).parts.iter().map(|part| part.spent).sum::<u32>(), 100);
 }
 
 /// A part without slots does not keep the record.

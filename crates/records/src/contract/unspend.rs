@@ -85,15 +85,22 @@ pub fn a_failure_takes_back_nothing<D: Disk>(disk: &D) {
     assert!(world.slot(coins[0].outpoint).spending.is_some());
 }
 
-/// Parents are locked in the same step, those too from which nothing was taken back.
+/// Parents are locked in the same step, those too from which nothing was taken back; and a locked
+/// record is not scheduled.
 pub fn parents_are_locked_in_the_same_step<D: Disk>(disk: &D) {
     let world = World::new(disk.open());
     let parents = [1, 2].map(|tag| world.root(tag, 1));
     let coins = parents.each_ref().map(|parent| Coin::of(parent, 0));
     let tx = world.child(&coins[..1], 1);
+    world.child(&coins[1..], 1);
+    assert!(parents.iter().all(|parent| world.record(parent.txid()).delete_at.is_some()));
     let spends = coins.iter().map(|coin| unspend(coin, &tx, 0)).collect();
-    world.ok(Operation::Unspend { spends, lock_parents: true });
-    assert!(parents.iter().all(|parent| world.record(parent.txid()).locked));
+    let reply = world.ok(Operation::Unspend { spends, lock_parents: true });
+    assert_eq!(reply, Reply::Unspent(vec![true, false]));
+    for parent in &parents {
+        let record = world.record(parent.txid());
+        assert!(record.locked && record.delete_at.is_none());
+    }
     let refusal = world.refusal(world.spend(&tx));
     assert_eq!(refusal.cause(), ErrorCode::TxLocked);
 }

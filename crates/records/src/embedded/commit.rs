@@ -187,11 +187,12 @@ impl Commit {
 
     /// Does some of the work that keeps the log short and recovery quick.
     fn maintain(&self, disk: &mut Disk) -> Result<(), EngineError> {
-        if disk.wants_checkpoint() {
-            let index = self.index()?;
+        let index = self.index()?;
+        if disk.wants_checkpoint(index.len()) {
             disk.checkpoint(&index).map_err(storage)?;
         }
-        let live = self.index()?.live();
+        let live = index.live();
+        drop(index);
         if let Some(walk) = disk.wants_cleaning(&self.base.log, live) {
             let mut groups = self.groups()?;
             let index = self.index()?;

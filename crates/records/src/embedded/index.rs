@@ -1,8 +1,8 @@
 //! The index: where in the log the newest version of each key lies.
 //!
 //! It is in memory, 24 bytes a slot, in shards by the key's hash. A shard (`shard`) is a table with
-//! linear probing that grows by itself, so no growth moves more than a shard; it is also the unit of
-//! a checkpoint (`checkpoint`).
+//! linear probing that grows by itself, so no growth moves more than a shard; it is also the unit
+//! of a checkpoint (`checkpoint`).
 //!
 //! Keys are not stored here. A slot has 32 bits of the key's hash, the tag, and whoever looks a key
 //! up gets the positions of all slots with its tag, nearly always one or none, and reads the

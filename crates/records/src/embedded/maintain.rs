@@ -2,12 +2,13 @@
 //!
 //! **Checkpoints.** A round begins when the log has grown by three times the size of the index, and
 //! at least by `checkpoint_every`, since the last one. Then each group that is written copies one
-//! shard. So checkpoints add at most a third to what is written, and recovery reads an amount of log
-//! in proportion to the index.
+//! shard. So checkpoints add at most a third to what is written, and recovery reads an amount of
+//! log in proportion to the index.
 //!
 //! **Cleaning.** The log is cleaned from its front. When it is longer than twice what is live and
 //! two files, each group walks some frames at the front; an entry that is still the newest of its
-//! key, or has the body of one that is, is touched: it joins the open group and so moves to the end.
+//! key, or has the body of one that is, is touched: it joins the open group and so moves to the
+//! end.
 //! A file is dropped when all of it was walked, what it held was written again durably, and no
 //! recovery needs it. Since the log is twice as long as what lives in it, a walk over all of it
 //! copies at most as much as was written meanwhile: no entry is written more than twice as often as
@@ -37,8 +38,6 @@ pub(super) struct Disk {
     /// A round of checkpoints begins after so many bytes.
     checkpoint_every: u64,
     segment_size: u64,
-    /// Keys in the index when somebody last looked.
-    keys: usize,
     /// What the last group added to the log.
     added: u64,
     /// All before this was walked and touched.
@@ -67,7 +66,6 @@ impl Disk {
             log,
             checkpoint_every,
             segment_size,
-            keys: 0,
             added: 0,
             walked: start,
             cleaned: start,
@@ -87,15 +85,14 @@ impl Disk {
     }
 
     /// Whether the next shard should be copied.
-    pub(super) fn wants_checkpoint(&self) -> bool {
+    pub(super) fn wants_checkpoint(&self, keys: usize) -> bool {
         let since = self.writer.end().since(self.checkpointer.manifest().durable).unwrap_or(0);
-        let index = (self.keys * SLOT_LEN) as u64;
+        let index = (keys * SLOT_LEN) as u64;
         self.checkpointer.is_busy() || since > self.checkpoint_every.max(3 * index)
     }
 
     /// Copies the next shard; true when that was the last of the round.
     pub(super) fn checkpoint(&mut self, index: &Index) -> Result<bool> {
-        self.keys = index.len();
         self.checkpointer.step(index, self.writer.end(), self.writer.group())
     }
 

@@ -111,6 +111,13 @@ impl Overlay {
         self.dirty
     }
 
+    /// Makes room for so many more.
+    pub(super) fn reserve(&mut self, count: usize) {
+        let Self { table, held, .. } = self;
+        held.reserve(count);
+        table.reserve(count, |id| held.get(*id as usize).expect("ids are indexes").hash.bits());
+    }
+
     pub(super) fn find(&self, key: &Key, hash: KeyHash) -> Option<HeldId> {
         let same = |id: &HeldId| self.get(*id).key == *key;
         self.table.find(hash.bits(), same).copied()

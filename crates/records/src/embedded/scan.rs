@@ -1,7 +1,7 @@
 //! Finding records by their state, from the index alone.
 //!
-//! The order of a scan is that of the keys' hashes: shard, then tag. Both are functions of the txid,
-//! so a txid is all a cursor needs, and a record keeps its place however often it changes. Records
+//! The order of a scan is that of the keys' hashes: shard, then tag. Both are functions of the
+//! txid, so a txid is all a cursor needs, and a record keeps its place however often it changes. Records
 //! with the same tag, which are rare, are sorted by txid.
 
 use varve_io::GlobalOffset;
@@ -58,11 +58,12 @@ impl Commit {
             let mut found: Vec<_> = slots.map(|slot| (slot.tag(), slot.at())).collect();
             drop(index);
             found.sort_unstable();
-            // As many as are wanted, with all of the last tag, and room for those before the
-            // cursor.
-            let enough = found.get(limit.saturating_sub(txids.len())).map(|(tag, _)| *tag);
-            if let Some(last) = enough {
-                found.retain(|(tag, _)| *tag <= last.max(from));
+            // As many as are wanted, with all of the last tag. Some of the cursor's own tag lie
+            // before it.
+            let passed = found.partition_point(|(tag, _)| after.is_some() && *tag == from);
+            let wanted = passed + limit.saturating_sub(txids.len());
+            if let Some(last) = found.get(wanted).map(|(tag, _)| *tag) {
+                found.truncate(found.partition_point(|(tag, _)| *tag <= last));
             }
             let positions: Vec<GlobalOffset> = found.iter().map(|(_, at)| *at).collect();
             self.base.warmer.warm(&self.base.log, &positions);

@@ -28,7 +28,7 @@ use super::entry::Marks;
 use super::number::{read_count, read_u32};
 use crate::key::BatchSize;
 use crate::record::{BlockId, BlockRef, PartCounts};
-use crate::rules::Head;
+use crate::rules::{Head, Parts};
 
 /// Where a body lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ fn encode_head(head: &Head, out: &mut Vec<u8>) {
             varint::write(u64::from(number), out);
         }
     }
-    for part in &head.parts {
+    for part in head.parts.iter() {
         varint::write(u64::from(part.utxos), out);
         varint::write(u64::from(part.spent), out);
     }
@@ -191,17 +191,15 @@ fn read_blocks(reader: &mut Reader<'_>) -> Result<Vec<BlockRef>, DecodeError> {
     Ok(blocks)
 }
 
-fn read_parts(reader: &mut Reader<'_>, count: u32) -> Result<Vec<PartCounts>, DecodeError> {
+fn read_parts(reader: &mut Reader<'_>, count: u32) -> Result<Parts, DecodeError> {
     if count as usize > reader.rest().len() / 2 {
         let what = "parts of a record";
         return Err(reader.error(DecodeErrorKind::CountTooLarge { what, count: count.into() }));
     }
-    let mut parts = Vec::with_capacity(count as usize);
-    for _ in 0..count {
+    Parts::collect((0..count).map(|_| {
         let utxos = read_u32(reader, "slots of a part")?;
-        parts.push(PartCounts { utxos, spent: read_u32(reader, "spent slots of a part")? });
-    }
-    Ok(parts)
+        Ok(PartCounts { utxos, spent: read_u32(reader, "spent slots of a part")? })
+    }))
 }
 
 #[cfg(test)]

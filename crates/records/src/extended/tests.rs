@@ -1,5 +1,6 @@
 //! Both forms of a transaction, against the standard form built by hand.
 
+use proptest::collection::vec;
 use proptest::prelude::*;
 use varve_types::{Amount, sha256d};
 
@@ -70,8 +71,8 @@ fn the_bytes_are_shared() {
 proptest! {
     #[test]
     fn the_txid_is_that_of_the_standard_form(
-        inputs in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..300), any::<u64>()), 1..5),
-        outputs in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..300)), 0..5),
+        inputs in vec((vec(any::<u8>(), 0..300), any::<u64>()), 1..5),
+        outputs in vec((any::<u64>(), vec(any::<u8>(), 0..300)), 0..5),
     ) {
         let scripts: Vec<_> = inputs.iter().map(|(script, _)| script.clone()).collect();
         let bytes = standard(&scripts, &outputs);

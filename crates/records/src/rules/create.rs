@@ -1,11 +1,14 @@
 //! A new record.
 
+use std::convert::Infallible;
+
 use varve_types::Txid;
 
-use super::{Head, Rules, Working, above, not_zero};
+use super::{Head, Parts, Rules, Working, above, not_zero};
 use crate::operation::NewRecord;
 use crate::outcome::Effect;
 use crate::record::{Body, PartCounts};
+use crate::utxo_hash::UtxoHash;
 
 impl<W: Working> Rules<'_, W> {
     /// The head of a new record. One that lost a double spend is scheduled from the beginning.
@@ -53,13 +56,11 @@ impl<W: Working> Rules<'_, W> {
 }
 
 /// The slots in each part; there is always one part.
-fn counts(new: &NewRecord) -> Vec<PartCounts> {
-    let batch = new.batch.get() as usize;
-    let parts = new.utxos.len().div_ceil(batch).max(1);
-    let mut counts = vec![PartCounts::default(); parts];
-    for (count, slots) in counts.iter_mut().zip(new.utxos.chunks(batch)) {
-        let slots = slots.iter().flatten().count();
-        count.utxos = u32::try_from(slots).expect("at most a batch");
-    }
-    counts
+fn counts(new: &NewRecord) -> Parts {
+    let count = |slots: &[Option<UtxoHash>]| {
+        let utxos = u32::try_from(slots.iter().flatten().count()).expect("at most a batch");
+        Ok::<_, Infallible>(PartCounts { utxos, spent: 0 })
+    };
+    let parts = new.utxos.chunks(new.batch.get() as usize).map(count);
+    Parts::collect(parts).unwrap_or_else(|never| match never {})
 }

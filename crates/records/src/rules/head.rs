@@ -6,6 +6,34 @@ use crate::fields::Fields;
 use crate::key::BatchSize;
 use crate::record::{Alerts, BlockId, BlockRef, Children, PartCounts, Record};
 
+/// The counts of the parts of a record: one for nearly all, which lies in place.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Parts {
+    master: PartCounts,
+    children: Vec<PartCounts>,
+}
+
+impl Parts {
+    /// Takes the counts of all parts, the master's first.
+    pub(crate) fn collect<E>(
+        mut parts: impl Iterator<Item = Result<PartCounts, E>>,
+    ) -> Result<Self, E> {
+        let master = parts.next().transpose()?.unwrap_or_default();
+        Ok(Self { master, children: parts.collect::<Result<_, E>>()? })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &PartCounts> {
+        std::iter::once(&self.master).chain(&self.children)
+    }
+
+    fn get_mut(&mut self, part: usize) -> Option<&mut PartCounts> {
+        match part.checked_sub(1) {
+            None => Some(&mut self.master),
+            Some(child) => self.children.get_mut(child),
+        }
+    }
+}
+
 /// The small part of a record: every operation on it looks here, and most change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
@@ -29,7 +57,7 @@ pub(crate) struct Head {
     pub(crate) frozen_utxos: u32,
     pub(crate) batch: BatchSize,
     /// The counts of each part of `batch` slots.
-    pub(crate) parts: Vec<PartCounts>,
+    pub(crate) parts: Parts,
     /// How often outputs were reassigned: reassignments are kept with their slots, and this is
     /// the order in which they came.
     pub(crate) reassignments: u32,
@@ -75,7 +103,7 @@ impl Head {
             total_utxos: self.total_utxos,
             frozen_utxos: self.frozen_utxos,
             batch: self.batch,
-            parts: self.parts.clone(),
+            parts: self.parts.iter().copied().collect(),
             fields: Fields::HEAD,
             body: None,
             inputs: Vec::new(),

@@ -170,3 +170,19 @@ fn a_range_of_blocks_becomes_a_set() {
     let reader = SetReader::new(new.as_slice(), new.len() as u64).unwrap();
     assert_eq!((*reader.head(), *reader.previous()), (head(3), head(2).block));
 }
+
+/// What is taken away whole and comes again has its place by its second coming.
+#[test]
+fn additions_are_ordered_by_their_last_coming() {
+    let mut range = Consolidator::new();
+    let wrappers = [wrapper(7, &[0]), wrapper(3, &[0]), wrapper(7, &[1])];
+    let [first, other, again] = wrappers.each_ref().map(|bytes| UtxoWrapper::parse(bytes).unwrap());
+    range.add(&first);
+    range.add(&other);
+    range.delete(Outpoint::new(txid(7), 0));
+    range.add(&again);
+    let mut writer = SetWriter::new(Vec::new(), &head(3), &head(2).block).unwrap();
+    range.finish(None::<&mut SetReader<&[u8]>>, &mut writer).unwrap();
+    let expected = [(txid(3), vec![0]), (txid(7), vec![1])];
+    assert_eq!(content(&writer.finish().unwrap()), expected);
+}

@@ -69,7 +69,7 @@ pub(in crate::embedded) fn open(
         for segment in full {
             *segment = Arc::new(segment.sealed(storage.as_ref())?);
         }
-        settle(tail, &config, end, known)?;
+        settle(tail, &config, (from, end), known)?;
     }
     let path = storage.path().join(PREFIX);
     let log = Log { store: config.store, path, segments: ArcSwap::from_pointee(segments) };
@@ -227,11 +227,11 @@ fn proves_durable(bytes: &[u8], config: &LogConfig, start: GlobalOffset, at: Glo
     })
 }
 
-/// Cuts the last file to `end`, makes it durable, and keeps its bytes in memory.
+/// Cuts the last file to `end`, makes it durable, and keeps the frames that were read in memory.
 fn settle(
     tail: &Segment,
     config: &LogConfig,
-    end: GlobalOffset,
+    (from, end): (GlobalOffset, GlobalOffset),
     known: GlobalOffset,
 ) -> Result<()> {
     if tail.end() > end {
@@ -239,16 +239,18 @@ fn settle(
         tail.file.truncate(tail.file_end())?;
         tail.file.sync()?;
     }
-    let bytes = tail.rest(tail.start)?.to_vec();
-    let proven = known.since(tail.start).unwrap_or(0);
-    if proven == 0 {
+    if known <= tail.start {
         let header = config.header(tail.number, tail.start);
         tail.file.write_at(FileOffset::ZERO, &first_block(&header))?;
     }
-    let start = usize::try_from(proven).unwrap_or(usize::MAX).min(bytes.len());
-    let unproven = bytes.get(start..).unwrap_or_default();
-    tail.file.write_at(tail.place(tail.start.plus(start as u64)), unproven)?;
+    // What lies before `from` was not read, so nobody knows whether it is sound.
+    let from = from.max(tail.start).min(tail.end());
+    let frames = tail.rest(from)?.to_vec();
+    let proven = usize::try_from(known.since(from).unwrap_or(0)).unwrap_or(usize::MAX);
+    let proven = proven.min(frames.len());
+    let unproven = frames.get(proven..).unwrap_or_default();
+    tail.file.write_at(tail.place(from.plus(proven as u64)), unproven)?;
     tail.file.sync()?;
-    tail.keep(bytes);
+    tail.keep(from.since(tail.start).unwrap_or(0), frames);
     Ok(())
 }

@@ -2,8 +2,9 @@
 //!
 //! Frames are written past the system's cache, which is several times as fast as through it when
 //! every group is synced. So the store keeps the youngest frames in memory itself, as they were
-//! written, and reading what was written a while ago asks nobody. A file that is full is mapped when
-//! the group it ends with is durable; its frames stay in memory until younger ones need the room.
+//! written, and reading what was written a while ago asks nobody. A file that is full is mapped
+//! when the group it ends with is durable; its frames stay in memory until younger ones need the
+//! room.
 //! In between, and when memory was given back early because a group is bigger than a file, bytes
 //! are read from the file.
 //!
@@ -84,9 +85,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Keeps bytes that the file holds in memory: the tail, when it is opened.
-    pub(super) fn keep(&self, bytes: Vec<u8>) {
-        self.pieces_mut().push((0, Arc::new(bytes)));
+    /// Keeps verified frames that the file holds in memory: the tail, when it is opened.
+    pub(super) fn keep(&self, start: u64, frames: Vec<u8>) {
+        self.pieces_mut().push((start, Arc::new(frames)));
     }
 
     /// Forgets the frames from `len` on.

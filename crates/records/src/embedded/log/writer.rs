@@ -149,8 +149,9 @@ impl LogWriter {
         if let Ok(sealed) = full.sealed(self.storage.as_ref()) {
             let sealed = Arc::new(sealed);
             self.log.change(|list| {
-                let place = list.iter_mut().find(|segment| segment.number == full.number);
-                place.map(|place| *place = sealed);
+                list.iter_mut().filter(|segment| segment.number == full.number).for_each(|place| {
+                    *place = Arc::clone(&sealed);
+                });
             });
         }
     }

@@ -28,6 +28,7 @@ pub(in crate::embedded) fn sample() -> State {
     notes.reassignments.push((7, reassignment));
     notes.pruned.push(txid(5));
     let block = BlockRef { id: BlockId(5), height, subtree: 1 << 20 };
+    let part = |(utxos, spent)| Ok::<_, DecodeError>(PartCounts { utxos, spent });
     let head = Head {
         version: 2,
         lock_time: u32::MAX,
@@ -48,7 +49,7 @@ pub(in crate::embedded) fn sample() -> State {
         total_utxos: 3,
         frozen_utxos: 0,
         batch: BatchSize::new(2).unwrap(),
-        parts: vec![PartCounts { utxos: 2, spent: 0 }, PartCounts { utxos: 1, spent: 1 }],
+        parts: Parts::collect([(2, 0), (1, 1)].map(part).into_iter()).unwrap(),
         reassignments: 8,
         conflicting_children: vec![txid(6), txid(7)],
     };

@@ -72,10 +72,9 @@ fn forty_five_thousand_outputs_make_three_records() {
     assert_eq!(twin.engine().sizes().unwrap().keys, 0);
 }
 
-/// Five million outputs: the store needs no more than a copy of their hashes. Takes a while, and a
-/// gigabyte of disk; the peak of memory is told, and bounded as far as the system tells it.
+/// Five million outputs: the store needs no more memory than a copy of their hashes and what it
+/// keeps of the log. The peak is told, and bounded as far as the system tells it.
 #[test]
-#[ignore = "takes a minute; run it with --release -- --ignored --nocapture"]
 fn five_million_outputs_take_bounded_memory() {
     let directory = tempfile::tempdir().unwrap();
     let options = EmbeddedOptions { cache: 64 << 20, ..EmbeddedOptions::new(super::twin::KEY) };
