@@ -8,11 +8,9 @@
 //! **Cleaning.** The log is cleaned from its front. When it is longer than twice what is live and
 //! two files, each group walks some frames at the front; an entry that is still the newest of its
 //! key, or has the body of one that is, is touched: it joins the open group and so moves to the
-//! end.
-//! A file is dropped when all of it was walked, what it held was written again durably, and no
+//! end. A file is dropped when all of it was walked, what it held was written again durably, and no
 //! recovery needs it. Since the log is twice as long as what lives in it, a walk over all of it
-//! copies at most as much as was written meanwhile: no entry is written more than twice as often as
-//! it changes, on the whole.
+//! copies at most as much as was written meanwhile: cleaning at most doubles what is written.
 
 use std::sync::Arc;
 

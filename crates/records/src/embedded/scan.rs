@@ -1,8 +1,8 @@
 //! Finding records by their state, from the index alone.
 //!
 //! The order of a scan is that of the keys' hashes: shard, then tag. Both are functions of the
-//! txid, so a txid is all a cursor needs, and a record keeps its place however often it changes. Records
-//! with the same tag, which are rare, are sorted by txid.
+//! txid, so a txid is all a cursor needs, and a record keeps its place however often it changes.
+//! Records with the same tag, which are rare, are sorted by txid.
 
 use varve_io::GlobalOffset;
 use varve_types::Txid;

@@ -11,11 +11,12 @@ use crate::embedded::key::{Key, KeyHasher};
 fn key(number: u64) -> Key {
     let mut txid = [0; 32];
     txid[..8].copy_from_slice(&number.to_le_bytes());
-    Key { txid: Txid::from_bytes(txid), part: Part::new(u32::from(number % 5 == 0)) }
+    Key { txid: Txid::from_bytes(txid), part: Part::new(u32::from(number.is_multiple_of(5))) }
 }
 
 fn version(at: u64, weight: u32) -> Version {
-    let marks = Marks { unmined: 3, expiry: 4, preserved: at % 2 == 0, conflicting: at % 3 == 0 };
+    let (preserved, conflicting) = (at.is_multiple_of(2), at.is_multiple_of(3));
+    let marks = Marks { unmined: 3, expiry: 4, preserved, conflicting };
     Version { at: GlobalOffset::new(at), marks, kind: EntryKind::State, weight }
 }
 

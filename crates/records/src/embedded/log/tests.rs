@@ -17,12 +17,15 @@ fn head(number: u8) -> EntryHead {
     EntryHead { kind: EntryKind::State, marks: Marks::default(), key, before: None }
 }
 
+/// Entries, by their places and numbers.
+type Found = Vec<(GlobalOffset, u8)>;
+
 /// Opens and lists the entries of whole groups.
 fn reopen(
     storage: &Arc<FaultyStorage>,
     from: GlobalOffset,
     durable: GlobalOffset,
-) -> Result<(LogWriter, Arc<Log>, Vec<(GlobalOffset, u8)>)> {
+) -> Result<(LogWriter, Arc<Log>, Found)> {
     let (mut whole, mut begun) = (Vec::new(), Vec::new());
     let mut visit = |frame: &GroupFrame<'_>| {
         for entry in frame.entries() {

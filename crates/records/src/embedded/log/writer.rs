@@ -16,7 +16,7 @@ use super::{Log, LogConfig, file_name};
 use crate::embedded::entry::EntryHead;
 use crate::embedded::group::FrameBuilder;
 
-/// A frame is written when it has so many bytes.
+/// A frame is written when it has so many bytes, or as many as half a file.
 const FRAME: usize = 4 << 20;
 
 /// The one who writes.
@@ -61,6 +61,10 @@ impl LogWriter {
     /// The number of the next group.
     pub(in crate::embedded) const fn group(&self) -> u64 {
         self.group
+    }
+
+    fn frame_len(&self) -> usize {
+        usize::try_from(self.config.segment_size / 2).map_or(FRAME, |half| half.min(FRAME))
     }
 
     /// Begins a group.
@@ -203,7 +207,7 @@ impl Group<'_> {
         head: &EntryHead,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(GlobalOffset, usize)> {
-        if self.frame.len() >= FRAME {
+        if self.frame.len() >= self.writer.frame_len() {
             self.flush(true)?;
         }
         Ok(self.frame.push(self.writer.config.store, head, fill))
@@ -245,7 +249,7 @@ impl Group<'_> {
         segment.append(bytes, &mut writer.buffer)?;
         writer.usual = len;
         self.written = self.written.plus(len as u64);
-        self.frame = FrameBuilder::new(self.written, if more { FRAME + FRAME / 8 } else { 0 });
+        self.frame = FrameBuilder::new(self.written, if more { len + len / 8 } else { 0 });
         Ok(())
     }
 }

@@ -51,7 +51,7 @@ fn a_cut_at_every_operation_keeps_what_was_acknowledged() {
 fn a_cut_at_every_operation_in_tiny_files_keeps_what_was_acknowledged() {
     let options = EmbeddedOptions {
         shards: 1,
-        segment_size: 10_000,
+        segment_size: 4_000,
         cache: 0,
         checkpoint_every: 1,
         ..small()
