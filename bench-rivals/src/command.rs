@@ -15,7 +15,7 @@ use crate::rival::map::Map;
 use crate::rival::rocksdb::{Memory, RocksDb};
 use crate::varve::{Setting, Varve};
 use crate::work::Work;
-use crate::{cgroup, hostile, lookups, recovery, scripts, size};
+use crate::{cgroup, hostile, lookups, records, recovery, scripts, size};
 
 const MIB: usize = 1 << 20;
 /// Ours, with 4 GiB.
@@ -37,6 +37,9 @@ pub(crate) fn run(words: &[OsString]) -> Result<()> {
         cgroup::enter(Path::new(group))?;
     }
     let folder = Path::new(folder);
+    if let Some(what) = side.to_str().filter(|side| side.starts_with("records-")) {
+        return records::command::run(what, folder, more);
+    }
     let number = more.first().and_then(|word| word.to_str()?.parse::<u32>().ok());
     let number = number.context("a number is missing on the child's command line")?;
     let race = Race { warm_up: number, profile: more.get(1).map(Path::new) };

@@ -1,7 +1,8 @@
-//! Benchmarks against rivals that are slow to build: `varve-bench-rivals utxo [--full|--tiny]`.
+//! Benchmarks against rivals that are slow to build:
+//! `varve-bench-rivals utxo|records [--full|--tiny]`.
 //!
 //! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
-//! members, not in CI. The parent ([`utxo`]) writes the work ([`work`]) once and starts this
+//! members, not in CI. The parent ([`utxo`], [`records`]) writes the work once and starts this
 //! program again for every side ([`child`]), in a memory limit of its own ([`cgroup`]). A child
 //! does one thing ([`command`]), mostly a [`race`], and prints
 //! [`figures`](varve_bench::figures).
@@ -19,6 +20,7 @@ mod key;
 mod lookups;
 mod race;
 mod random;
+mod records;
 mod recovery;
 mod rival;
 mod scripts;
@@ -44,8 +46,11 @@ fn main() -> ExitCode {
         ["utxo"] => utxo::run(&utxo::Size::SHORT),
         ["utxo", "--tiny"] => utxo::run(&utxo::Size::TINY),
         ["utxo", "--full"] => utxo::run(&utxo::Size::FULL),
+        ["records"] => records::run(&records::Size::SHORT),
+        ["records", "--tiny"] => records::run(&records::Size::TINY),
+        ["records", "--full"] => records::run(&records::Size::FULL),
         _ => {
-            eprintln!("usage: varve-bench-rivals utxo [--full|--tiny]");
+            eprintln!("usage: varve-bench-rivals utxo|records [--full|--tiny]");
             return ExitCode::from(2);
         }
     };

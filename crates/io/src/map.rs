@@ -27,7 +27,7 @@ use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Advice, Mmap, MmapOptions};
 
 use crate::buffer::BLOCK;
 use crate::error::{Error, Result};
@@ -137,6 +137,15 @@ impl Map {
         // written.
         let answer = unsafe { libc::mincore(start.cast_mut().cast(), len, pages.as_mut_ptr()) };
         answer == 0 && pages.iter().all(|page| page & 1 == 1)
+    }
+
+    /// Says that the bytes will be looked at here and there. Without that, the system reads
+    /// megabytes around every page that is not in memory.
+    pub fn expect_random_access(&self) {
+        if let Backing::File { bytes, .. } = &*self.backing {
+            // A hint: where it is not taken, everything works all the same.
+            let _ = bytes.advise(Advice::Random);
+        }
     }
 
     /// A part of this map, sharing its memory; `None` when `range` reaches outside.

@@ -20,7 +20,7 @@
 //! When a group cannot be written, it fails, and so does the open one, which was built on it. The
 //! log is as it was before. Nobody was told anything else.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
 use varve_io::Error;
@@ -54,12 +54,14 @@ struct Groups {
     flying: Option<Arc<Overlay>>,
     /// The disk, when nobody has it.
     disk: Option<Box<Disk>>,
+    /// The one who had the disk panicked: it does not come back.
+    lost: bool,
 }
 
 impl Commit {
     pub(super) fn new(base: Base, index: Index, disk: Disk) -> Self {
         let (open, fate, flying) = (Overlay::default(), Fate::default(), None);
-        let groups = Groups { open, fate, flying, disk: Some(Box::new(disk)) };
+        let groups = Groups { open, fate, flying, disk: Some(Box::new(disk)), lost: false };
         let (index, groups) = (RwLock::new(index), Mutex::new(groups));
         Self { base, index, groups, changed: Condvar::new() }
     }
@@ -112,9 +114,20 @@ impl Commit {
             }
             groups = match groups.disk.take() {
                 Some(disk) => self.fly(groups, disk)?,
-                None => self.changed.wait(groups).map_err(|_| panicked())?,
+                None => self.wait_for_disk(groups)?,
             };
         }
+    }
+
+    /// Waits until the disk comes back, or anything else happens.
+    fn wait_for_disk<'a>(
+        &self,
+        groups: MutexGuard<'a, Groups>,
+    ) -> Result<MutexGuard<'a, Groups>, EngineError> {
+        if groups.lost {
+            return Err(panicked());
+        }
+        self.changed.wait(groups).map_err(|_| panicked())
     }
 
     /// Writes the open group.
@@ -127,6 +140,7 @@ impl Commit {
         let fate = std::mem::take(&mut groups.fate);
         groups.flying = Some(Arc::clone(&flying));
         drop(groups);
+        let _watch = Watch(self);
         let begun = disk.writer.end();
         let written = flush::write(&mut disk.writer, &self.base, &flying);
         let mut groups = self.groups()?;
@@ -213,10 +227,11 @@ impl Commit {
         let mut disk = loop {
             match groups.disk.take() {
                 Some(disk) => break disk,
-                None => groups = self.changed.wait(groups).map_err(|_| panicked())?,
+                None => groups = self.wait_for_disk(groups)?,
             }
         };
         drop(groups);
+        let _watch = Watch(self);
         let index = self.index()?;
         let done = act(&mut disk, &index).map_err(storage);
         drop(index);
@@ -224,6 +239,18 @@ impl Commit {
         groups.disk = Some(disk);
         self.changed.notify_all();
         done
+    }
+}
+
+/// Tells those who wait for the disk when the one who has it panics.
+struct Watch<'a>(&'a Commit);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.groups.lock().unwrap_or_else(PoisonError::into_inner).lost = true;
+            self.0.changed.notify_all();
+        }
     }
 }
 

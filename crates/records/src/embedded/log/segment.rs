@@ -118,6 +118,7 @@ impl Segment {
         let name = super::file_name(self.number);
         let file = storage.open(&name, Access::Read, Caching::Buffered)?;
         let map = file.map(place(0), self.len())?;
+        map.expect_random_access();
         let sealed = Self::new(self.number, self.start, file, self.len());
         sealed.pieces_mut().clone_from(&self.pieces());
         Ok(Self { map: Some(map), ..sealed })

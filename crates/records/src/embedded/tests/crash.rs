@@ -47,27 +47,29 @@ fn a_cut_at_every_operation_keeps_what_was_acknowledged() {
     cut_everywhere(7, small(), 120, 3);
 }
 
+/// A group is several frames here, and many a group several files.
+fn tiny() -> EmbeddedOptions {
+    EmbeddedOptions { shards: 1, segment_size: 2_000, cache: 0, checkpoint_every: 1, ..small() }
+}
+
 #[test]
 fn a_cut_at_every_operation_in_tiny_files_keeps_what_was_acknowledged() {
-    let options = EmbeddedOptions {
-        shards: 1,
-        segment_size: 4_000,
-        cache: 0,
-        checkpoint_every: 1,
-        ..small()
-    };
-    cut_everywhere(8, options, 50, 3);
+    cut_everywhere(8, tiny(), 40, 3);
 }
 
 /// After the cut the life goes on, with another cut after it.
 #[test]
 fn the_life_goes_on_after_a_cut() {
-    let (twin, _) = life(9, small(), 60);
-    for operation_number in (0..twin.storage.operations()).step_by(5) {
-        let crash = Crash::Seed(operation_number as u64);
-        let left = Arc::new(twin.storage.crash(operation_number, crash));
-        let engine = EmbeddedEngine::open(left.clone(), small()).unwrap();
-        let mut chance = Chance(operation_number as u64);
+    go_on(small());
+    go_on(EmbeddedOptions { checkpoint_every: u64::MAX, ..tiny() });
+}
+
+fn go_on(options: EmbeddedOptions) {
+    let (twin, _) = life(9, options, 40);
+    for cut in (0..twin.storage.operations()).step_by(3) {
+        let left = Arc::new(twin.storage.crash(cut, Crash::Seed(cut as u64)));
+        let engine = EmbeddedEngine::open(left.clone(), options).unwrap();
+        let mut chance = Chance(cut as u64);
         for _ in 0..5 {
             let batch: Vec<_> = (0..5).map(|_| operation(&mut chance)).collect();
             engine.apply(&twin.context, &batch).unwrap();
@@ -75,7 +77,7 @@ fn the_life_goes_on_after_a_cut() {
         let expected = see(&engine).unwrap();
         drop(engine);
         let left = Arc::new(left.crash(left.operations(), Crash::LoseAll));
-        let engine = EmbeddedEngine::open(left, small()).unwrap();
-        assert_eq!(see(&engine).unwrap(), expected, "after {operation_number}");
+        let engine = EmbeddedEngine::open(left, options).unwrap();
+        assert_eq!(see(&engine).unwrap(), expected, "after {cut}");
     }
 }

@@ -1,0 +1,88 @@
+//! What a child of this benchmark can be told to do.
+//!
+//! ```text
+//! records-race FOLDER GROUP MEMORY SIDE WARM-UP [PROFILE]     races and is killed
+//! records-open FOLDER GROUP MEMORY SIDE [digest]              opens what was left
+//! records-flat FOLDER GROUP MEMORY OUTPUTS                    spends in records of so many outputs
+//! ```
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+
+use super::embedded;
+use super::fjall::Fjall;
+use super::rocksdb::RocksDb;
+use super::side::{Memory, Side};
+use super::sqlite::Sqlite;
+use super::work::Work;
+use super::{flat, race};
+use varve_bench::figures::Figures;
+
+/// Runs a child.
+pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
+    let text = |place: usize| words.get(place).and_then(|word| word.to_str());
+    let memory = text(0).and_then(|word| word.parse().ok()).context("the memory is missing")?;
+    let memory = Memory(memory);
+    match what {
+        "records-race" => {
+            let warm_up = text(2).and_then(|word| word.parse().ok()).context("no warm-up")?;
+            let course = (warm_up, words.get(3).map(Path::new));
+            let mut work = Work::new(BufReader::with_capacity(1 << 20, std::io::stdin()));
+            match text(1).unwrap_or_default() {
+                "varve" => race::run(&mut embedded::open(folder, memory)?, &mut work, course),
+                "rocksdb" => race::run(&mut RocksDb::open(folder, memory)?, &mut work, course),
+                "fjall" => race::run(&mut Fjall::open(folder, memory)?, &mut work, course),
+                "sqlite" => race::run(&mut Sqlite::open(folder, memory)?, &mut work, course),
+                other => bail!("there is no side `{other}`"),
+            }
+        }
+        "records-open" => {
+            let digest = text(2) == Some("digest");
+            let begun = Instant::now();
+            match text(1).unwrap_or_default() {
+                "varve" => {
+                    let side = embedded::open(folder, memory)?;
+                    Figures::tell("keys", side.keys()?);
+                    opened(&side, folder, (begun, digest))
+                }
+                "rocksdb" => opened(&RocksDb::open(folder, memory)?, folder, (begun, digest)),
+                "fjall" => opened(&Fjall::open(folder, memory)?, folder, (begun, digest)),
+                "sqlite" => opened(&Sqlite::open(folder, memory)?, folder, (begun, digest)),
+                other => bail!("there is no side `{other}`"),
+            }
+        }
+        "records-flat" => {
+            let outputs = text(1).and_then(|word| word.parse().ok()).context("no outputs")?;
+            flat::run(folder, memory, outputs)
+        }
+        other => bail!("there is no work `{other}`"),
+    }
+}
+
+/// Tells how long opening took and, if wanted, what is there.
+fn opened<S: Side>(side: &S, folder: &Path, (begun, digest): (Instant, bool)) -> Result<()> {
+    Figures::tell("reopen", begun.elapsed().as_secs_f64());
+    if digest {
+        // What is in memory need not be looked for on the disk in the order of the keys.
+        read_all(folder)?;
+        Figures::tell("digest", side.digest()?);
+    }
+    Ok(())
+}
+
+fn read_all(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            read_all(&path)?;
+        } else {
+            std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Our side: the embedded engine, and the engine in memory that judges all in the tests.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Result, ensure};
+use varve_io::{Disk, StoreId};
+use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
+use varve_records::operation::Operation;
+use varve_records::{Engine, Fields, Scan};
+
+use super::digest::RecordsDigest;
+use super::plain;
+use super::side::{Memory, Side};
+use super::work::CONTEXT;
+
+/// Records read at a time for the digest.
+const PAGE: usize = 8_192;
+
+/// An engine of ours.
+#[derive(Debug)]
+pub(super) struct Ours<E>(E);
+
+/// Opens the store of a folder, or makes one. A quarter of the memory holds the youngest part of the
+/// log; the index takes what it takes.
+pub(super) fn open(folder: &Path, memory: Memory) -> Result<Ours<EmbeddedEngine>> {
+    let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };
+    let mut options = EmbeddedOptions::new(key);
+    options.cache = memory.share(6);
+    options.segment_size = memory.share(12);
+    Ok(Ours(EmbeddedEngine::open(Arc::new(Disk::open(folder)?), options)?))
+}
+
+impl<E> Ours<E> {
+    #[cfg(test)]
+    pub(super) const fn new(engine: E) -> Self {
+        Self(engine)
+    }
+}
+
+impl Ours<EmbeddedEngine> {
+    /// Keys in the index.
+    pub(super) fn keys(&self) -> Result<usize> {
+        Ok(self.0.sizes()?.keys)
+    }
+}
+
+impl<E: Engine> Side for Ours<E> {
+    fn load(&mut self, units: &[Operation]) -> Result<()> {
+        let refused = self.apply(units)?;
+        ensure!(refused == 0, "{refused} records of the stock were refused");
+        Ok(())
+    }
+
+    fn loaded(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn apply(&self, units: &[Operation]) -> Result<usize> {
+        let outcomes = self.0.apply(&CONTEXT, units)?;
+        Ok(outcomes.iter().filter(|outcome| outcome.result.is_err()).count())
+    }
+
+    fn digest(&self) -> Result<RecordsDigest> {
+        let mut digest = RecordsDigest::default();
+        let mut after = None;
+        loop {
+            let page = self.0.scan(Scan::All, after, PAGE)?;
+            for record in self.0.read(&page.txids, Fields::ALL)?.into_iter().flatten() {
+                digest.add(record.txid.as_bytes(), &plain::encode_record(&record)?);
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(digest);
+            }
+        }
+    }
+}
