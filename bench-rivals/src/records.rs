@@ -77,8 +77,8 @@ impl Size {
     };
     /// Less than twenty minutes.
     pub(crate) const FULL: Self = Self {
-        plan: Plan { stock: 4_000_000, warm_up: 40, timed: 400 },
-        memory: 512 * MIB,
+        plan: Plan { stock: 3_000_000, warm_up: 40, timed: 300 },
+        memory: 384 * MIB,
         recover: Some((Plan { stock: 10_000_000, warm_up: 1, timed: 39 }, 1536 * MIB)),
         again_max: 10.0,
     };
@@ -302,7 +302,8 @@ impl Raced {
         };
         let units = race("units")?;
         println!(
-            "{side:8} {:8.0} {:8.1} {:8.1} {:8.2} {:8.2} {:6.0}% {:9.0} {:9.0} {:8.2} {memory:>9}{}",
+            "{side:8} {:8.0} {:8.1} {:8.1} {:8.2} {:8.2} {:6.0}% {:9.0} {:9.0} {:8.2} \
+             {memory:>9}{}",
             units / race("seconds")?,
             race("p50")?,
             race("p99")?,

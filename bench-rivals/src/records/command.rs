@@ -80,8 +80,9 @@ fn read_all(folder: &Path) -> Result<()> {
         let path = entry?.path();
         if path.is_dir() {
             read_all(&path)?;
-        } else {
-            std::io::copy(&mut File::open(&path)?, &mut std::io::sink())?;
+        } else if let Ok(mut file) = File::open(&path) {
+            // One that is gone was merged into others behind our back.
+            std::io::copy(&mut file, &mut std::io::sink())?;
         }
     }
     Ok(())

@@ -21,8 +21,8 @@ const PAGE: usize = 8_192;
 #[derive(Debug)]
 pub(super) struct Ours<E>(E);
 
-/// Opens the store of a folder, or makes one. A quarter of the memory holds the youngest part of the
-/// log; the index takes what it takes.
+/// Opens the store of a folder, or makes one. A quarter of the memory holds the youngest part of
+/// the log; the index takes what it takes.
 pub(super) fn open(folder: &Path, memory: Memory) -> Result<Ours<EmbeddedEngine>> {
     let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };
     let mut options = EmbeddedOptions::new(key);

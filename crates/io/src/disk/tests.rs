@@ -78,6 +78,7 @@ fn mapped_bytes_cannot_be_changed_through_any_opening() {
     let file = create(&disk, "f", &[1; 10_000]);
     let other = disk.open("f", Access::Write, Caching::Buffered).unwrap();
     let map = file.map(FileOffset::new(100), 5000).unwrap();
+    map.expect_random_access();
     assert_eq!(map.len(), 5000);
     for file in [&file, &other] {
         let at = |offset| file.write_at(FileOffset::new(offset), &[2; 10]);
