@@ -23,6 +23,9 @@ use crate::record::Record;
 /// Fields that are kept with the slots.
 const WITH_SLOTS: [Fields; 3] = [Fields::UTXOS, Fields::ALERTS, Fields::CHILDREN];
 
+/// How often a record is looked up that moves meanwhile.
+const TRIES: usize = 10_000;
+
 /// Why a record has to be looked up again, or cannot be had.
 enum Miss {
     Moved,
@@ -224,13 +227,14 @@ fn add_slots<'a>(record: &mut Record, chunks: impl Iterator<Item = &'a Chunk>) {
     record.alerts.reassignments = reassignments.into_iter().map(|(_, one)| one).collect();
 }
 
-/// Looks again for as long as what is looked at moves.
+/// Looks again while what is looked at moves. It cannot move so often; what seems to is not there.
 fn retry<T>(mut look: impl FnMut() -> Result<T, Miss>) -> Result<T, EngineError> {
-    loop {
+    for _ in 0..TRIES {
         match look() {
             Ok(found) => return Ok(found),
             Err(Miss::Failed(error)) => return Err(error),
             Err(Miss::Moved) => std::thread::yield_now(),
         }
     }
+    Err(EngineError::Poisoned { cause: "an entry that the index names is not in the log".into() })
 }
