@@ -250,8 +250,8 @@ impl Segments {
             self.sync()?;
         }
         while let Some(first) = self.series.first_if_ends_by(before) {
-            self.series.shift();
             self.storage.remove(&segment::file_name(&self.config.prefix, first.number))?;
+            self.series.shift();
             // One by one, so that no crash leaves a hole in the series.
             self.storage.sync_dir()?;
         }
