@@ -182,7 +182,8 @@ impl<'a> Intake<'a> {
                 }
             }
         }
-        if new {
+        let stray = orphan && !refused && !new;
+        if !stray {
             self.strays.remove(&giver);
         }
         stores.follow_best_header()?;
@@ -191,7 +192,7 @@ impl<'a> Intake<'a> {
             tree.height(tree.best_header())
         };
         (self.report)(Report::Headers { height });
-        if new || (orphan && !refused && self.may_stray(giver)) {
+        if new || (stray && self.may_stray(giver)) {
             return self.seek(stores);
         }
         Ok(())
