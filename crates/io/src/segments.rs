@@ -31,6 +31,7 @@
 //! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it and never wait
 //! for it.
 
+mod batch;
 mod pending_sync;
 mod read;
 mod recover;
@@ -47,6 +48,7 @@ use crate::frame::FrameHeader;
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::segment::{self, Layout, SegmentHeader};
 use crate::storage::{Access, Caching, Storage};
+use batch::Batch;
 use series::{Segment, Series};
 
 /// Frames are gathered up to this much before they are written.
@@ -250,8 +252,8 @@ impl Segments {
             self.sync()?;
         }
         while let Some(first) = self.series.first_if_ends_by(before) {
-            self.series.shift();
             self.storage.remove(&segment::file_name(&self.config.prefix, first.number))?;
+            self.series.shift();
             // One by one, so that no crash leaves a hole in the series.
             self.storage.sync_dir()?;
         }
@@ -335,66 +337,6 @@ impl Segments {
         file.write_at(FileOffset::ZERO, &header.encode())?;
         batch.begin(Arc::new(Segment::new(number, batch.end, file, 0)));
         Ok(())
-    }
-}
-
-/// An append under way: written, but not to be seen before all of it is.
-struct Batch {
-    /// The segment written to; the tail at first, `None` in an empty log.
-    segment: Option<Arc<Segment>>,
-    /// Where gathered bytes go in its file.
-    written: FileOffset,
-    /// The position behind the last frame of the batch.
-    end: GlobalOffset,
-    /// Segments finished or begun, with their ends.
-    ends: Vec<(Arc<Segment>, GlobalOffset)>,
-    /// How many of them readers know already: the tail.
-    known: usize,
-    places: Vec<GlobalOffset>,
-}
-
-impl Batch {
-    fn new(tail: Option<Arc<Segment>>) -> Self {
-        Self {
-            written: tail.as_ref().map_or(FileOffset::ZERO, |tail| tail.file_end()),
-            end: tail.as_ref().map_or(GlobalOffset::ZERO, |tail| tail.end()),
-            known: usize::from(tail.is_some()),
-            segment: tail,
-            ends: Vec::new(),
-            places: Vec::new(),
-        }
-    }
-
-    /// True when a frame of `len` bytes may go into the segment at hand: an empty one takes any.
-    fn fits(&self, len: u64, segment_size: u64) -> bool {
-        let Some(segment) = &self.segment else { return false };
-        let place = segment.place(self.end).expect("the batch ends behind its segment's start");
-        self.end == segment.start || place.plus(len).get() <= segment_size
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if let Some(segment) = self.segment.as_ref().filter(|_| !bytes.is_empty()) {
-            segment.file.write_at(self.written, bytes)?;
-            self.written = self.written.plus(bytes.len() as u64);
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, segment: Arc<Segment>) {
-        self.written = segment.file_end();
-        let full = self.segment.replace(segment);
-        self.ends.extend(full.map(|full| (full, self.end)));
-    }
-
-    /// Lets readers see all of the batch.
-    fn publish(&mut self, series: &Series) {
-        self.ends.extend(self.segment.take().map(|segment| (segment, self.end)));
-        for (index, (segment, end)) in self.ends.drain(..).enumerate() {
-            segment.publish(end);
-            if index >= self.known {
-                series.push(segment);
-            }
-        }
     }
 }
 

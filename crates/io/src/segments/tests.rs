@@ -286,6 +286,21 @@ fn pruning_never_removes_the_last_durable_file() {
     }
 }
 
+/// A file that could not be removed is still there, so it is still part of the log: were it
+/// forgotten, the next pruning would take the file after it, and the log with the hole would not
+/// open any more.
+#[test]
+fn a_file_that_cannot_be_removed_stays_in_the_log() {
+    let (storage, mut log, places) = nine();
+    storage.inject(FaultRule::new(Operation::Remove, When::Nth(0), Fault::Io));
+    assert!(matches!(log.prune(places[5]), Err(Error::Io { action: "remove", .. })));
+    assert_eq!((log.start(), payloads(&log, log.start()).len()), (places[0], 9));
+    assert_eq!(log.prune(places[5]).unwrap(), places[4]);
+    let durable = log.end();
+    drop(log);
+    assert_eq!(payloads(&open(&storage, durable).unwrap(), places[4]).len(), 5);
+}
+
 /// Once, a file that held nothing but a header over which a sync had failed was taken over as it
 /// was. Later syncs did not write the header again, and a crash lost the file with all its frames.
 #[test]
