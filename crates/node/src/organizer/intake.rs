@@ -27,6 +27,10 @@ use crate::stores::Stores;
 const WINDOW: usize = 256;
 /// How often a block is asked for again when its bytes were not those of its header.
 const ATTEMPTS: u32 = 3;
+/// How often one giver may send headers in a row that link to nothing.
+const STRAYS: u32 = 10;
+/// How long a source that is followed is not asked again for what nobody had.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Bytes of blocks that are kept in memory until their turn.
 const KEPT_BYTES: u64 = 64 << 20;
 
@@ -40,6 +44,12 @@ pub(crate) struct Intake<'a> {
     owed: HashSet<BlockHash>,
     /// Blocks that nobody has, or whose bytes were bad too often.
     missing: HashMap<BlockHash, u32>,
+    /// Those of them that were reported.
+    told: HashSet<BlockHash>,
+    /// When they were last asked for again.
+    asked_again: Duration,
+    /// Who sent headers that link to nothing, and how often in a row.
+    strays: HashMap<Giver, u32>,
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
@@ -61,6 +71,9 @@ impl<'a> Intake<'a> {
             checkers,
             owed: HashSet::new(),
             missing: HashMap::new(),
+            told: HashSet::new(),
+            asked_again: Duration::ZERO,
+            strays: HashMap::new(),
             unfetched: BTreeSet::new(),
             headers_done: false,
             kept: HashMap::new(),
@@ -110,15 +123,24 @@ impl<'a> Intake<'a> {
             Event::Missing { hash } => {
                 self.owed.remove(&hash);
                 self.missing.insert(hash, ATTEMPTS);
-                (self.report)(Report::Missing { hash });
+                if self.told.insert(hash) {
+                    (self.report)(Report::Missing { hash });
+                }
             }
             Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
-            // Somebody may have what nobody had.
-            Event::Idle if self.options.follow => self.missing.clear(),
-            Event::Idle => {}
+            Event::Idle => self.ask_again(),
         }
         self.want(stores)
+    }
+
+    /// Somebody may have what nobody had.
+    fn ask_again(&mut self) {
+        let now = (self.options.clock)();
+        if self.options.follow && now.saturating_sub(self.asked_again) >= AGAIN {
+            self.asked_again = now;
+            self.missing.clear();
+        }
     }
 
     fn seek(&mut self, stores: &Stores) -> Result<(), Error> {
@@ -160,13 +182,30 @@ impl<'a> Intake<'a> {
                 }
             }
         }
+        if new {
+            self.strays.remove(&giver);
+        }
         stores.follow_best_header()?;
         let height = {
             let tree = &stores.chain.read().tree;
             tree.height(tree.best_header())
         };
         (self.report)(Report::Headers { height });
-        if new || (orphan && !refused) { self.seek(stores) } else { Ok(()) }
+        if new || (orphan && !refused && self.may_stray(giver)) {
+            return self.seek(stores);
+        }
+        Ok(())
+    }
+
+    /// Counts headers that link to nothing. A node that is asked for those between sends them; one
+    /// that goes on without is not asked again.
+    fn may_stray(&mut self, giver: Giver) -> bool {
+        let strays = self.strays.entry(giver).or_default();
+        *strays += 1;
+        if *strays > STRAYS {
+            self.source.blame(giver, "its headers link to none that are known");
+        }
+        *strays <= STRAYS
     }
 
     /// Has a block checked, if it is wanted.
@@ -198,15 +237,21 @@ impl<'a> Intake<'a> {
             Err(refusal) => refusal,
         };
         let reason = refusal.to_string();
-        match refusal {
+        let is_news = match refusal {
             Refusal::Failed(error) => return Err(error),
             Refusal::Invalid(_) => {
                 stores.mark_invalid(id, &reason)?;
                 stores.follow_best_header()?;
+                true
             }
-            Refusal::Mutated(_) => *self.missing.entry(hash).or_default() += 1,
+            Refusal::Mutated(_) => {
+                *self.missing.entry(hash).or_default() += 1;
+                self.told.insert(hash)
+            }
+        };
+        if is_news {
+            (self.report)(Report::Refused { hash, reason: &reason });
         }
-        (self.report)(Report::Refused { hash, reason: &reason });
         self.source.blame(giver, &reason);
         Ok(())
     }

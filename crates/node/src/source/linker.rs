@@ -61,9 +61,13 @@ impl<T, K> Linker<T, K> {
         let previous = Header::new(&found.header).previous();
         if !self.linked.contains_key(&previous) {
             let siblings = self.waiting.entry(previous).or_default();
-            if !siblings.iter().any(|waiting| waiting.hash == found.hash) {
-                siblings.push(found);
-                self.count += 1;
+            match siblings.iter_mut().find(|waiting| waiting.hash == found.hash) {
+                // Here too the last copy stays.
+                Some(waiting) => *waiting = found,
+                None => {
+                    siblings.push(found);
+                    self.count += 1;
+                }
             }
             return;
         }
@@ -139,6 +143,24 @@ mod tests {
             let waits = usize::from(order[0] == 3);
             assert_eq!((out.len(), linker.waiting()), (7 - 2 * waits, waits));
         }
+    }
+
+    /// A block in a file that was written over is where it was found last, whether it waited for its
+    /// parent meanwhile or not.
+    #[test]
+    fn the_last_copy_stays() {
+        let genesis = BlockHash::from_bytes([1; 32]);
+        let (mut linker, mut out) = (Linker::new(genesis, |place| *place), Vec::new());
+        let first = found(genesis, 1);
+        let second = found(first.hash, 2);
+        let at = |found: &Found<()>, with| Found { hash: found.hash, header: found.header, with };
+        linker.push(at(&second, 10), &mut out);
+        linker.push(at(&second, 20), &mut out);
+        assert_eq!((out.len(), linker.waiting()), (0, 1));
+        linker.push(at(&first, 30), &mut out);
+        assert_eq!((linker.kept(&first.hash), linker.kept(&second.hash)), (Some(&30), Some(&20)));
+        linker.push(at(&second, 40), &mut out);
+        assert_eq!((out.len(), linker.kept(&second.hash)), (2, Some(&40)));
     }
 
     #[test]

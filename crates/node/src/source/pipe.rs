@@ -68,7 +68,10 @@ impl Pipe {
     fn take(&mut self, record: Record) -> Result<(), SourceError> {
         match record {
             Record::Block(bytes) => self.block(bytes)?,
-            Record::Failed(error) => return Err(error),
+            Record::Failed(error) => {
+                self.ended = true;
+                return Err(error);
+            }
             Record::End { incomplete } => {
                 self.ended = true;
                 if let Some(offset) = incomplete {
@@ -153,6 +156,7 @@ impl Source for Pipe {
                 Ok(record) => self.take(record)?,
                 Err(RecvTimeoutError::Timeout) => return Ok(Event::Idle),
                 Err(RecvTimeoutError::Disconnected) => {
+                    assert!(self.ended, "the thread that reads the pipe has panicked");
                     thread::sleep(timeout);
                     return Ok(Event::Idle);
                 }
