@@ -19,6 +19,7 @@
 //! is five million outputs and 1 GiB.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![expect(clippy::indexing_slicing, reason = "in a test a panic is the report")]
 
 mod life;
 mod peak;
