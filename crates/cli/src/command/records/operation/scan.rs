@@ -29,6 +29,7 @@ fn unmined_tx(tx: &UnminedTx) -> Value {
     json!({
         "txid": tx.txid.to_string(),
         "fee": tx.fee.to_sat(),
+        "size": tx.size,
         "size_in_bytes": tx.size,
         "inputs": tx.inputs.iter().map(input).collect::<Value>(),
         "created_at": tx.created_at,
