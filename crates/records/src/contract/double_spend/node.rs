@@ -191,7 +191,11 @@ impl Node {
 }
 
 /// A block that asks for winners.
-pub(super) fn asks(height: u32, id: u32, is_ancestor: &dyn Fn(BlockId) -> bool) -> ConflictBlock<'_> {
+pub(super) fn asks(
+    height: u32,
+    id: u32,
+    is_ancestor: &dyn Fn(BlockId) -> bool,
+) -> ConflictBlock<'_> {
     ConflictBlock {
         height: Height::new(height),
         hash: BlockHash::from_bytes([u8::try_from(id).expect("a small number"); 32]),

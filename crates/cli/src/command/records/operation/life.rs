@@ -1,11 +1,11 @@
 //! What happens to a record between its creation and its removal.
 
 use serde_json::{Map, Value, json};
-use varve_records::{RecordError, SlotView, StoreError};
 use varve_records::operation::{MinedBlockInfo, SlotRef, Unspend};
 use varve_records::record::BlockId;
 use varve_records::spending_data::SpendingData;
 use varve_records::utxo_hash::UtxoHash;
+use varve_records::{RecordError, SlotView, StoreError};
 use varve_types::{Outpoint, Txid};
 
 use super::all_or_failure;
@@ -19,7 +19,9 @@ use crate::command::records::unit::{UnitLine, slot_ref};
 pub(super) fn spend_multi(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let answers = session.perform_units(UnitLine::of_each(arguments, session)?)?;
     let item = |answer: Result<Value, Failure>| match answer {
-        Ok(mut told) => told.get_mut("spends").and_then(|spends| spends.get_mut(0)).map(Value::take),
+        Ok(mut told) => {
+            told.get_mut("spends").and_then(|spends| spends.get_mut(0)).map(Value::take)
+        }
         Err(Failure::Store(StoreError::Record(RecordError::Spend(items)))) => {
             items.first().map(spend_item)
         }
