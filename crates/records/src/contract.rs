@@ -15,7 +15,7 @@
 //! | [`order`] | of two things that are wrong, the earlier one is told: all pairs |
 //! | [`alert`] | freezing, windows, reassignment |
 //! | [`life`], [`conflict`] | blocks, locks, conflicts |
-//! | [`double_spend`] | double spends told as stories, through a [`Store`](crate::store::Store) |
+//! | [`longest_chain`], [`double_spend`] | stories of blocks, through a [`Store`](crate::store::Store) |
 //! | [`expiry`] | the schedule of removal, preservation, pruning |
 //! | [`paging`], [`reading`] | records of many parts; fields, slots, scans |
 //! | [`crowd`] | many at once |
@@ -35,6 +35,8 @@ pub mod draft;
 pub mod expiry;
 pub mod life;
 mod list;
+pub mod longest_chain;
+mod node;
 pub mod order;
 pub mod paging;
 pub mod random;

@@ -1,33 +1,23 @@
 //! Double spends, from the first transaction to the block that decides.
 //!
-//! A [`Node`] stands for a whole node in front of a store: it takes transactions as they come and
-//! keeps a double spend as conflicting, connects blocks, sees blocks of other branches, and
-//! changes the branch. Each case is one story, told block by block; at its end the power fails, and
-//! the records must be the same afterwards.
-
-mod node;
+//! Each case is one story, told block by block to a [`Node`]; at its end the power fails, and the
+//! records must be the same afterwards.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use varve_types::{Height, Txid};
+use varve_types::Height;
 
-use self::node::{Block, Node, START, asks};
 use super::Disk;
 use super::draft::{Coin, TxDraft};
+use super::node::{Block, Node, START, asks, sorted};
 use crate::conflicts::{ConflictError, process_conflicting};
 use crate::extended::Transaction;
 use crate::operation::SpendRules;
 use crate::prepare::CreateOptions;
 use crate::pruner::{PruneAt, prune};
 use crate::record::BlockId;
-
-fn sorted(txs: &[&Transaction]) -> Vec<Txid> {
-    let mut txids: Vec<Txid> = txs.iter().map(|tx| tx.txid()).collect();
-    txids.sort();
-    txids
-}
 
 /// The second of two spenders is in a block: the first loses.
 pub fn a_block_decides_for_the_second_spender<D: Disk<Engine: 'static>>(disk: &D) {

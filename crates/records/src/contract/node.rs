@@ -1,14 +1,17 @@
-//! A node in front of a store: what takes transactions and follows blocks.
+//! A node in front of a store, for cases that are stories of several blocks.
+//!
+//! It takes transactions as they come and keeps a double spend as conflicting, connects blocks,
+//! sees blocks of other branches, and changes the branch.
 
 use std::sync::Arc;
 
 use varve_types::{BlockHash, Height, Outpoint, Txid};
 
+use super::draft::{Coin, TxDraft};
+use super::{Disk, block as block_ref, scan_all};
 use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
 use crate::conflicts::{CLOSURE_BUDGET, ConflictBlock, ConflictError, process_conflicting};
-use crate::contract::draft::{Coin, TxDraft};
-use crate::contract::{Disk, block as block_ref, scan_all};
 use crate::engine::Scan;
 use crate::extended::Transaction;
 use crate::fields::Fields;
@@ -41,8 +44,13 @@ impl Block {
         Self { below: below.to_vec(), ..self }
     }
 
-    fn txids(&self) -> Vec<Txid> {
+    pub(super) fn txids(&self) -> Vec<Txid> {
         self.txs.iter().map(Transaction::txid).collect()
+    }
+
+    pub(super) fn info(&self, on_longest_chain: bool) -> MinedBlockInfo {
+        let block = block_ref(self.id, self.height);
+        MinedBlockInfo { block, on_longest_chain, unset: false }
     }
 }
 
@@ -131,8 +139,7 @@ impl Node {
     }
 
     fn mine(&self, block: &Block, on_longest_chain: bool) {
-        let (id, height) = (block.id, block.height);
-        let info = MinedBlockInfo { block: block_ref(id, height), on_longest_chain, unset: false };
+        let info = block.info(on_longest_chain);
         let answers = self.store.set_mined_multi(&block.txids(), &info).expect("the storage works");
         assert!(answers.iter().all(Result::is_ok), "all have records");
     }
@@ -203,4 +210,11 @@ pub(super) fn asks(
         budget: CLOSURE_BUDGET,
         is_ancestor,
     }
+}
+
+/// The txids in their order.
+pub(super) fn sorted(txs: &[&Transaction]) -> Vec<Txid> {
+    let mut txids: Vec<Txid> = txs.iter().map(|tx| tx.txid()).collect();
+    txids.sort();
+    txids
 }
