@@ -3,7 +3,9 @@
 //! 1. The merkle root is that of the header, and no list of transactions with a repeated tail has
 //!    the same root (CVE-2012-2459).
 //! 2. It is not too large.
-//! 3. The first transaction is a coinbase, the only one.
+//! 3. The first transaction is a coinbase, the only one. (Where it is not and some have 64 bytes,
+//!    they may be inner nodes of the tree of another block with this hash, which must not be
+//!    condemned.)
 //! 4. Every transaction holds by itself ([`check_transaction`]).
 //! 5. Its scripts have not too many signature operations, counting what is in the block alone.
 //!

@@ -96,6 +96,16 @@ pub enum Warning {
         /// Where the record begins.
         offset: u64,
     },
+    /// Something between the records of a file is no block.
+    #[error(
+        "{bytes} bytes within {} are no blocks of the network; they are left out", path.display()
+    )]
+    Skipped {
+        /// The file, or `-`.
+        path: PathBuf,
+        /// How many bytes.
+        bytes: u64,
+    },
     /// Blocks whose parents are not there.
     #[error("{count} blocks follow blocks that are not there; they are left out")]
     Unlinked {

@@ -26,7 +26,7 @@ use varve_utxo::{AsBlock as _, Version};
 use crate::chain::SharedChain;
 use crate::commit_log::{Commit, CommitLog, CommitSequence};
 use crate::error::Error;
-use crate::header_tree::{HeaderId, InsertError};
+use crate::header_tree::{HeaderId, InsertError, Invalid};
 use crate::snapshot::NodeSnapshot;
 use crate::source::HeaderBytes;
 use crate::stored_block::{Bytes, StoredBlock};
@@ -76,7 +76,8 @@ impl Stores {
         let hash = header.hash();
         if let Some(reason) = self.marks.get(&hash).cloned() {
             self.chain.write().tree.mark_invalid(id, &reason);
-            return Ok(Err(InsertError::Invalid { hash, reason }));
+            let invalid = Invalid { block: hash, reason };
+            return Ok(Err(InsertError::Invalid { hash, invalid }));
         }
         if let Some(number) = self.orphans.remove(&hash) {
             let block = self.read(id)?;

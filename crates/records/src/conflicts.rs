@@ -19,6 +19,9 @@
 //! done again from step 2, with the losers that it names. A step that is refused leaves the intent
 //! and the locks: nobody spends what is half done.
 //!
+//! Resolutions of one store come one after the other: a second one looks when the first is done, so
+//! its losers are those of that moment. Spends that come meanwhile meet the locks.
+//!
 //! The walk over what builds on a transaction is breadth first, reads a generation in one batch,
 //! and ends with an error when it has seen more transactions than its budget. A frozen output is
 //! seen as the placeholder and never followed.
@@ -124,6 +127,7 @@ pub fn process_conflicting(
     if winners.is_empty() {
         return Ok(Vec::new());
     }
+    let _alone = store.resolve_alone();
     let records = records(store, winners, Fields::INPOINTS)?;
     if let Some(record) = records.iter().find(|record| !record.conflicting) {
         return Err(ConflictError::NotConflicting(record.txid));
@@ -147,6 +151,7 @@ pub fn process_conflicting(
 
 /// Does again what was begun and not completed. Returns how many intents there were.
 pub fn replay(store: &Store) -> Result<usize> {
+    let _alone = store.resolve_alone();
     let intents = store.engine().intents().map_err(StoreError::from)?;
     for intent in &intents {
         match intent.kind {

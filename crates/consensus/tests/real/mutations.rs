@@ -11,7 +11,7 @@ use varve_consensus::{
 use varve_types::script::opcode::{
     OP_0, OP_1, OP_CHECKMULTISIG, OP_CHECKSIG, OP_EQUAL, OP_HASH160,
 };
-use varve_types::{Amount, Height, Network, Outpoint, Txid};
+use varve_types::{Amount, Height, Network, Outpoint};
 
 use crate::load;
 use crate::replay::{NOW, Refusal, Replay};
@@ -117,24 +117,6 @@ fn merkle_roots() {
     let refusal = chain.replay.check(&draft.bytes()).unwrap_err();
     assert_eq!(refusal.reason(), "bad-txns-duplicate");
     assert!(matches!(refusal, Refusal::Block(error) if error.is_mutation()));
-}
-
-/// Inner nodes of a merkle tree, given out as the transactions of the block, have its root. So a
-/// block without a coinbase condemns its hash only when none of its transactions can be a node.
-#[test]
-fn nodes_of_the_tree_as_transactions() {
-    let chain = Chain::new();
-    for (script, is_mutation) in [(4, true), (5, false)] {
-        let mut draft = chain.valid();
-        let mut tx = TxDraft::spending(&[Outpoint::new(Txid::from_bytes([9; 32]), 0)], 1);
-        tx.inputs[0].script.clear();
-        tx.outputs[0].script = vec![OP_1; script];
-        draft.txs = vec![tx];
-        draft.mine();
-        let refusal = chain.replay.check(&draft.bytes()).unwrap_err();
-        assert_eq!(refusal.reason(), "bad-cb-missing");
-        assert!(matches!(refusal, Refusal::Block(error) if error.is_mutation() == is_mutation));
-    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ const LONG: Duration = Duration::from_millis(100);
 /// Why the feeder came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// There is nothing left to do.
+    /// There is nothing left to do, or somebody wants it to end.
     Done,
     /// The target is not above the blocks that were joined.
     Turn,
@@ -116,6 +116,9 @@ impl Feeder<'_, '_, '_, '_> {
     }
 
     fn pause(&self, target: HeaderId) -> Option<Pause> {
+        if self.intake.options.is_stopped() {
+            return Some(Pause::Done);
+        }
         let tree = &self.stores.chain.read().tree;
         if !tree.is_on_branch(self.head, target) {
             return Some(Pause::Turn);

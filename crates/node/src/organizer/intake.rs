@@ -53,6 +53,8 @@ pub(crate) struct Intake<'a> {
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
+    /// The blocks at fault of headers that were refused: each is told once.
+    told: HashSet<BlockHash>,
     kept: HashMap<HeaderId, StoredBlock>,
     kept_bytes: u64,
 }
@@ -76,6 +78,7 @@ impl<'a> Intake<'a> {
             strays: HashMap::new(),
             unfetched: BTreeSet::new(),
             headers_done: false,
+            told: HashSet::new(),
             kept: HashMap::new(),
             kept_bytes: 0,
         }
@@ -171,14 +174,14 @@ impl<'a> Intake<'a> {
                 }
                 Err(InsertError::Orphan { .. }) => orphan = true,
                 Err(error) => {
-                    if !refused {
-                        let reason = error.to_string();
-                        (self.report)(Report::Refused { hash: hash_of(&error), reason: &reason });
-                        if error.is_blameworthy() {
-                            self.source.blame(giver, &reason);
-                        }
+                    let (hash, reason) = (error.culprit(), error.to_string());
+                    if !refused && error.is_blameworthy() {
+                        self.source.blame(giver, &reason);
                     }
                     refused = true;
+                    if self.told.insert(hash) {
+                        (self.report)(Report::Refused { hash, reason: &reason });
+                    }
                 }
             }
         }
@@ -306,12 +309,4 @@ impl<'a> Intake<'a> {
 /// Whether the block is not there yet and can be in the chain.
 fn is_wanted(tree: &HeaderTree, id: HeaderId) -> bool {
     !tree.is_stored(id) && tree.invalid(id).is_none()
-}
-
-fn hash_of(error: &InsertError) -> BlockHash {
-    match error {
-        InsertError::Orphan { hash, .. }
-        | InsertError::Refused { hash, .. }
-        | InsertError::Invalid { hash, .. } => *hash,
-    }
 }

@@ -100,6 +100,8 @@ impl Directory {
         if directory.walks.is_empty() {
             return Err(SourceError::NoBlocks { path: folder });
         }
+        // Whether the blocks are of another network shows at the first step.
+        directory.walk()?;
         Ok(directory)
     }
 
@@ -149,6 +151,10 @@ impl Directory {
         if !self.follow && !self.warned {
             self.warned = true;
             for walk in &self.walks {
+                if walk.skipped() > 0 {
+                    let (path, bytes) = (walk.path.to_path_buf(), walk.skipped());
+                    self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
+                }
                 if let Some(offset) = walk.incomplete(self.framing)? {
                     let path = walk.path.to_path_buf();
                     self.events.push_back(Event::Warning(Warning::Incomplete { path, offset }));
@@ -198,8 +204,10 @@ impl Source for Directory {
 
     fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
         for hash in hashes {
-            while self.linker.kept(hash).is_none() && self.walk()? {}
-            let at = self.linker.kept(hash).copied();
+            let mut at = self.linker.kept(hash);
+            while at.is_none() && self.walk()? {
+                at = self.linker.kept(hash);
+            }
             match at.and_then(|at| Some((at, self.walks.get(at.file as usize)?))) {
                 Some((at, walk)) => {
                     self.owed += 1;

@@ -10,6 +10,7 @@ use crate::fixture::{
     FailingEngine, NEXT, child, everywhere, mined, options, root, slot, store, with_engines,
 };
 use crate::operation::SpendRules;
+use crate::outcome::{Pruned, Reply};
 use crate::prepare::CreateOptions;
 
 fn block(is_ancestor: &dyn Fn(BlockId) -> bool) -> ConflictBlock<'_> {
@@ -259,40 +260,55 @@ fn a_winner_that_builds_on_a_loser_is_refused() {
     });
 }
 
+/// The same after the winner was pruned as a loser and came back.
+fn case_of_one_that_came_back(store: &Store) -> Case {
+    let case = case(store);
+    let (txid, height) = (case.winner.txid(), Height::new(1_000));
+    let reply = store.apply_one(Operation::Prune { txid, height }).unwrap();
+    assert_eq!(reply, Reply::Pruned(Pruned::Removed));
+    store.add_conflicting(&case.winner);
+    case
+}
+
 /// A crash in the middle left stores that disagreed with the chain for good.
 #[test]
 fn a_resolution_that_is_cut_off_anywhere_ends_the_same_after_a_replay() {
     with_engines(|new| {
-        let expected = {
-            let store = store(new());
-            let case = case(&store);
-            win(&store, &[&case.winner]).unwrap();
-            normal(&store)
-        };
-        let mut cuts = 0;
-        for left in 0.. {
-            let engine: Arc<dyn Engine> = new();
-            let whole = store(Arc::clone(&engine));
-            let case = case(&whole);
-            let before = normal(&whole);
-            let inner = Arc::clone(&engine);
-            let cut = store(Arc::new(FailingEngine::new(inner, left)));
-            let done = win(&cut, &[&case.winner]).is_ok();
-            assert_eq!(replay(&whole).unwrap(), usize::from(!done && left > 0));
-            let after = normal(&whole);
-            if left == 0 {
-                assert!(after == before, "no intent, no change");
-            } else {
-                assert!(after == expected, "cut off after {left} operations");
-            }
-            assert!(whole.engine().intents().unwrap().is_empty());
-            if done {
-                break;
-            }
-            cuts += 1;
-        }
-        assert!(cuts > 6, "every step was cut off: {cuts}");
+        cut_off_anywhere(new, case);
+        cut_off_anywhere(new, case_of_one_that_came_back);
     });
+}
+
+fn cut_off_anywhere(new: fn() -> Arc<dyn Engine>, case: fn(&Store) -> Case) {
+    let expected = {
+        let store = store(new());
+        let case = case(&store);
+        win(&store, &[&case.winner]).unwrap();
+        normal(&store)
+    };
+    let mut cuts = 0;
+    for left in 0.. {
+        let engine: Arc<dyn Engine> = new();
+        let whole = store(Arc::clone(&engine));
+        let case = case(&whole);
+        let before = normal(&whole);
+        let inner = Arc::clone(&engine);
+        let cut = store(Arc::new(FailingEngine::new(inner, left)));
+        let done = win(&cut, &[&case.winner]).is_ok();
+        assert_eq!(replay(&whole).unwrap(), usize::from(!done && left > 0));
+        let after = normal(&whole);
+        if left == 0 {
+            assert!(after == before, "no intent, no change");
+        } else {
+            assert!(after == expected, "cut off after {left} operations");
+        }
+        assert!(whole.engine().intents().unwrap().is_empty());
+        if done {
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts > 6, "every step was cut off: {cuts}");
 }
 
 /// All records without the time of their creation, which differs between stores.

@@ -1,28 +1,11 @@
 //! `varve utxo` as a user types it, on a set that Bitcoin Core wrote.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn varve(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_varve")).args(args).output().unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// The sentence of a refused command.
-fn refusal(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
+use crate::varve::{json, refusal, varve};
 
 /// Core's snapshot of its regtest chain, and what Core says about it.
 fn core31() -> Option<(PathBuf, Value)> {
@@ -149,14 +132,5 @@ fn a_wrong_command_line_is_exit_code_2() {
         let output = varve(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(output.stdout.is_empty());
-    }
-}
-
-#[test]
-fn every_command_shows_examples() {
-    for command in ["get", "stats", "export", "import"] {
-        let output = varve(&["utxo", command, "--help"]);
-        let help = String::from_utf8(output.stdout).unwrap();
-        assert!(help.contains("Examples:") && help.contains("--datadir"), "{help}");
     }
 }
