@@ -45,7 +45,7 @@ pub(crate) struct Intake<'a> {
     /// Blocks that nobody has, or whose bytes were bad too often.
     missing: HashMap<BlockHash, u32>,
     /// Those of them that were reported.
-    told: HashSet<BlockHash>,
+    reported: HashSet<BlockHash>,
     /// When they were last asked for again.
     asked_again: Duration,
     /// Who sent headers that link to nothing, and how often in a row.
@@ -73,7 +73,7 @@ impl<'a> Intake<'a> {
             checkers,
             owed: HashSet::new(),
             missing: HashMap::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             asked_again: Duration::ZERO,
             strays: HashMap::new(),
             unfetched: BTreeSet::new(),
@@ -126,7 +126,7 @@ impl<'a> Intake<'a> {
             Event::Missing { hash } => {
                 self.owed.remove(&hash);
                 self.missing.insert(hash, ATTEMPTS);
-                if self.told.insert(hash) {
+                if self.reported.insert(hash) {
                     (self.report)(Report::Missing { hash });
                 }
             }
@@ -250,7 +250,7 @@ impl<'a> Intake<'a> {
             }
             Refusal::Mutated(_) => {
                 *self.missing.entry(hash).or_default() += 1;
-                self.told.insert(hash)
+                self.reported.insert(hash)
             }
         };
         if is_news {
