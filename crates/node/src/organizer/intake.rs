@@ -43,7 +43,7 @@ pub(crate) struct Intake<'a> {
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
-    /// The blocks at fault of headers that were refused: each is told once.
+    /// The blocks that were refused: each is told once.
     told: HashSet<BlockHash>,
     kept: HashMap<HeaderId, StoredBlock>,
     kept_bytes: u64,
@@ -152,7 +152,7 @@ impl<'a> Intake<'a> {
                 }
                 Err(InsertError::Orphan { .. }) => orphan = true,
                 Err(error) => {
-                    let (hash, reason) = (error.culprit(), error.to_string());
+                    let (hash, reason) = (error.culprit(), error.reason());
                     if !refused && error.is_blameworthy() {
                         self.source.blame(giver, &reason);
                     }
@@ -209,8 +209,10 @@ impl<'a> Intake<'a> {
             }
             Refusal::Mutated(_) => *self.missing.entry(hash).or_default() += 1,
         }
-        (self.report)(Report::Refused { hash, reason: &reason });
         self.source.blame(giver, &reason);
+        if self.told.insert(hash) {
+            (self.report)(Report::Refused { hash, reason: &reason });
+        }
         Ok(())
     }
 
