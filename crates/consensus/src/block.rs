@@ -36,8 +36,8 @@ use crate::sigops::{self, MAX_BLOCK_SIGOP_COST};
 use crate::transaction::{TransactionError, check_transaction};
 use crate::weight::{MAX_BLOCK_WEIGHT, WITNESS_SCALE, base_size, block_base_size};
 
-/// The bytes that an inner node of a merkle tree is the hash of.
-const MERKLE_NODE_LEN: u64 = 64;
+/// The length of an inner node of the merkle tree: two hashes.
+const TREE_NODE_LEN: u64 = 64;
 
 /// Why a block is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,9 +73,10 @@ pub enum BlockError {
     /// No transactions, or the first is no coinbase.
     #[error("the first transaction is not a coinbase")]
     NoCoinbase,
-    /// The first is no coinbase, and some have the length of an inner node of a merkle tree.
-    #[error("the first transaction is not a coinbase, and some may be nodes of a merkle tree")]
-    MaybeNodes,
+    /// No coinbase, and a transaction as long as two hashes: these may be inner nodes of the merkle
+    /// tree, given out as transactions under the same root.
+    #[error("the first transaction is not a coinbase, and one is as long as a node of the tree")]
+    TreeNodes,
     /// A coinbase in another place.
     #[error("transaction {index} is a second coinbase")]
     SecondCoinbase {
@@ -137,7 +138,7 @@ impl BlockError {
             Self::RepeatedTransactions => "bad-txns-duplicate",
             Self::TooLarge { .. } => "bad-blk-length",
             Self::TooHeavy { .. } => "bad-blk-weight",
-            Self::NoCoinbase | Self::MaybeNodes => "bad-cb-missing",
+            Self::NoCoinbase | Self::TreeNodes => "bad-cb-missing",
             Self::SecondCoinbase { .. } => "bad-cb-multiple",
             Self::Transaction { error, .. } => return error.reject_reason(),
             Self::Sigops { .. } => "bad-blk-sigops",
@@ -158,7 +159,7 @@ impl BlockError {
             self,
             Self::MerkleRoot { .. }
                 | Self::RepeatedTransactions
-                | Self::MaybeNodes
+                | Self::TreeNodes
                 | Self::WitnessReservedValue
                 | Self::WitnessCommitment
                 | Self::UnexpectedWitness { .. }
@@ -200,9 +201,12 @@ fn check_size(params: &Params, block: &BlockAt<'_>) -> Result<(), BlockError> {
 fn check_coinbases(block: &BlockAt<'_>) -> Result<(), BlockError> {
     let mut txs = block.block().txs().iter().enumerate();
     if !txs.next().is_some_and(|(_, tx)| tx.is_coinbase()) {
-        let is_node = |tx: &Tx<'_>| base_size(tx) == MERKLE_NODE_LEN;
-        let nodes = block.block().txs().iter().any(is_node);
-        return Err(if nodes { BlockError::MaybeNodes } else { BlockError::NoCoinbase });
+        // A coinbase has 32 zeroes where a node has a hash, so nodes never begin with one.
+        let is_node = |tx: &Tx<'_>| base_size(tx) == TREE_NODE_LEN;
+        return Err(match block.block().txs().iter().any(is_node) {
+            true => BlockError::TreeNodes,
+            false => BlockError::NoCoinbase,
+        });
     }
     match txs.find(|(_, tx)| tx.is_coinbase()) {
         Some((index, _)) => Err(BlockError::SecondCoinbase { index }),

@@ -11,10 +11,10 @@
 //! frames included and headers of files not. It names a frame for ever: pruning takes files away
 //! from the front and leaves the positions of the rest alone.
 //!
-//! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (payloads
-//!    past 1 MiB are written from where they lie). When a frame would make the file longer than
-//!    the segment size, the file is synced and sealed and a new one begun, so a frame is never
-//!    split, and one that is bigger than a segment gets a file of its own.
+//! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (long
+//!    payloads by themselves and past the page cache: `bulk`). When a frame would make the file
+//!    longer than the segment size, the file is synced and sealed and a new one begun, so a frame
+//!    is never split, and one that is bigger than a segment gets a file of its own.
 //! 2. **Sync** makes everything appended so far durable: the tail's data, then, if a file is new,
 //!    the directory. Only then may the caller acknowledge, and note the position as *durable* in
 //!    its own checkpoint or commit log.
@@ -32,6 +32,7 @@
 //! for it.
 
 mod batch;
+mod bulk;
 mod pending_sync;
 mod read;
 mod recover;
@@ -49,6 +50,7 @@ use crate::offset::{FileOffset, GlobalOffset};
 use crate::segment::{self, Layout, SegmentHeader};
 use crate::storage::{Access, Caching, Storage};
 use batch::Batch;
+use bulk::{Bulk, LONG};
 use series::{Segment, Series};
 
 /// Frames are gathered up to this much before they are written.
@@ -123,6 +125,7 @@ pub struct Segments {
     /// Files begun by an append that has not succeeded, or to be removed by a cut.
     strays: Vec<u64>,
     gather: Vec<u8>,
+    bulk: Bulk,
 }
 
 impl Segments {
@@ -163,6 +166,7 @@ impl Segments {
             torn: false,
             strays: Vec::new(),
             gather: Vec::new(),
+            bulk: Bulk::default(),
         })
     }
 
@@ -266,6 +270,7 @@ impl Segments {
         if !self.torn {
             return Ok(());
         }
+        self.bulk.close();
         for number in &self.strays {
             let name = segment::file_name(&self.config.prefix, *number);
             match self.storage.remove(&name) {
@@ -300,12 +305,21 @@ impl Segments {
         self.gather.extend_from_slice(&header.encode(self.config.store, batch.end));
         batch.places.push(batch.end);
         batch.end = batch.end.plus(header.frame_len());
-        if payload.len() < GATHER {
+        if payload.len() < LONG {
             self.gather.extend_from_slice(payload);
             return if self.gather.len() < GATHER { Ok(()) } else { self.flush(batch) };
         }
         self.flush(batch)?;
-        batch.write(payload)
+        self.write_long(batch, payload)
+    }
+
+    fn write_long(&mut self, batch: &mut Batch, payload: &[u8]) -> Result<()> {
+        let Some(segment) = &batch.segment else { return Ok(()) };
+        let name = segment::file_name(&self.config.prefix, segment.number);
+        let place = (self.storage.as_ref(), name.as_str());
+        self.bulk.write(place, (segment, batch.written), payload)?;
+        batch.written = batch.written.plus(payload.len() as u64);
+        Ok(())
     }
 
     /// Writes what was gathered.
@@ -329,6 +343,7 @@ impl Segments {
                 full.number + 1
             }
         };
+        self.bulk.close();
         self.strays.push(number);
         self.names_changed = true;
         let name = segment::file_name(&self.config.prefix, number);

@@ -15,7 +15,7 @@ pub(super) struct Batch {
     /// The segment written to; the tail at first, `None` in an empty log.
     pub(super) segment: Option<Arc<Segment>>,
     /// Where gathered bytes go in its file.
-    written: FileOffset,
+    pub(super) written: FileOffset,
     /// The position behind the last frame of the batch.
     pub(super) end: GlobalOffset,
     /// Segments finished or begun, with their ends.
