@@ -20,9 +20,9 @@ use std::ops::Range;
 
 use varve_types::Outpoint;
 
+use super::Seen;
 use super::batch::{BatchBuilder, Head};
 use super::table::{Place, Table};
-use super::Seen;
 use crate::entry::Entry;
 use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::pane::{Pane, PaneId};
