@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_node::source::SourceError;
-use varve_node::{
-    Error, Event, Giver, Limits, Options, Organizer, Prune, SettingsChange, Source,
-};
+use varve_node::{Error, Event, Giver, Limits, Options, Organizer, Prune, SettingsChange, Source};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 use varve_utxo::{Compaction, SetHash, UndoConfig};
 
