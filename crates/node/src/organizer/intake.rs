@@ -53,7 +53,7 @@ pub(crate) struct Intake<'a> {
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
-    /// The blocks at fault of headers that were refused: each is told once.
+    /// The blocks that were refused: each is told once.
     told: HashSet<BlockHash>,
     kept: HashMap<HeaderId, StoredBlock>,
     kept_bytes: u64,
@@ -174,7 +174,7 @@ impl<'a> Intake<'a> {
                 }
                 Err(InsertError::Orphan { .. }) => orphan = true,
                 Err(error) => {
-                    let (hash, reason) = (error.culprit(), error.to_string());
+                    let (hash, reason) = (error.culprit(), error.reason());
                     if !refused && error.is_blameworthy() {
                         self.source.blame(giver, &reason);
                     }
@@ -257,6 +257,9 @@ impl<'a> Intake<'a> {
             (self.report)(Report::Refused { hash, reason: &reason });
         }
         self.source.blame(giver, &reason);
+        if self.told.insert(hash) {
+            (self.report)(Report::Refused { hash, reason: &reason });
+        }
         Ok(())
     }
 
