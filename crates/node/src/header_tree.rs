@@ -145,6 +145,19 @@ impl InsertError {
         }
     }
 
+    /// What is wrong with the block that is at fault, with Core's name of it where it has one.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Orphan { .. } => self.to_string(),
+            Self::Refused { source, .. } => match source.reject_reason() {
+                Some(name) => format!("{name}: {source}"),
+                None => source.to_string(),
+            },
+            Self::Invalid { invalid, .. } => invalid.reason.to_string(),
+        }
+    }
+
     /// The block that is at fault: the header's, or the invalid one below it.
     #[must_use]
     pub const fn culprit(&self) -> BlockHash {

@@ -101,12 +101,20 @@ impl Transaction {
         self.format == Format::Extended || self.spent_at.is_some()
     }
 
-    /// The outputs that it spends, in the order of its inputs; `None` where they are not known.
-    pub fn spent(&self) -> impl Iterator<Item = Option<TxOut<'_>>> {
+    /// The inputs, each with the output that it spends where that is known.
+    pub fn inputs(&self) -> impl Iterator<Item = TxIn<'_>> {
+        self.inputs_of(self.view())
+    }
+
+    /// The same when the fields are at hand.
+    pub(crate) fn inputs_of<'a>(&'a self, view: Tx<'a>) -> impl Iterator<Item = TxIn<'a>> {
         let mut behind = self.spent_at.map(|at| Reader::at(&self.bytes, at));
-        self.view().inputs().map(move |input| match &mut behind {
-            Some(reader) => Some(read_output(reader).expect("checked when it was taken")),
-            None => input.spent,
+        view.inputs().map(move |input| match &mut behind {
+            Some(reader) => {
+                let spent = read_output(reader).expect("checked when it was taken");
+                TxIn { spent: Some(spent), ..input }
+            }
+            None => input,
         })
     }
 
@@ -157,8 +165,9 @@ impl Transaction {
             return self.bytes.clone();
         }
         let nothing = TxOut { value: Amount::ZERO, script: &[] };
-        let spent: Vec<_> = self.spent().map(|output| output.unwrap_or(nothing)).collect();
-        write_extended(&self.view(), &spent).into()
+        let view = self.view();
+        let spent = self.inputs_of(view).map(|input| input.spent.unwrap_or(nothing));
+        write_extended(&view, &spent.collect::<Vec<_>>()).into()
     }
 
     /// The outpoints that it spends, in the order of its inputs; none for a coinbase.

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use varve_types::{Amount, Height, Outpoint, TxOut, Txid};
+use varve_types::{Amount, Height, Outpoint, Tx, TxOut, Txid};
 
 use crate::error::RecordError;
 use crate::extended::Transaction;
@@ -90,8 +90,8 @@ impl SpendPart {
             return Err(refuse("the height must be above 0"));
         }
         let mut spends = Vec::new();
-        for (vin, (input, spent)) in (0_u32..).zip(tx.view().inputs().zip(tx.spent())) {
-            let spent = spent.ok_or_else(|| refuse("the locking script is not known"))?;
+        for (vin, input) in (0_u32..).zip(tx.inputs()) {
+            let spent = input.spent.ok_or_else(|| refuse("the locking script is not known"))?;
             let hash = UtxoHash::of(&input.outpoint, &spent);
             spends.push(Spend { outpoint: input.outpoint, hash, vin });
         }
@@ -116,7 +116,7 @@ impl NewRecord {
             return Err(refuse("the transaction is not extended"));
         }
         let mut record = Self::empty(options, settings, is_coinbase);
-        record.fee = if is_coinbase { Amount::ZERO } else { fee(tx) };
+        record.fee = if is_coinbase { Amount::ZERO } else { fee(tx, &view) };
         record.version = view.version();
         record.lock_time = view.lock_time();
         record.size = tx.size();
@@ -212,9 +212,10 @@ fn slot(txid: Txid, vout: u32, output: &TxOut<'_>) -> Option<UtxoHash> {
 }
 
 /// What the inputs are worth beyond the outputs; 0 when they are not.
-fn fee(tx: &Transaction) -> Amount {
-    let inputs = sum(tx.spent().flatten().map(|output| output.value));
-    let outputs = sum(tx.view().outputs().map(|output| output.value));
+fn fee<'a>(tx: &'a Transaction, view: &Tx<'a>) -> Amount {
+    let spent = tx.inputs_of(*view).filter_map(|input| input.spent);
+    let inputs = sum(spent.map(|output| output.value));
+    let outputs = sum(view.outputs().map(|output| output.value));
     let fee = inputs.zip(outputs).and_then(|(inputs, outputs)| inputs.checked_sub(outputs));
     fee.unwrap_or(Amount::ZERO)
 }

@@ -146,14 +146,17 @@ fn damage_is_found_and_what_derives_from_blocks_is_made_anew() {
     assert_eq!(ask(&data, &["repair"])["bestblock"], expected["tip"]);
     check_answers(&data, &expected);
     assert_eq!(ask(&data, &["verify"]), whole);
-    // One bit of a block.
-    let path = data.join("blocks/blocks-000000000000");
-    let mut bytes = fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 4;
-    fs::write(&path, bytes).unwrap();
-    let message = refusal(&run(&data, &["verify"]));
-    assert!(message.contains("blocks-000000000000 is damaged"), "{message}");
+    // One bit of what is needed for a reorganisation, and one of a block.
+    for name in ["utxo/undo-000000000000", "blocks/blocks-000000000000"] {
+        let path = data.join(name);
+        let whole = fs::read(&path).unwrap();
+        let mut bytes = whole.clone();
+        bytes[whole.len() / 2] ^= 4;
+        fs::write(&path, bytes).unwrap();
+        let message = refusal(&run(&data, &["verify"]));
+        assert!(message.contains(&format!("{name} is damaged")), "{message}");
+        fs::write(&path, whole).unwrap();
+    }
 }
 
 #[test]

@@ -66,8 +66,8 @@ fn every_refused_block_is_told_remembered_and_shown() {
         for (block, reason) in [
             (&missing, "bad-txns-inputs-missingorspent"),
             (&greedy, "bad-cb-amount"),
-            (&lazy, "has not the work"),
-            (&idle, "has not the work"),
+            (&lazy, "high-hash: "),
+            (&idle, "high-hash: "),
         ] {
             let line = told.lines().find(|line| line.contains(&hash(block)));
             assert!(line.is_some_and(|line| line.contains(reason)), "{round}, {reason}: {told}");

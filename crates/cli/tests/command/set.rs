@@ -98,6 +98,7 @@ fn what_is_missing_or_wrong_is_said() {
     fs::write(&half, &bytes[..bytes.len() / 2]).unwrap();
     let sentence = refusal(&on("regtest", &["utxo", "import", text(&half), "--height", "999"]));
     assert!(sentence.contains("the snapshot ends within"), "{sentence}");
+    assert!(!data.exists(), "nothing stays of it");
     // The same directory takes the whole file afterwards.
     assert!(on("regtest", &[&import[..], &["--height", "999"]].concat()).status.success());
     let sentence = refusal(&on("signet", &["utxo", "stats"]));

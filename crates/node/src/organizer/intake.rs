@@ -45,7 +45,7 @@ pub(crate) struct Intake<'a> {
     /// Blocks that nobody has, or whose bytes were bad too often.
     missing: HashMap<BlockHash, u32>,
     /// Those of them that were reported.
-    told: HashSet<BlockHash>,
+    reported: HashSet<BlockHash>,
     /// When they were last asked for again.
     asked_again: Duration,
     /// Who sent headers that link to nothing, and how often in a row.
@@ -53,7 +53,7 @@ pub(crate) struct Intake<'a> {
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
-    /// The blocks at fault of headers that were refused: each is told once.
+    /// The blocks that were refused: each is told once.
     told: HashSet<BlockHash>,
     kept: HashMap<HeaderId, StoredBlock>,
     kept_bytes: u64,
@@ -73,7 +73,7 @@ impl<'a> Intake<'a> {
             checkers,
             owed: HashSet::new(),
             missing: HashMap::new(),
-            told: HashSet::new(),
+            reported: HashSet::new(),
             asked_again: Duration::ZERO,
             strays: HashMap::new(),
             unfetched: BTreeSet::new(),
@@ -126,7 +126,7 @@ impl<'a> Intake<'a> {
             Event::Missing { hash } => {
                 self.owed.remove(&hash);
                 self.missing.insert(hash, ATTEMPTS);
-                if self.told.insert(hash) {
+                if self.reported.insert(hash) {
                     (self.report)(Report::Missing { hash });
                 }
             }
@@ -174,7 +174,7 @@ impl<'a> Intake<'a> {
                 }
                 Err(InsertError::Orphan { .. }) => orphan = true,
                 Err(error) => {
-                    let (hash, reason) = (error.culprit(), error.to_string());
+                    let (hash, reason) = (error.culprit(), error.reason());
                     if !refused && error.is_blameworthy() {
                         self.source.blame(giver, &reason);
                     }
@@ -185,7 +185,8 @@ impl<'a> Intake<'a> {
                 }
             }
         }
-        if new {
+        let stray = orphan && !refused && !new;
+        if !stray {
             self.strays.remove(&giver);
         }
         stores.follow_best_header()?;
@@ -194,7 +195,7 @@ impl<'a> Intake<'a> {
             tree.height(tree.best_header())
         };
         (self.report)(Report::Headers { height });
-        if new || (orphan && !refused && self.may_stray(giver)) {
+        if new || (stray && self.may_stray(giver)) {
             return self.seek(stores);
         }
         Ok(())
@@ -249,13 +250,16 @@ impl<'a> Intake<'a> {
             }
             Refusal::Mutated(_) => {
                 *self.missing.entry(hash).or_default() += 1;
-                self.told.insert(hash)
+                self.reported.insert(hash)
             }
         };
         if is_news {
             (self.report)(Report::Refused { hash, reason: &reason });
         }
         self.source.blame(giver, &reason);
+        if self.told.insert(hash) {
+            (self.report)(Report::Refused { hash, reason: &reason });
+        }
         Ok(())
     }
 

@@ -174,11 +174,11 @@ mod tests {
         let at = |found: &Found<()>, with| Found { hash: found.hash, header: found.header, with };
         linker.push(at(&second, 10), &mut out);
         linker.push(at(&second, 20), &mut out);
-        assert_eq!((out.len(), linker.waiting()), (0, 1));
+        assert_eq!((out.len(), linker.waiting()), (0, 2));
         linker.push(at(&first, 30), &mut out);
-        assert_eq!((linker.kept(&first.hash), linker.kept(&second.hash)), (Some(&30), Some(&20)));
+        assert_eq!((linker.kept(&first.hash), linker.kept(&second.hash)), (Some(30), Some(20)));
         linker.push(at(&second, 40), &mut out);
-        assert_eq!((out.len(), linker.kept(&second.hash)), (2, Some(&40)));
+        assert_eq!((out.len(), linker.kept(&second.hash)), (2, Some(40)));
     }
 
     #[test]

@@ -263,6 +263,8 @@ impl P2p {
         for giver in silent {
             self.lose(giver, "does not answer; the connection is given up");
         }
+        let missing = self.download.unanswered().into_iter();
+        self.events.extend(missing.map(|hash| Event::Missing { hash }));
     }
 
     /// The error when nobody is left to ask.

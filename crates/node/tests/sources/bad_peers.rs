@@ -363,6 +363,25 @@ fn a_silent_peer_is_connected_to_again() {
     assert!(lost >= 2, "{:?}", receiver.warnings);
 }
 
+/// A node says nothing when it is asked for a block that it does not have.
+#[test]
+fn a_block_that_the_only_peer_says_nothing_of_is_missing() {
+    let yes = Arc::new(AtomicBool::new(true));
+    let address = peer(yes, |_| {
+        Box::new(|message, stream| match message {
+            Message::GetData(list) => {
+                let lacking = Header::new(&SERVED.headers[60]).hash();
+                let some = list.iter().filter(|item| item.hash != lacking).copied();
+                serve(&Message::GetData(some.collect()), stream)
+            }
+            other => serve(other, stream),
+        })
+    });
+    let mut receiver = Receiver::new(NETWORK);
+    receiver.sync(&mut source(vec![address]));
+    assert_eq!((receiver.blocks.len(), receiver.missing.len()), (59, 1));
+}
+
 #[test]
 fn a_block_that_no_peer_has_is_missing() {
     let yes = Arc::new(AtomicBool::new(true));

@@ -10,19 +10,16 @@ use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::{SourceError, Warning};
 use varve_node::{Event, Source};
 use varve_sim::{Config, Profile, write_chain};
-use varve_types::blk::{Records, XorKey, write_record};
+use varve_testdata::chains;
+use varve_types::blk::{XorKey, write_record};
 use varve_types::{Header, Network};
 
 use crate::receiver::Receiver;
 
 /// The blocks of the chain that Core wrote, in the order of its file, and its key.
 fn core_chain() -> Option<(Vec<Vec<u8>>, [u8; 8])> {
-    let folder = varve_testdata::data("regtest-core31/blocks")?;
-    let key = fs::read(folder.join("xor.dat")).unwrap().try_into().unwrap();
-    let mut file = fs::read(folder.join("blk00000.dat")).unwrap();
-    XorKey::new(key).apply(0, &mut file);
-    let records = Records::new(&file, Network::Regtest.disk_magic());
-    Some((records.map(|record| record.block.to_vec()).collect(), key))
+    let key = chains::bytes("regtest-core31/blocks/xor.dat")?.try_into().unwrap();
+    Some((chains::core31()?, key))
 }
 
 fn framed<'a>(blocks: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<u8> {
@@ -41,8 +38,7 @@ fn received(source: &mut dyn Source) -> Receiver {
 
 /// All blocks but genesis, which nobody needs to be given, and the answers of Core.
 fn check_core_chain(receiver: &Receiver, blocks: &[Vec<u8>]) {
-    let expected = varve_testdata::data("regtest-core31/expected.json").unwrap();
-    let expected: serde_json::Value = serde_json::from_slice(&fs::read(expected).unwrap()).unwrap();
+    let expected = chains::json("regtest-core31/expected.json").unwrap();
     let given = receiver.blocks.values().collect::<std::collections::HashSet<_>>();
     assert!(blocks.iter().skip(1).all(|block| given.contains(block)));
     assert_eq!(receiver.tip(), expected["tip"]);

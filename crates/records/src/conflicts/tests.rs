@@ -7,7 +7,8 @@ use crate::engine::Engine;
 use crate::error::ErrorCode;
 use crate::extended::Transaction;
 use crate::fixture::{
-    FailingEngine, NEXT, child, everywhere, mined, options, root, slot, store, with_engines,
+    FailingEngine, MeddlingEngine, NEXT, child, everywhere, mined, options, root, slot, store,
+    with_engines,
 };
 use crate::operation::SpendRules;
 use crate::outcome::{Pruned, Reply};
@@ -357,6 +358,65 @@ fn a_replay_passes_over_what_was_freed_and_frozen_since() {
         assert_eq!(replay(&store).unwrap(), 1);
         assert_eq!(store.spender(&case.parent, 0), Some(case.winner.txid()));
         assert!(store.record(&case.parent).utxos[1].unwrap().is_frozen());
+    });
+}
+
+/// A block unlocked an owner in the middle of a resolution, and somebody took what was free.
+#[test]
+fn one_who_takes_what_was_freed_loses_too() {
+    with_engines(|new| {
+        let engine = new();
+        let plain = store(Arc::clone(&engine));
+        let case = case(&plain);
+        let thief = child(&[(&case.parent, 0)], 1, 9);
+        let info = mined(5, 100);
+        let create =
+            Unit::spend_and_create(&thief, SpendRules::at(NEXT), &options(), plain.settings());
+        let others =
+            vec![Operation::SetMined { txid: case.parent.txid(), info }, create.unwrap().into()];
+        let meddled = store(Arc::new(MeddlingEngine::new(engine, others)));
+        let losers = win(&meddled, &[&case.winner]).unwrap();
+        let expected = [&case.loser, &case.grandchild, &thief].map(Transaction::txid);
+        assert_eq!(losers, expected);
+        assert_eq!(plain.spender(&case.parent, 0), Some(case.winner.txid()));
+        for tx in [&case.loser, &case.grandchild, &thief] {
+            assert!(plain.record(tx).conflicting);
+        }
+        assert!(plain.everything().iter().all(|record| !record.locked), "a lock is left");
+        assert!(plain.engine().intents().unwrap().is_empty());
+    });
+}
+
+/// Of two intents for one winner the first cannot be done while a loser of the second holds on.
+#[test]
+fn an_intent_that_waits_for_another_is_done_after_it() {
+    with_engines(|new| {
+        for byte in 0..8 {
+            let store = store(new());
+            let case = case(&store);
+            let intent = |losers: &[&Transaction]| Intent {
+                kind: IntentKind::ResolveConflicts,
+                height: NEXT,
+                block: BlockHash::from_bytes([byte; 32]),
+                txids: [case.winner.txid(), PLACEHOLDER]
+                    .into_iter()
+                    .chain(losers.iter().map(|tx| tx.txid()))
+                    .collect(),
+                created_at: 1,
+            };
+            for losers in [&[&case.grandchild][..], &[&case.loser, &case.grandchild]] {
+                store.apply_one(Operation::BeginIntent(intent(losers))).unwrap();
+            }
+            assert_eq!(replay(&store).unwrap(), 2);
+            assert_eq!(store.spender(&case.parent, 0), Some(case.winner.txid()));
+            assert!(store.engine().intents().unwrap().is_empty());
+            let other = child(&[(&case.parent, 0)], 1, 3);
+            store.add_conflicting(&other);
+            let hopeless = Intent { txids: vec![other.txid()], ..intent(&[]) };
+            store.apply_one(Operation::BeginIntent(hopeless)).unwrap();
+            let error = replay(&store).unwrap_err();
+            assert!(matches!(error, ConflictError::Stuck { .. }), "{error}");
+        }
     });
 }
 

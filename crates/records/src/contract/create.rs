@@ -66,7 +66,7 @@ pub fn a_witness_is_kept<D: Disk>(disk: &D) {
     assert_eq!((record.fee, record.size), (Amount::from_sat(333_334), bytes.len() as u64));
     let Some(Body::Transaction(read)) = record.body else { panic!("it is in the record") };
     assert_eq!(read.view().bytes(), bytes, "as in a block");
-    assert_eq!(read.spent().collect::<Vec<_>>(), [Some(spent[0])]);
+    assert!(read.inputs().map(|input| input.spent).eq([Some(spent[0])]));
     assert_eq!(world.slot(coin.outpoint).spender().map(|data| data.txid), Some(tx.txid()));
     world.child(&[Coin::of(&tx, 1)], 1);
 }

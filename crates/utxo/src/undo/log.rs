@@ -274,6 +274,18 @@ impl UndoLog {
         Ok(None)
     }
 
+    /// Reads every record of the chain that is kept, the youngest first. Gives how many there are.
+    pub fn verify(&self) -> Result<u64, UndoError> {
+        let (mut next, mut records) = (self.tip, 0);
+        while let Some(at) = next.filter(|at| *at >= self.log.start()) {
+            let payload = self.payload(at)?;
+            let (parent, bytes) = split(at, &payload)?;
+            UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
+            (next, records) = (parent, records + 1);
+        }
+        Ok(records)
+    }
+
     /// A height from which on every block of the chain has a record; `None` when that is not known.
     #[must_use]
     pub fn kept_from(&self) -> Option<Height> {

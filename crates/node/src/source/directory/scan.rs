@@ -6,14 +6,14 @@
 //! │ magic 4 │ size 4 │ header 80 │ … the rest of the block is skipped … │ magic │ size │ header │
 //! ```
 //!
-//! A node writes into preallocated zeros, so the last record may be half written and still fit. In
-//! the newest file it counts only when its block decodes and has the merkle root of its header; a
-//! record that another record or another file follows was written whole before that.
+//! A node writes into preallocated zeros, so the last record may be half written and still fit. It
+//! counts only when its block decodes and has the merkle root of its header; a record that another
+//! record follows, or the end of an older file, was written whole before that.
 //!
 //! What does not begin with the magic, or goes beyond the end of the file, is no record: zeros at
 //! the end of the file, but also what a crash of the node or another program has left in its
-//! middle. Behind that the walk looks for the next record, so that what is lost is not more than
-//! what is damaged.
+//! middle. There the walk looks for the next record, byte by byte, so that what is lost is not
+//! more than what is damaged.
 //!
 //! A file can grow: the walk remembers where it stopped and goes on from there. A file can also be
 //! written over: a node that was killed forgets the blocks since its last flush and writes the next
@@ -114,12 +114,11 @@ impl Walk {
                     self.next = location.offset + u64::from(location.size.get());
                 }
                 None => {
-                    batch.extend(match newest {
+                    batch.extend(match newest || self.next < length {
                         true => self.settle(&file, framing)?,
                         false => self.last.take(),
                     });
-                    // Behind one that is being written there is nothing, or what is older.
-                    more = search && self.last.is_none() && self.skip(&file, framing, length)?;
+                    more = search && self.skip(&file, framing, length)?;
                 }
             }
         }
@@ -162,11 +161,13 @@ impl Walk {
         }
     }
 
-    /// Goes from `next`, where there is no record, to the next one. `false`: there is none.
+    /// Goes from `next`, where there is no record, to the next one, which may lie within the
+    /// length of a last one that is not whole. `false`: there is none.
     fn skip(&mut self, file: &File, framing: Framing, length: u64) -> Result<bool, SourceError> {
+        let from = self.last.map_or(self.next, |(_, location)| location.offset - FRAME_LEN);
         let magic = framing.network.disk_magic();
         let mut chunk = vec![0; CHUNK];
-        let mut at = self.next + 1;
+        let mut at = from + 1;
         loop {
             let read = read_some(file, at, &mut chunk).map_err(failed(&self.path))?;
             let bytes = chunk.get_mut(..read).unwrap_or_default();
@@ -174,8 +175,8 @@ impl Walk {
             let begins = bytes.windows(magic.len()).zip(at..).filter(|(begin, _)| *begin == magic);
             for (_, begin) in begins {
                 if self.head(file, framing, begin, length)?.is_some() {
-                    self.skipped += begin - self.next;
-                    self.next = begin;
+                    self.skipped += begin - from;
+                    (self.next, self.last) = (begin, None);
                     return Ok(true);
                 }
             }
