@@ -56,6 +56,7 @@ pub(super) fn sync_from(
         stop_height: stop.map(Height::new),
         follow: false,
         all_branches: true,
+        stop: Arc::default(),
         clock: Arc::new(move || start.elapsed()),
         now: Arc::new(now),
     };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use varve_node::{IndexSet, Prune};
 use varve_sim::Profile;
-use varve_types::{BlockHash, Network, Outpoint, Txid};
+use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 use varve_utxo::SetHash;
 
 /// A chain database: history, unspent outputs, live transactions and search in one store.
@@ -75,28 +75,53 @@ Examples:
     Sync(Sync),
 
     /// Tell which chain is stored, how far it goes, and what the stores hold
+    #[command(after_help = "\
+Examples:
+  varve status
+  varve status --network regtest --datadir data --json")]
     Status,
 
     /// Read every store, check every checksum, and compare the stores with one another
+    #[command(after_help = "\
+Examples:
+  varve verify
+  varve verify --network regtest --datadir data --json")]
     Verify,
 
     /// Make everything anew that derives from blocks
+    #[command(after_help = "\
+Examples:
+  varve repair
+  varve repair --network regtest --datadir data")]
     Repair,
 
     /// Show a transaction and the blocks that hold it
+    #[command(after_help = "\
+Examples:
+  varve tx 0e3e2357e806b6cdb1f70b54c3a3a17b6714ee1f0e68bebb44a74b1efd512098
+  varve tx TXID --network regtest --datadir data --json")]
     Tx {
         /// The transaction
         txid: Txid,
     },
 
     /// Show a block
+    #[command(after_help = "\
+Examples:
+  varve block 0
+  varve block 000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f
+  varve block 124 --network regtest --datadir data --json")]
     Block {
         /// Its hash, or a height of the confirmed chain
-        #[arg(value_name = "HASH|HEIGHT")]
-        block: String,
+        #[arg(value_name = "HASH|HEIGHT", value_parser = block_name)]
+        block: BlockName,
     },
 
     /// Show which input of the confirmed chain spends an output
+    #[command(after_help = "\
+Examples:
+  varve spender 0437cd7f8525ceed2324359c2d0ba26006d92d856a9c20fa0241106ee5a597c9:0
+  varve spender TXID:VOUT --network regtest --datadir data --json")]
     Spender {
         /// The output: its transaction and number
         #[arg(value_name = "TXID:VOUT")]
@@ -181,7 +206,7 @@ pub(crate) enum Utxo {
     /// Show one unspent output
     #[command(after_help = "\
 Examples:
-  varve utxo get 4a5e1e4baab89f3a32518a88c31bc87f618f76673e2cc77ab2127b7afdeda33b:0
+  varve utxo get 0e3e2357e806b6cdb1f70b54c3a3a17b6714ee1f0e68bebb44a74b1efd512098:0
   varve utxo get TXID:VOUT --datadir data --json")]
     Get {
         /// The output: its transaction and number
@@ -194,7 +219,8 @@ Examples:
 Examples:
   varve utxo stats
   varve utxo stats --hash muhash --json
-  varve utxo stats --hash none              # counts alone: the quickest")]
+  varve utxo stats --hash none              # counts alone: the quickest
+  varve utxo stats --at 800000              # as it was at that height")]
     Stats {
         /// The hash of the whole set
         ///
@@ -256,6 +282,23 @@ impl From<HashKind> for SetHash {
             HashKind::None => Self::None,
         }
     }
+}
+
+/// What a block is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockName {
+    /// Its hash.
+    Hash(BlockHash),
+    /// Its height in the confirmed chain.
+    Height(Height),
+}
+
+/// A hash of 64 digits, which may all be decimal, or else a height.
+fn block_name(text: &str) -> Result<BlockName, String> {
+    let hash = text.parse().map(BlockName::Hash);
+    hash.or_else(|_| text.parse().map(|height| BlockName::Height(Height::new(height)))).map_err(
+        |_: std::num::ParseIntError| "write a height, or a block hash of 64 digits".to_owned(),
+    )
 }
 
 /// A number of bytes: `4096`, `512M`, `2G`, `2GiB`.
@@ -344,6 +387,15 @@ mod tests {
         assert_eq!(sizes, bytes.map(Ok));
         for wrong in ["", "M", "1.5G", "-1", "99999999999G", "1X", "1 G"] {
             assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_of_blocks() {
+        assert_eq!(block_name("600"), Ok(BlockName::Height(Height::new(600))));
+        assert_eq!(block_name(&"0".repeat(64)), Ok(BlockName::Hash(BlockHash::ZERO)));
+        for wrong in ["", "-1", "4294967296", "xyz", &"f".repeat(63)] {
+            assert!(block_name(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -119,21 +119,37 @@ impl DataDir {
         Ok(OpenSet { version: database.snapshot(), _node: None, _database: Some(database) })
     }
 
-    /// Opens the unspent set of a folder without a node, which must be there.
+    /// Opens the unspent set of a folder without a node, which must be there. An import that was
+    /// cut off leaves an empty one, which is none.
     fn open_utxo(&self) -> Result<Database> {
-        let folder = self.utxo();
-        if !folder.join(MANIFEST_FILE).exists() {
-            bail!(
+        let there = self.utxo().join(MANIFEST_FILE).exists();
+        let database = there.then(|| self.open()).transpose()?;
+        database.filter(|database| database.tip().is_some()).with_context(|| {
+            format!(
                 "there is no unspent set in {}; make one with `varve sync` or `varve utxo import \
                  FILE`, or pass another --datadir or --network",
                 self.root.display()
-            );
+            )
+        })
+    }
+
+    /// Fills the unspent set by `fill`, where there is nothing or an empty one. When that fails,
+    /// nothing of it stays.
+    pub(crate) fn fill_utxo<T>(&self, fill: impl FnOnce(&mut Database) -> Result<T>) -> Result<T> {
+        let was_there = self.root.exists();
+        let mut database = self.create_utxo()?;
+        let filled = fill(&mut database);
+        drop(database);
+        if filled.is_err() {
+            // What cannot be removed is an empty set, which is none.
+            let _ = fs::remove_dir_all(self.utxo());
+            let _ = if was_there { Ok(()) } else { fs::remove_dir(&self.root) };
         }
-        self.open()
+        filled
     }
 
     /// Makes the unspent set, where there is nothing or an empty one.
-    pub(crate) fn create_utxo(&self) -> Result<Database> {
+    fn create_utxo(&self) -> Result<Database> {
         let folder = self.utxo();
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let mut entries =

@@ -1,11 +1,14 @@
 //! The `varve` command: the one place that builds the whole.
 //!
 //! `args` says what can be typed, `command` has a module for each command, `data_dir` opens stores,
-//! `progress` shows long work. An error is one sentence on standard error that says what to do
-//! next; exit code 1, or 2 for a mistake in the command line. With `--json` standard output carries
-//! one JSON object and nothing else.
+//! `progress` shows long work, `output` prints. An error is one sentence on standard error that
+//! says what to do next; exit code 1, or 2 for a mistake in the command line. With `--json`
+//! standard output carries one JSON object and nothing else.
 
 #![forbid(unsafe_code)]
+
+#[macro_use]
+mod output;
 
 mod args;
 mod command;
@@ -32,18 +35,49 @@ fn main() -> ExitCode {
         Command::Sync(sync) => command::sync::run(sync, &args.global),
         Command::Status => command::show::status(&args.global),
         Command::Tx { txid } => command::show::tx(*txid, &args.global),
-        Command::Block { block } => command::show::block(block, &args.global),
+        Command::Block { block } => command::show::block(*block, &args.global),
         Command::Spender { outpoint } => command::show::spender(*outpoint, &args.global),
         Command::Verify => command::maintain::verify(&args.global),
         Command::Repair => command::maintain::repair(&args.global),
         Command::Records(records) => command::records::run(records, &args.global),
         Command::Utxo(utxo) => command::utxo::run(utxo, &args.global),
     };
-    match done {
+    match done.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", sentence(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// What went wrong, and why: every cause that the sentence does not name already.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut sentence = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if sentence.is_empty() {
+            sentence = cause;
+        } else if !sentence.contains(&cause) {
+            sentence.extend([": ", &cause]);
+        }
+    }
+    sentence
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use anyhow::Context as _;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::Error::from(varve_node::source::SourceError::Io {
+            path: "chain".into(),
+            source: io::Error::other("no such thing"),
+        });
+        assert_eq!(super::sentence(&error), "cannot read chain: no such thing");
+        let error = Err::<(), _>(error).context("cannot sync").expect_err("it is one");
+        assert_eq!(super::sentence(&error), "cannot sync: cannot read chain: no such thing");
     }
 }

@@ -10,6 +10,9 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 /// How often a log line is written when there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(5);
 
+/// How long work may take that nobody needs to be told of.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// One piece of work that is measured in steps, and in bytes where it has any.
 pub(crate) struct Progress {
     what: &'static str,
@@ -86,25 +89,33 @@ impl Progress {
     fn rate(&self, steps: u64, bytes: u64, took: Duration) -> String {
         match bytes {
             0 => format!("{:.0} {}/s", 1e6 * megabytes_per_second(steps, took), self.unit),
-            _ => format!("{:.0} MB/s", megabytes_per_second(bytes, took)),
+            _ => {
+                let rate = megabytes_per_second(bytes, took);
+                format!("{rate:.*} MB/s", usize::from(rate < 10.0))
+            }
         }
     }
 }
 
-/// Progress of work that there may be none of: shown when the first of it is told.
+/// Progress of work that there is mostly little or none of: shown when it takes its time.
 pub(crate) struct Lazy {
     what: &'static str,
+    begin: Option<Instant>,
     shown: Option<Progress>,
 }
 
 impl Lazy {
     /// Work of this name.
     pub(crate) const fn new(what: &'static str) -> Self {
-        Self { what, shown: None }
+        Self { what, begin: None, shown: None }
     }
 
     /// Says how many blocks are done, and how many are to be.
     pub(crate) fn set(&mut self, done: u64, all: u64) {
+        let begin = *self.begin.get_or_insert_with(Instant::now);
+        if self.shown.is_none() && begin.elapsed() < PATIENCE {
+            return;
+        }
         let progress = self.shown.get_or_insert_with(|| Progress::start(self.what, all));
         progress.set_length(all);
         progress.set(done, 0);

@@ -123,12 +123,12 @@ pub enum InsertError {
         source: HeaderError,
     },
     /// Its block, or one below, is known to break a rule.
-    #[error("{hash} is or stands on an invalid block: {reason}")]
+    #[error("{hash} is or stands on an invalid block: {}", invalid.reason)]
     Invalid {
         /// The header.
         hash: BlockHash,
-        /// What is wrong with that block.
-        reason: Arc<str>,
+        /// That block, and what is wrong with it.
+        invalid: Invalid,
     },
 }
 
@@ -142,6 +142,28 @@ impl InsertError {
                 !matches!(source, HeaderError::TimeTooNew { .. } | HeaderError::MissingAncestor(_))
             }
             Self::Invalid { .. } => true,
+        }
+    }
+
+    /// What is wrong with the block that is at fault, with Core's name of it where it has one.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Orphan { .. } => self.to_string(),
+            Self::Refused { source, .. } => match source.reject_reason() {
+                Some(name) => format!("{name}: {source}"),
+                None => source.to_string(),
+            },
+            Self::Invalid { invalid, .. } => invalid.reason.to_string(),
+        }
+    }
+
+    /// The block that is at fault: the header's, or the invalid one below it.
+    #[must_use]
+    pub const fn culprit(&self) -> BlockHash {
+        match self {
+            Self::Orphan { hash, .. } | Self::Refused { hash, .. } => *hash,
+            Self::Invalid { invalid, .. } => invalid.block,
         }
     }
 }
@@ -198,14 +220,14 @@ impl HeaderTree {
         let hash = header.hash();
         if let Some(known) = self.find(&hash) {
             return match self.invalid(known) {
-                Some(Invalid { reason, .. }) => Err(InsertError::Invalid { hash, reason }),
+                Some(invalid) => Err(InsertError::Invalid { hash, invalid }),
                 None => Ok(known),
             };
         }
         let previous = header.previous();
         let parent = self.find(&previous).ok_or(InsertError::Orphan { hash, previous })?;
-        if let Some(Invalid { reason, .. }) = self.invalid(parent) {
-            return Err(InsertError::Invalid { hash, reason });
+        if let Some(invalid) = self.invalid(parent) {
+            return Err(InsertError::Invalid { hash, invalid });
         }
         let height = self.height_above(parent);
         check_header(&self.params, header, height, &self.branch(parent), now)

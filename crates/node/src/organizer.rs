@@ -24,6 +24,7 @@ mod judge;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use varve_consensus::{BlockAt, Params};
@@ -127,10 +128,19 @@ pub struct SyncOptions {
     pub follow: bool,
     /// Also fetch blocks of branches that have less work than the best.
     pub all_branches: bool,
+    /// Set from another thread: commit what was reached, and end in order.
+    pub stop: Arc<AtomicBool>,
     /// For the time between commits.
     pub clock: Clock,
     /// The time of day, in seconds since 1970.
     pub now: Arc<dyn Fn() -> u32 + Send + Sync>,
+}
+
+impl SyncOptions {
+    /// Whether somebody wants it to end.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// What happens during a sync.
@@ -229,6 +239,12 @@ impl Organizer {
         known.or_else(|| mark.map(|reason| Invalid { block: *hash, reason: reason.clone() }))
     }
 
+    /// The blocks that are invalid themselves, and why, in the order of their hashes.
+    pub fn invalid_blocks(&self) -> impl Iterator<Item = Invalid> {
+        let marks = self.stores.marks.iter();
+        marks.map(|(block, reason)| Invalid { block: *block, reason: reason.clone() })
+    }
+
     /// How the folder is kept.
     #[must_use]
     pub const fn settings(&self) -> Settings {
@@ -249,8 +265,8 @@ impl Organizer {
         Ok(self.stores.archive.sizes()?)
     }
 
-    /// Takes from the source until it has no more, or the stop height is reached; for ever when it
-    /// follows. What was committed stays, also when an error ends it.
+    /// Takes from the source until it has no more, or the stop height is reached; when it follows,
+    /// until it is told to stop. What was committed stays, also when an error ends it.
     pub fn sync(
         &mut self,
         source: &mut dyn Source,
@@ -272,6 +288,9 @@ impl Organizer {
                 continue;
             }
             self.checkpoint()?;
+            if options.is_stopped() {
+                return Ok(());
+            }
             self.bring_on_stats(intake.report)?;
             if pause == Pause::Done {
                 return Ok(());
@@ -290,18 +309,18 @@ impl Organizer {
     /// commit log, and behind it.
     fn make_durable(&mut self) -> Result<(), Error> {
         let Self { stores, utxo, options, .. } = self;
-        if options.workers == NonZeroUsize::MIN {
-            stores.checkpoint()?;
-            utxo.flush()?;
-            return Ok(());
-        }
-        let (stored, flushed) = std::thread::scope(|scope| {
-            let set = scope.spawn(|| utxo.flush());
-            let stored = stores.checkpoint();
-            (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
+        let (stored, flushed) = if options.workers == NonZeroUsize::MIN {
+            (stores.checkpoint(), utxo.flush())
+        } else {
+            std::thread::scope(|scope| {
+                let set = scope.spawn(|| utxo.flush());
+                let stored = stores.checkpoint();
+                (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        };
         stored?;
         flushed?;
+        stores.since_checkpoint = 0;
         Ok(())
     }
 
@@ -344,13 +363,14 @@ impl Organizer {
         };
         let at = self.utxo_tip()?;
         let (set, limits) = (self.utxo.reader(), self.options.limits);
+        let sync_every = (self.options.undo.blocks / 2).max(1);
         let stores = &mut self.stores;
         let committed_at = (options.clock)();
         let joiner_options = JoinerOptions::new(self.options.workers);
         let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
         Joiner::scope(&mut self.utxo, &joiner_options, check, |joiner| {
             let (head, reached) = (at, at);
-            let (in_flight, uncommitted) = (0, 0);
+            let (in_flight, uncommitted, unsynced) = (0, 0, 0);
             let feeder = Feeder {
                 stores,
                 intake,
@@ -362,6 +382,8 @@ impl Organizer {
                 in_flight,
                 uncommitted,
                 committed_at,
+                sync_every,
+                unsynced,
             };
             feeder.run()
         })?

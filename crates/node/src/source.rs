@@ -50,7 +50,7 @@ pub struct Giver(pub(crate) u32);
 
 impl Giver {
     /// The one giver of a source that has no more than one.
-    pub(crate) const ONLY: Self = Self(0);
+    pub const ONLY: Self = Self(0);
 }
 
 /// What a source has to say.
@@ -95,6 +95,16 @@ pub enum Warning {
         path: PathBuf,
         /// Where the record begins.
         offset: u64,
+    },
+    /// Something between the records of a file is no block.
+    #[error(
+        "{bytes} bytes within {} are no blocks of the network; they are left out", path.display()
+    )]
+    Skipped {
+        /// The file, or `-`.
+        path: PathBuf,
+        /// How many bytes.
+        bytes: u64,
     },
     /// Blocks whose parents are not there.
     #[error("{count} blocks follow blocks that are not there; they are left out")]

@@ -7,7 +7,8 @@
 //!    the tip of the commit log.
 //! 3. *Unspent set*: every coin is an output of the confirmed chain that no confirmed input spends;
 //!    and there are as many as the blocks of that chain make less those that they spend. Together:
-//!    the set is exactly what the chain leaves.
+//!    the set is exactly what the chain leaves. Its undo records decode.
+//! 4. *Figures*, where they are kept up: the coins of the last row are those of the set.
 //!
 //! Of blocks that are pruned only rows are left. They are counted, and what takes their bytes is
 //! not compared: their transactions, the amounts and scripts of coins that they made, and the
@@ -54,18 +55,34 @@ impl Organizer {
             progress(verified.blocks, u64::from(count) - verified.pruned);
         }
         self.verify_chain(&snapshot, &view)?;
+        self.utxo.verify_undo()?;
         let coins = snapshot.utxo.coin_count();
-        let mut walk = snapshot.utxo.coins()?;
+        let (mut walk, mut amount) = (snapshot.utxo.coins()?, 0_u64);
         while let Some((point, coin)) = walk.next_coin()? {
             verify_coin(&view, point, &coin)?;
             verified.coins += 1;
+            amount = amount.saturating_add(coin.value.to_sat());
             progress(verified.coins, coins);
         }
+        self.verify_stats((verified.coins, amount))?;
         if verified.pruned == 0 && i64::try_from(verified.coins).ok() != Some(balance) {
             let found = verified.coins;
             return Err(disagree(format!("the set has {found} coins, the chain leaves {balance}")));
         }
         Ok(verified)
+    }
+
+    /// The figures of the tip, if they have been counted, are those of the set.
+    fn verify_stats(&self, set: (u64, u64)) -> Result<(), Error> {
+        let tip = self.snapshot().tip.0;
+        if self.counted()? != Some(tip) {
+            return Ok(());
+        }
+        let row = self.stats_at(tip, &mut |_, _| {})?;
+        if (row.txouts, row.total_amount) != set {
+            return Err(disagree(format!("the figures of height {tip} are not those of the set")));
+        }
+        Ok(())
     }
 
     /// Checks one block and its rows. Gives how many coins it adds to the confirmed chain's set.

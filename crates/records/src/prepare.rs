@@ -11,6 +11,8 @@
 //!    may be worth more is a rule of the caller; here the fee is 0 then.
 //! 4. Outputs that can never be spent get no slot, but keep their number.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use varve_types::{Amount, Height, Outpoint, Tx, TxOut, Txid};
 
@@ -122,7 +124,8 @@ impl NewRecord {
         record.body = Body::Transaction(tx.clone());
         record.inputs = tx.outpoints();
         let outputs = (0_u32..).zip(view.outputs());
-        record.utxos = outputs.map(|(vout, output)| slot(tx.txid(), vout, &output)).collect();
+        let slots = outputs.map(|(vout, output)| slot(tx.txid(), vout, &output));
+        record.utxos = Arc::new(slots.collect());
         Ok(record)
     }
 
@@ -146,11 +149,12 @@ impl NewRecord {
         }
         let is_coinbase = options.is_coinbase.unwrap_or(parsed.coinbase);
         let mut record = Self::empty(options, settings, is_coinbase);
-        record.utxos = vec![None; last as usize + 1];
+        let mut utxos = vec![None; last as usize + 1];
         for wrapped in parsed.outputs() {
-            let place = record.utxos.get_mut(wrapped.index as usize).expect("at most the last");
+            let place = utxos.get_mut(wrapped.index as usize).expect("at most the last");
             *place = slot(txid, wrapped.index, &wrapped.output);
         }
+        record.utxos = Arc::new(utxos);
         record.size = wrapper.len() as u64;
         record.extended_size = record.size;
         record.body = Body::Outputs(wrapper);
@@ -189,7 +193,7 @@ impl NewRecord {
             spending_height: (is_coinbase && mature > 0).then_some(Height::new(mature)),
             body: Body::External,
             inputs: Vec::new(),
-            utxos: Vec::new(),
+            utxos: Arc::default(),
             batch: settings.batch,
             height: options.height,
             created_at: options.created_at,

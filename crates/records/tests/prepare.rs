@@ -80,7 +80,7 @@ fn a_unit_has_the_hashes_of_what_it_spends() {
     let expected =
         [(coins[0].outpoint, coins[0].hash(), 0), (coins[1].outpoint, coins[1].hash(), 1)];
     assert_eq!(seen, expected);
-    assert_eq!(unit.create.expect("it creates").utxos, [Some(Coin::of(&tx, 0).hash())]);
+    assert_eq!(*unit.create.expect("it creates").utxos, [Some(Coin::of(&tx, 0).hash())]);
 }
 
 #[test]

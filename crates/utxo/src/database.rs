@@ -221,6 +221,12 @@ impl Database {
         Ok(self.checkpoint())
     }
 
+    /// Reads every undo record of the chain that is kept, and gives how many there are. A walk over
+    /// the coins of a snapshot reads the rest.
+    pub fn verify_undo(&self) -> Result<u64, Error> {
+        Ok(self.undo.verify()?)
+    }
+
     fn next_sequence(&self) -> Result<Sequence, StepError> {
         let (sequence, at) = (Sequence::MAX, self.sequence);
         at.next().ok_or(StepError::Order { sequence, at })

@@ -4,10 +4,10 @@ use anyhow::{Context as _, Result, bail};
 use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
 use varve_archive::HeaderLink;
-use varve_node::{ArchiveView, ChainTip, Organizer, Prune};
-use varve_types::{BlockHash, Height, Outpoint, Txid};
+use varve_node::{ArchiveView, ChainTip, Invalid, Organizer, Prune};
+use varve_types::{Height, Outpoint, Txid};
 
-use crate::args::Global;
+use crate::args::{BlockName, Global};
 use crate::data_dir::DataDir;
 
 /// Runs `varve status`.
@@ -21,6 +21,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     let archive: u64 = tables.iter().map(|table| table.body + table.head).sum();
     let (blocks, coins) = (snapshot.blocks.count(), snapshot.utxo.coin_count());
     let kept = Kept::of(&node)?;
+    let invalid: Vec<Invalid> = node.invalid_blocks().collect();
     if global.json {
         let tip = |tip: &ChainTip| {
             json!({
@@ -35,6 +36,10 @@ pub(crate) fn status(global: &Global) -> Result<()> {
             "bestblock": hash.to_string(),
             "headers": headers,
             "chaintips": tips.iter().map(tip).collect::<Value>(),
+            "invalid": invalid.iter().map(|Invalid { block, reason }| json!({
+                "hash": block.to_string(),
+                "reason": reason.to_string(),
+            })).collect::<Value>(),
             "prune": kept.prune,
             "pruned_below": kept.pruned_below,
             "indexes": kept.indexes.iter().map(|(name, height)| json!({
@@ -63,6 +68,9 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
         let (height, length) = (tip.height, tip.branch_length);
         println!("  branch     {} at height {height}, {length} blocks long", tip.hash);
+    }
+    for Invalid { block, reason } in invalid {
+        println!("  refused    {block}: {reason}");
     }
     Ok(())
 }
@@ -141,14 +149,19 @@ pub(crate) fn tx(txid: Txid, global: &Global) -> Result<()> {
 }
 
 /// Runs `varve block`.
-pub(crate) fn block(name: &str, global: &Global) -> Result<()> {
+pub(crate) fn block(name: BlockName, global: &Global) -> Result<()> {
     let node = DataDir::new(global)?.open_node()?;
     let view = node.snapshot().view();
     let link = find_block(&view, name)?;
     let row = view.header(link)?;
     let confirmed = view.to_confirmed(row.height) == Some(link);
-    let txids = view.txids(link)?.with_context(|| format!("block {name} has not come"))?;
-    let bytes = view.raw_block(link)?.with_context(|| format!("block {name} has not come"))?;
+    let invalid = node.invalid(&row.hash);
+    let Some((txids, bytes)) = view.txids(link)?.zip(view.raw_block(link)?) else {
+        match invalid {
+            Some(Invalid { reason, .. }) => bail!("block {} was refused: {reason}", row.hash),
+            None => bail!("block {} has not come; sync from a source that has it", row.hash),
+        }
+    };
     let previous = row.parent.map(|parent| view.header(parent)).transpose()?;
     let previous = previous.map(|row| row.hash.to_string());
     let txids: Vec<String> = txids.iter().map(Txid::to_string).collect();
@@ -157,6 +170,7 @@ pub(crate) fn block(name: &str, global: &Global) -> Result<()> {
             "hash": row.hash.to_string(),
             "height": row.height.to_u32(),
             "confirmed": confirmed,
+            "invalid": invalid.map(|invalid| invalid.reason.to_string()),
             "previousblockhash": previous,
             "merkleroot": row.merkle_root.to_string(),
             "time": row.time,
@@ -171,6 +185,9 @@ pub(crate) fn block(name: &str, global: &Global) -> Result<()> {
     }
     let branch = if confirmed { "" } else { ", not in the confirmed chain" };
     println!("  block      {} at height {}{branch}", row.hash, row.height);
+    if let Some(Invalid { block, reason }) = invalid {
+        println!("  refused    {block}: {reason}");
+    }
     println!("  previous   {}", previous.as_deref().unwrap_or("none"));
     println!("  time       {}", row.time);
     println!("  size       {} bytes, {} transactions", bytes.len(), txids.len());
@@ -179,15 +196,16 @@ pub(crate) fn block(name: &str, global: &Global) -> Result<()> {
 }
 
 /// A block by its hash, or by its height in the confirmed chain.
-fn find_block(view: &ArchiveView, name: &str) -> Result<HeaderLink> {
-    if let Ok(height) = name.parse::<u32>() {
-        let link = view.to_confirmed(Height::new(height));
-        return link.with_context(|| format!("the chain does not reach height {height}"));
+fn find_block(view: &ArchiveView, name: BlockName) -> Result<HeaderLink> {
+    match name {
+        BlockName::Height(height) => {
+            let link = view.to_confirmed(height);
+            link.with_context(|| format!("the chain does not reach height {height}"))
+        }
+        BlockName::Hash(hash) => {
+            view.to_header(hash)?.with_context(|| format!("block {hash} is not known"))
+        }
     }
-    let Ok(hash) = name.parse::<BlockHash>() else {
-        bail!("{name} is neither a height nor a block hash of 64 digits");
-    };
-    view.to_header(hash)?.with_context(|| format!("block {hash} is not known"))
 }
 
 /// Runs `varve spender`.

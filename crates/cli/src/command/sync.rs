@@ -2,10 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use varve_node::source::Clock;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
@@ -21,11 +24,20 @@ use crate::progress::{Lazy, Progress};
 /// Runs the command.
 pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     let options = sync_options(args);
+    let network = global.network;
+    if options.verify == varve_node::Verify::Scripts && network.is_bsv() {
+        // Before a folder is made.
+        bail!(varve_node::Error::NoScripts { network });
+    }
     let mut source = source(args, global.network, &options.clock)?;
     let settings = SettingsChange { prune: args.prune, indexes: args.index };
     let mut node = DataDir::new(global)?.create_node(settings)?;
+    stop_on_signals(&options.stop)?;
     let done = sync(&mut node, source.as_mut(), &options)?;
     let (height, hash) = node.snapshot().tip;
+    if options.stop.load(Ordering::Relaxed) && !options.follow {
+        bail!("stopped at height {height}; run the same command again to go on");
+    }
     if global.json {
         let answer = json!({
             "network": global.network.name(),
@@ -39,6 +51,16 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
         println!("{answer}");
     } else {
         println!("{}", at((height, hash)));
+    }
+    Ok(())
+}
+
+/// Ctrl-C ends the sync in order; a second one ends it at once.
+fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<()> {
+    for (signal, exit_code) in [(SIGINT, 130), (SIGTERM, 143)] {
+        flag::register_conditional_shutdown(signal, exit_code, Arc::clone(stop))
+            .and_then(|_| flag::register(signal, Arc::clone(stop)))
+            .context("cannot listen to signals")?;
     }
     Ok(())
 }
@@ -127,6 +149,7 @@ pub(crate) fn plain_options() -> SyncOptions {
         stop_height: None,
         follow: false,
         all_branches: true,
+        stop: Arc::default(),
         clock: Arc::new(move || start.elapsed()),
         now: Arc::new(now),
     }

@@ -192,25 +192,27 @@ fn import(data: &DataDir, path: &Path, height: Option<u32>, global: &Global) -> 
             header.base
         ),
     };
-    let mut database = data.create_utxo()?;
-    let mut progress = Progress::start_counting("import", "coins", header.coins);
-    let input = BufReader::with_capacity(BUFFER, open()?);
-    let (height, block) = database
-        .import(input, Height::new(height), &mut |done, _| progress.set(done, 0))
-        .with_context(|| format!("cannot import {}", path.display()))?;
-    progress.finish(fs::metadata(path)?.len());
-    if let Some(base) = base {
-        let found = statistics(&database.snapshot(), SetHash::HashSerialized3)?;
-        let hash = found.hash.map(shown).unwrap_or_default();
-        if hash != base.set_hash {
-            bail!(
-                "the outputs in {} are not those of block {block}: their hash is {hash}, not {}; \
-                 remove the data directory and get the file anew",
-                path.display(),
-                base.set_hash
-            );
+    let (height, block) = data.fill_utxo(|database| {
+        let mut progress = Progress::start_counting("import", "coins", header.coins);
+        let input = BufReader::with_capacity(BUFFER, open()?);
+        let (height, block) = database
+            .import(input, Height::new(height), &mut |done, _| progress.set(done, 0))
+            .with_context(|| format!("cannot import {}", path.display()))?;
+        progress.finish(fs::metadata(path)?.len());
+        if let Some(base) = base {
+            let found = statistics(&database.snapshot(), SetHash::HashSerialized3)?;
+            let hash = found.hash.map(shown).unwrap_or_default();
+            if hash != base.set_hash {
+                bail!(
+                    "the outputs in {} are not those of block {block}: their hash is {hash}, not \
+                     {}; get the file anew",
+                    path.display(),
+                    base.set_hash
+                );
+            }
         }
-    }
+        Ok((height, block))
+    })?;
     if global.json {
         let answer = json!({
             "height": height.to_u32(),

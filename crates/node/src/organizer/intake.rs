@@ -27,6 +27,10 @@ use crate::stores::Stores;
 const WINDOW: usize = 256;
 /// How often a block is asked for again when its bytes were not those of its header.
 const ATTEMPTS: u32 = 3;
+/// How often one giver may send headers in a row that link to nothing.
+const STRAYS: u32 = 10;
+/// How long a source that is followed is not asked again for what nobody had.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Bytes of blocks that are kept in memory until their turn.
 const KEPT_BYTES: u64 = 64 << 20;
 
@@ -40,9 +44,17 @@ pub(crate) struct Intake<'a> {
     owed: HashSet<BlockHash>,
     /// Blocks that nobody has, or whose bytes were bad too often.
     missing: HashMap<BlockHash, u32>,
+    /// Those of them that were reported.
+    reported: HashSet<BlockHash>,
+    /// When they were last asked for again.
+    asked_again: Duration,
+    /// Who sent headers that link to nothing, and how often in a row.
+    strays: HashMap<Giver, u32>,
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
+    /// The blocks that were refused: each is told once.
+    told: HashSet<BlockHash>,
     kept: HashMap<HeaderId, StoredBlock>,
     kept_bytes: u64,
 }
@@ -61,8 +73,12 @@ impl<'a> Intake<'a> {
             checkers,
             owed: HashSet::new(),
             missing: HashMap::new(),
+            reported: HashSet::new(),
+            asked_again: Duration::ZERO,
+            strays: HashMap::new(),
             unfetched: BTreeSet::new(),
             headers_done: false,
+            told: HashSet::new(),
             kept: HashMap::new(),
             kept_bytes: 0,
         }
@@ -110,15 +126,24 @@ impl<'a> Intake<'a> {
             Event::Missing { hash } => {
                 self.owed.remove(&hash);
                 self.missing.insert(hash, ATTEMPTS);
-                (self.report)(Report::Missing { hash });
+                if self.reported.insert(hash) {
+                    (self.report)(Report::Missing { hash });
+                }
             }
             Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
-            // Somebody may have what nobody had.
-            Event::Idle if self.options.follow => self.missing.clear(),
-            Event::Idle => {}
+            Event::Idle => self.ask_again(),
         }
         self.want(stores)
+    }
+
+    /// Somebody may have what nobody had.
+    fn ask_again(&mut self) {
+        let now = (self.options.clock)();
+        if self.options.follow && now.saturating_sub(self.asked_again) >= AGAIN {
+            self.asked_again = now;
+            self.missing.clear();
+        }
     }
 
     fn seek(&mut self, stores: &Stores) -> Result<(), Error> {
@@ -149,16 +174,20 @@ impl<'a> Intake<'a> {
                 }
                 Err(InsertError::Orphan { .. }) => orphan = true,
                 Err(error) => {
-                    if !refused {
-                        let reason = error.to_string();
-                        (self.report)(Report::Refused { hash: hash_of(&error), reason: &reason });
-                        if error.is_blameworthy() {
-                            self.source.blame(giver, &reason);
-                        }
+                    let (hash, reason) = (error.culprit(), error.reason());
+                    if !refused && error.is_blameworthy() {
+                        self.source.blame(giver, &reason);
                     }
                     refused = true;
+                    if self.told.insert(hash) {
+                        (self.report)(Report::Refused { hash, reason: &reason });
+                    }
                 }
             }
+        }
+        let stray = orphan && !refused && !new;
+        if !stray {
+            self.strays.remove(&giver);
         }
         stores.follow_best_header()?;
         let height = {
@@ -166,7 +195,21 @@ impl<'a> Intake<'a> {
             tree.height(tree.best_header())
         };
         (self.report)(Report::Headers { height });
-        if new || (orphan && !refused) { self.seek(stores) } else { Ok(()) }
+        if new || (stray && self.may_stray(giver)) {
+            return self.seek(stores);
+        }
+        Ok(())
+    }
+
+    /// Counts headers that link to nothing. A node that is asked for those between sends them; one
+    /// that goes on without is not asked again.
+    fn may_stray(&mut self, giver: Giver) -> bool {
+        let strays = self.strays.entry(giver).or_default();
+        *strays += 1;
+        if *strays > STRAYS {
+            self.source.blame(giver, "its headers link to none that are known");
+        }
+        *strays <= STRAYS
     }
 
     /// Has a block checked, if it is wanted.
@@ -198,16 +241,25 @@ impl<'a> Intake<'a> {
             Err(refusal) => refusal,
         };
         let reason = refusal.to_string();
-        match refusal {
+        let is_news = match refusal {
             Refusal::Failed(error) => return Err(error),
             Refusal::Invalid(_) => {
                 stores.mark_invalid(id, &reason)?;
                 stores.follow_best_header()?;
+                true
             }
-            Refusal::Mutated(_) => *self.missing.entry(hash).or_default() += 1,
+            Refusal::Mutated(_) => {
+                *self.missing.entry(hash).or_default() += 1;
+                self.reported.insert(hash)
+            }
+        };
+        if is_news {
+            (self.report)(Report::Refused { hash, reason: &reason });
         }
-        (self.report)(Report::Refused { hash, reason: &reason });
         self.source.blame(giver, &reason);
+        if self.told.insert(hash) {
+            (self.report)(Report::Refused { hash, reason: &reason });
+        }
         Ok(())
     }
 
@@ -260,12 +312,4 @@ impl<'a> Intake<'a> {
 /// Whether the block is not there yet and can be in the chain.
 fn is_wanted(tree: &HeaderTree, id: HeaderId) -> bool {
     !tree.is_stored(id) && tree.invalid(id).is_none()
-}
-
-fn hash_of(error: &InsertError) -> BlockHash {
-    match error {
-        InsertError::Orphan { hash, .. }
-        | InsertError::Refused { hash, .. }
-        | InsertError::Invalid { hash, .. } => *hash,
-    }
 }

@@ -100,6 +100,8 @@ impl Directory {
         if directory.walks.is_empty() {
             return Err(SourceError::NoBlocks { path: folder });
         }
+        // Whether the blocks are of another network shows at the first step.
+        directory.walk()?;
         Ok(directory)
     }
 
@@ -149,6 +151,10 @@ impl Directory {
         if !self.follow && !self.warned {
             self.warned = true;
             for walk in &self.walks {
+                if walk.skipped() > 0 {
+                    let (path, bytes) = (walk.path.to_path_buf(), walk.skipped());
+                    self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
+                }
                 if let Some(offset) = walk.incomplete(self.framing)? {
                     let path = walk.path.to_path_buf();
                     self.events.push_back(Event::Warning(Warning::Incomplete { path, offset }));
@@ -198,8 +204,10 @@ impl Source for Directory {
 
     fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
         for hash in hashes {
-            while self.linker.kept(hash).is_none() && self.walk()? {}
-            let at = self.linker.kept(hash).copied();
+            let mut at = self.linker.kept(hash);
+            while at.is_none() && self.walk()? {
+                at = self.linker.kept(hash);
+            }
             match at.and_then(|at| Some((at, self.walks.get(at.file as usize)?))) {
                 Some((at, walk)) => {
                     self.owed += 1;
@@ -252,20 +260,28 @@ fn read(
     open: &mut Option<(Arc<Path>, File)>,
     key: XorKey,
 ) -> Result<Option<Vec<u8>>, SourceError> {
-    let file = match open {
-        Some((path, file)) if *path == job.path => Ok(&*file),
-        _ => File::open(&job.path).map(|file| &open.insert((job.path.clone(), file)).1),
-    };
-    match file.and_then(|file| read_block(file, job.at, key)) {
-        Ok(bytes) => {
-            let header = bytes.first_chunk().map(Header::new);
-            Ok(header.is_some_and(|header| header.hash() == job.hash).then_some(bytes))
-        }
+    // What the file that is open does not have may be in one that was put in its place.
+    if let Some((path, file)) = open
+        && *path == job.path
+        && let Ok(Some(bytes)) = read_from(file, job, key)
+    {
+        return Ok(Some(bytes));
+    }
+    let file = File::open(&job.path).map(|file| &open.insert((job.path.clone(), file)).1);
+    match file.and_then(|file| read_from(file, job, key)) {
+        Ok(found) => Ok(found),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Ok(None),
             _ => Err(failed(&job.path)(error)),
         },
     }
+}
+
+/// The block at its place in a file; `None` when another is there.
+fn read_from(file: &File, job: &Job, key: XorKey) -> io::Result<Option<Vec<u8>>> {
+    let bytes = read_block(file, job.at, key)?;
+    let header = bytes.first_chunk().map(Header::new);
+    Ok(header.is_some_and(|header| header.hash() == job.hash).then_some(bytes))
 }
 
 /// The key of the block files beside `path`; none means plain files.

@@ -11,8 +11,12 @@
 //!
 //! `T` is what waits beside the header, and `K` what is kept of it afterwards: both the location
 //! in a file; or the block itself, and nothing, for a pipe.
+//!
+//! A block can be there more than once, and one copy good where another is torn: a node that was
+//! killed while it wrote a block fetches it again. All copies are kept, and each time that the
+//! block is asked for the next one is given, beginning with the last that came.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use varve_types::{BlockHash, Header};
 
@@ -28,16 +32,18 @@ pub(super) struct Found<T> {
 /// What has been passed on, and what waits.
 pub(super) struct Linker<T, K> {
     linked: HashMap<BlockHash, Option<K>>,
+    /// The other copies of blocks that there are several of, the next to be given last.
+    copies: BTreeMap<BlockHash, VecDeque<K>>,
     waiting: BTreeMap<BlockHash, Vec<Found<T>>>,
     count: usize,
     keep: fn(&T) -> K,
 }
 
-impl<T, K> Linker<T, K> {
+impl<T, K: Copy + PartialEq> Linker<T, K> {
     /// Only the genesis block is known.
     pub(super) fn new(genesis: BlockHash, keep: fn(&T) -> K) -> Self {
         let linked = HashMap::from([(genesis, None)]);
-        Self { linked, waiting: BTreeMap::new(), count: 0, keep }
+        Self { linked, copies: BTreeMap::new(), waiting: BTreeMap::new(), count: 0, keep }
     }
 
     /// The receiver knows this block. What waited for it goes to `out`.
@@ -46,25 +52,20 @@ impl<T, K> Linker<T, K> {
         self.rise(hash, out);
     }
 
-    /// Whether the receiver knows this header and it has not been seen here.
-    pub(super) fn is_unseen_root(&self, hash: &BlockHash) -> bool {
-        matches!(self.linked.get(hash), Some(None))
+    /// Whether the receiver knows this header.
+    pub(super) fn is_linked(&self, hash: &BlockHash) -> bool {
+        self.linked.contains_key(hash)
     }
 
     /// Takes a header. It and what it completes go to `out`; one seen before goes nowhere.
     pub(super) fn push(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
-        if let Some(kept) = self.linked.get_mut(&found.hash) {
-            // A root, or a second copy. The last stays: a file that is written over has no other.
-            *kept = Some((self.keep)(&found.with));
-            return;
+        if self.is_linked(&found.hash) {
+            return self.keep_copy(&found);
         }
         let previous = Header::new(&found.header).previous();
-        if !self.linked.contains_key(&previous) {
-            let siblings = self.waiting.entry(previous).or_default();
-            if !siblings.iter().any(|waiting| waiting.hash == found.hash) {
-                siblings.push(found);
-                self.count += 1;
-            }
+        if !self.is_linked(&previous) {
+            self.waiting.entry(previous).or_default().push(found);
+            self.count += 1;
             return;
         }
         let hash = found.hash;
@@ -72,14 +73,31 @@ impl<T, K> Linker<T, K> {
         self.rise(hash, out);
     }
 
-    /// What was kept of a block that was passed on.
-    pub(super) fn kept(&self, hash: &BlockHash) -> Option<&K> {
-        self.linked.get(hash)?.as_ref()
+    /// What was kept of a block that was passed on: of the next copy, if there are several.
+    pub(super) fn kept(&mut self, hash: &BlockHash) -> Option<K> {
+        let kept = self.linked.get_mut(hash)?.as_mut()?;
+        let given = *kept;
+        if let Some(others) = self.copies.get_mut(hash) {
+            others.push_front(given);
+            *kept = others.pop_back().unwrap_or(given);
+        }
+        Some(given)
     }
 
     /// How many wait.
     pub(super) const fn waiting(&self) -> usize {
         self.count
+    }
+
+    /// Keeps a root, or one more copy. The last comes first: a file that is written over has no
+    /// other.
+    fn keep_copy(&mut self, found: &Found<T>) {
+        let copy = (self.keep)(&found.with);
+        let Some(before) = self.linked.insert(found.hash, Some(copy)).flatten() else { return };
+        let others = self.copies.get(&found.hash);
+        if before != copy && !others.is_some_and(|others| others.contains(&before)) {
+            self.copies.entry(found.hash).or_default().push_back(before);
+        }
     }
 
     fn pass(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
@@ -92,6 +110,10 @@ impl<T, K> Linker<T, K> {
         while let Some(hash) = risen.pop() {
             for found in self.waiting.remove(&hash).unwrap_or_default() {
                 self.count -= 1;
+                if self.is_linked(&found.hash) {
+                    self.keep_copy(&found);
+                    continue;
+                }
                 risen.push(found.hash);
                 self.pass(found, out);
             }
@@ -139,6 +161,24 @@ mod tests {
             let waits = usize::from(order[0] == 3);
             assert_eq!((out.len(), linker.waiting()), (7 - 2 * waits, waits));
         }
+    }
+
+    /// A block in a file that was written over is where it was found last, whether it waited for its
+    /// parent meanwhile or not.
+    #[test]
+    fn the_last_copy_stays() {
+        let genesis = BlockHash::from_bytes([1; 32]);
+        let (mut linker, mut out) = (Linker::new(genesis, |place| *place), Vec::new());
+        let first = found(genesis, 1);
+        let second = found(first.hash, 2);
+        let at = |found: &Found<()>, with| Found { hash: found.hash, header: found.header, with };
+        linker.push(at(&second, 10), &mut out);
+        linker.push(at(&second, 20), &mut out);
+        assert_eq!((out.len(), linker.waiting()), (0, 2));
+        linker.push(at(&first, 30), &mut out);
+        assert_eq!((linker.kept(&first.hash), linker.kept(&second.hash)), (Some(30), Some(20)));
+        linker.push(at(&second, 40), &mut out);
+        assert_eq!((out.len(), linker.kept(&second.hash)), (2, Some(40)));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! that comes before its parent waits here, within a limit of bytes.
 //!
 //! One thread reads records into a channel of a few blocks; while the receiver is busy the pipe
-//! fills and its writer waits. Between records zeros are skipped: files are preallocated with them.
+//! fills and its writer waits. What lies between records is skipped: zeros, with which files are
+//! preallocated, and with a [`Warning`] what else a crash has left in them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
@@ -41,9 +42,12 @@ pub struct Pipe {
 /// What the reading thread says.
 enum Record {
     Block(Vec<u8>),
-    /// The end, where a record begins that is not all there.
+    /// The end.
     End {
+        /// Where a record begins that is not all there.
         incomplete: Option<u64>,
+        /// How many bytes were no record.
+        skipped: u64,
     },
     Failed(SourceError),
 }
@@ -68,9 +72,16 @@ impl Pipe {
     fn take(&mut self, record: Record) -> Result<(), SourceError> {
         match record {
             Record::Block(bytes) => self.block(bytes)?,
-            Record::Failed(error) => return Err(error),
-            Record::End { incomplete } => {
+            Record::Failed(error) => {
                 self.ended = true;
+                return Err(error);
+            }
+            Record::End { incomplete, skipped: bytes } => {
+                self.ended = true;
+                if bytes > 0 {
+                    let path = PathBuf::from("-");
+                    self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
+                }
                 if let Some(offset) = incomplete {
                     let warning = Warning::Incomplete { path: PathBuf::from("-"), offset };
                     self.events.push_back(Event::Warning(warning));
@@ -91,9 +102,8 @@ impl Pipe {
         let header = *bytes.first_chunk().expect("records are not shorter than a header");
         let hash = Header::new(&header).hash();
         let is_genesis = Header::new(&header).previous() == BlockHash::ZERO;
-        if self.linker.is_unseen_root(&hash) && !is_genesis {
-            // The receiver has the header, but perhaps not the block.
-            self.linker.push(Found { hash, header, with: Vec::new() }, &mut Vec::new());
+        if self.linker.is_linked(&hash) && !is_genesis {
+            // The receiver has the header, but perhaps not the block, or a copy that is torn.
             self.events.push_back(Event::Block { hash, bytes, giver: Giver::ONLY });
             return Ok(());
         }
@@ -153,6 +163,7 @@ impl Source for Pipe {
                 Ok(record) => self.take(record)?,
                 Err(RecvTimeoutError::Timeout) => return Ok(Event::Idle),
                 Err(RecvTimeoutError::Disconnected) => {
+                    assert!(self.ended, "the thread that reads the pipe has panicked");
                     thread::sleep(timeout);
                     return Ok(Event::Idle);
                 }
@@ -166,12 +177,15 @@ impl Source for Pipe {
 
 /// Reads to the end. The receiver may be gone, and then so is the reason to go on.
 fn read_all(input: impl Read, network: Network, records: &SyncSender<Record>) {
-    let mut reader = Reader { input: io::BufReader::with_capacity(1 << 18, input), offset: 0 };
+    let input = io::BufReader::with_capacity(1 << 18, input);
+    let mut reader = Reader { input, offset: 0, records: 0, skipped: 0 };
     loop {
         let record = match reader.record(network.disk_magic()) {
             Ok(Some(block)) => Record::Block(block),
-            Ok(None) => Record::End { incomplete: None },
-            Err(ReadError::Incomplete { begin }) => Record::End { incomplete: Some(begin) },
+            Ok(None) => Record::End { incomplete: None, skipped: reader.skipped },
+            Err(ReadError::Incomplete { begin }) => {
+                Record::End { incomplete: Some(begin), skipped: reader.skipped }
+            }
             Err(ReadError::NotARecord) => {
                 let path = PathBuf::from("-");
                 Record::Failed(SourceError::WrongNetwork { path, network })
@@ -190,6 +204,10 @@ fn read_all(input: impl Read, network: Network, records: &SyncSender<Record>) {
 struct Reader<R> {
     input: R,
     offset: u64,
+    /// How many records there were.
+    records: u64,
+    /// How many bytes between them were neither records nor zeros.
+    skipped: u64,
 }
 
 enum ReadError {
@@ -207,23 +225,20 @@ impl From<io::Error> for ReadError {
 impl<R: Read> Reader<R> {
     /// The next block, or `None` at the end.
     fn record(&mut self, magic: [u8; 4]) -> Result<Option<Vec<u8>>, ReadError> {
-        let mut first = [0];
-        while first == [0] {
-            if self.read(&mut first)? == 0 {
-                return Ok(None);
+        let (begin, size) = loop {
+            let Some(begin) = self.find(magic)? else { return Ok(None) };
+            let mut size = [0; 4];
+            if self.read(&mut size)? < size.len() {
+                return Err(ReadError::Incomplete { begin });
             }
-        }
-        let begin = self.offset - 1;
-        let mut head = [0; 7];
-        let read = self.read(&mut head)?;
-        let [m1, m2, m3, s0, s1, s2, s3] = head;
-        let [f] = first;
-        let size = u64::from(u32::from_le_bytes([s0, s1, s2, s3]));
-        if read == head.len() && ([f, m1, m2, m3] != magic || size < Header::LEN as u64) {
-            return Err(ReadError::NotARecord);
-        }
+            let size = u64::from(u32::from_le_bytes(size));
+            if size >= Header::LEN as u64 {
+                break (begin, size);
+            }
+            self.skipped += self.offset - begin;
+        };
         let mut block = Vec::new();
-        while read == head.len() && (block.len() as u64) < size {
+        while (block.len() as u64) < size {
             let step = (size - block.len() as u64).min(STEP);
             let got = self.input.by_ref().take(step).read_to_end(&mut block)? as u64;
             self.offset += got;
@@ -231,10 +246,35 @@ impl<R: Read> Reader<R> {
                 return Err(ReadError::Incomplete { begin });
             }
         }
-        if read < head.len() {
-            return Err(ReadError::Incomplete { begin });
-        }
+        self.records += 1;
         Ok(Some(block))
+    }
+
+    /// Goes behind the next magic. Gives where that begins, or `None` at the end.
+    fn find(&mut self, magic: [u8; 4]) -> Result<Option<u64>, ReadError> {
+        let mut seen = [0; 4];
+        let mut count = self.read(&mut seen)?;
+        while count == seen.len() {
+            if seen == magic {
+                return Ok(Some(self.offset - seen.len() as u64));
+            }
+            let [first, a, b, c] = seen;
+            if first != 0 && self.records == 0 {
+                return Err(ReadError::NotARecord);
+            }
+            self.skipped += u64::from(first != 0);
+            let mut next = [0];
+            count = 3 + self.read(&mut next)?;
+            let [d] = next;
+            seen = [a, b, c, d];
+        }
+        let rest = seen.iter().take(count).skip_while(|byte| **byte == 0);
+        let rest: Vec<u8> = rest.copied().collect();
+        if !rest.is_empty() && magic.starts_with(&rest) {
+            return Err(ReadError::Incomplete { begin: self.offset - rest.len() as u64 });
+        }
+        self.skipped += rest.len() as u64;
+        Ok(None)
     }
 
     /// Fills `bytes`, unless the pipe ends first.

@@ -10,19 +10,16 @@ use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::{SourceError, Warning};
 use varve_node::{Event, Source};
 use varve_sim::{Config, Profile, write_chain};
-use varve_types::blk::{Records, XorKey, write_record};
+use varve_testdata::chains;
+use varve_types::blk::{XorKey, write_record};
 use varve_types::{Header, Network};
 
 use crate::receiver::Receiver;
 
 /// The blocks of the chain that Core wrote, in the order of its file, and its key.
 fn core_chain() -> Option<(Vec<Vec<u8>>, [u8; 8])> {
-    let folder = varve_testdata::data("regtest-core31/blocks")?;
-    let key = fs::read(folder.join("xor.dat")).unwrap().try_into().unwrap();
-    let mut file = fs::read(folder.join("blk00000.dat")).unwrap();
-    XorKey::new(key).apply(0, &mut file);
-    let records = Records::new(&file, Network::Regtest.disk_magic());
-    Some((records.map(|record| record.block.to_vec()).collect(), key))
+    let key = chains::bytes("regtest-core31/blocks/xor.dat")?.try_into().unwrap();
+    Some((chains::core31()?, key))
 }
 
 fn framed<'a>(blocks: impl IntoIterator<Item = &'a Vec<u8>>) -> Vec<u8> {
@@ -41,8 +38,7 @@ fn received(source: &mut dyn Source) -> Receiver {
 
 /// All blocks but genesis, which nobody needs to be given, and the answers of Core.
 fn check_core_chain(receiver: &Receiver, blocks: &[Vec<u8>]) {
-    let expected = varve_testdata::data("regtest-core31/expected.json").unwrap();
-    let expected: serde_json::Value = serde_json::from_slice(&fs::read(expected).unwrap()).unwrap();
+    let expected = chains::json("regtest-core31/expected.json").unwrap();
     let given = receiver.blocks.values().collect::<std::collections::HashSet<_>>();
     assert!(blocks.iter().skip(1).all(|block| given.contains(block)));
     assert_eq!(receiver.tip(), expected["tip"]);
@@ -158,6 +154,71 @@ fn a_cut_record_is_a_warning_wherever_it_is_cut() {
     }
 }
 
+/// What a crash leaves in a file costs no more than what it has damaged.
+#[test]
+fn what_lies_between_records_is_skipped() {
+    let Some((blocks, key)) = core_chain() else { return };
+    let (first, second) = (framed(&blocks[..300]), framed(&blocks[300..]));
+    let torn = framed(&blocks[300..301]);
+    let foreign = [&Network::Mainnet.disk_magic()[..], &[90, 0, 0, 0], &[7; 90]].concat();
+    let too_long = [&Network::Regtest.disk_magic()[..], &[255; 300]].concat();
+    let between: [(&[u8], u64, bool); 5] = [
+        (&[0; 5000], 5000, true),
+        (&[8; 1 << 21], 1 << 21, true),
+        (&foreign, 98, true),
+        (&too_long, 304, false),
+        (&torn[..torn.len() - 20], torn.len() as u64 - 20, false),
+    ];
+    for (bytes, length, in_a_pipe) in between {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("xor.dat"), key).unwrap();
+        let path = folder.path().join("blk00000.dat");
+        let whole = [&first, bytes, &second].concat();
+        let mut masked = whole.clone();
+        XorKey::new(key).apply(0, &mut masked);
+        fs::write(&path, masked).unwrap();
+        let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+        let receiver = received(&mut source);
+        check_core_chain(&receiver, &blocks);
+        assert_eq!(receiver.warnings, [Warning::Skipped { path, bytes: length }]);
+        if in_a_pipe {
+            let pipe = std::io::Cursor::new(whole);
+            let receiver = received(&mut Pipe::new(pipe, Network::Regtest, WAITING_LIMIT));
+            check_core_chain(&receiver, &blocks);
+            // Zeros are what files end with.
+            let zeros = bytes.iter().filter(|byte| **byte == 0).count() as u64;
+            let skipped = Warning::Skipped { path: "-".into(), bytes: length - zeros };
+            let told = if zeros == length { vec![] } else { vec![skipped] };
+            assert_eq!(receiver.warnings, told);
+        }
+    }
+}
+
+/// A node that was killed while it wrote a block fetches it again.
+#[test]
+fn of_two_copies_the_good_one_is_found() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let mut torn = blocks[40].clone();
+    torn[100..].fill(0);
+    let backwards = blocks.iter().rev().cloned().collect::<Vec<_>>();
+    for order in [
+        [&blocks[..40], std::slice::from_ref(&torn), &blocks[40..]].concat(),
+        [&blocks[..], std::slice::from_ref(&torn)].concat(),
+        [std::slice::from_ref(&torn), &backwards].concat(),
+        [&backwards[..], std::slice::from_ref(&torn)].concat(),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = order.split_at(order.len() / 2);
+        fs::write(folder.path().join("blk00000.dat"), framed(one)).unwrap();
+        fs::write(folder.path().join("blk00001.dat"), framed(other)).unwrap();
+        let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+        check_core_chain(&received(&mut source), &blocks);
+    }
+    let order = [&blocks[..40], std::slice::from_ref(&torn), &blocks[40..]].concat();
+    let mut pipe = Pipe::new(framed_file(&order), Network::Regtest, WAITING_LIMIT);
+    check_core_chain(&received(&mut pipe), &blocks);
+}
+
 #[test]
 fn a_file_of_half_a_block_is_not_of_another_network() {
     let file = framed(&[Network::Regtest.genesis_block()]);
@@ -262,6 +323,24 @@ fn a_block_that_was_written_over_is_missing() {
     assert!(matches!(event, Event::Block { hash, .. } if hash == kept));
 }
 
+/// A mirror puts longer files in the place of those that are being read.
+#[test]
+fn files_that_are_replaced_by_longer_ones() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (path, next) = (folder.path().join("blk00000.dat"), folder.path().join("next"));
+    let mut receiver = Receiver::new(Network::Regtest);
+    fs::write(&path, framed(&blocks[..50])).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, true).unwrap();
+    receiver.sync(&mut source);
+    for end in [60, 200, blocks.len()] {
+        fs::write(&next, framed(&blocks[..end])).unwrap();
+        fs::rename(&next, &path).unwrap();
+        receiver.until(&mut source, |receiver| receiver.blocks.len() + 1 == end);
+        assert_eq!(receiver.missing, []);
+    }
+}
+
 #[test]
 fn a_simulated_chain_with_reorgs() {
     let folder = tempfile::tempdir().unwrap();
@@ -286,8 +365,7 @@ fn what_cannot_be_read_is_said() {
     assert!(matches!(nowhere, Err(SourceError::Io { .. })));
     assert!(matches!(open(), Err(SourceError::NoBlocks { .. })));
     fs::write(folder.path().join("blk00000.dat"), [1; 1000]).unwrap();
-    let mut source = open().unwrap();
-    let error = source.next_event(Duration::ZERO).unwrap_err();
+    let error = open().err().unwrap();
     assert!(error.to_string().contains("choose the network"), "{error}");
     fs::write(folder.path().join("xor.dat"), [1; 7]).unwrap();
     assert!(matches!(open(), Err(SourceError::BadKey { .. })));
@@ -316,8 +394,8 @@ fn mainnet_from_one_file() {
     assert_eq!(receiver.blocks.len(), 4312);
     assert_eq!(receiver.tree.height(receiver.tree.best_chain()).to_u32(), 4312);
     assert_eq!(receiver.warnings, []);
-    let mut wrong = Directory::open(&path, Network::Regtest, false).unwrap();
-    assert!(matches!(wrong.next_event(Duration::ZERO), Err(SourceError::WrongNetwork { .. })));
+    let wrong = Directory::open(&path, Network::Regtest, false);
+    assert!(matches!(wrong, Err(SourceError::WrongNetwork { .. })));
 }
 
 #[test]

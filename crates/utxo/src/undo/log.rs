@@ -164,7 +164,9 @@ impl UndoLog {
             let sequence = sequence.map_err(|error| damaged(frame.at(), error.into()))?;
             survivors.push_back((Sequence::new(sequence), frame.at()));
         }
-        let UndoCheckpoint { tip, marks, .. } = checkpoint.clone();
+        let UndoCheckpoint { tip, mut marks, .. } = checkpoint.clone();
+        // Pruning comes after the checkpoint that allows it, so some marks may be of what is gone.
+        marks.retain(|(_, position)| *position >= log.start());
         let recent = VecDeque::new();
         Ok(Self { log, config, tip, marks, recent, recent_bytes: 0, survivors, written: 0 })
     }
@@ -270,6 +272,18 @@ impl UndoLog {
             next = parent;
         }
         Ok(None)
+    }
+
+    /// Reads every record of the chain that is kept, the youngest first. Gives how many there are.
+    pub fn verify(&self) -> Result<u64, UndoError> {
+        let (mut next, mut records) = (self.tip, 0);
+        while let Some(at) = next.filter(|at| *at >= self.log.start()) {
+            let payload = self.payload(at)?;
+            let (parent, bytes) = split(at, &payload)?;
+            UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
+            (next, records) = (parent, records + 1);
+        }
+        Ok(records)
     }
 
     /// A height from which on every block of the chain has a record; `None` when that is not known.

@@ -6,11 +6,14 @@
 //! │ magic 4 │ size 4 │ header 80 │ … the rest of the block is skipped … │ magic │ size │ header │
 //! ```
 //!
-//! A file ends at the first record that does not begin with the magic or that goes beyond the end
-//! of the file. A node writes into preallocated zeros, so the last record may also be half
-//! written and still fit. In the newest file it counts only when its block decodes and has the
-//! merkle root of its header; a record that another record or another file follows was written
-//! whole before that.
+//! A node writes into preallocated zeros, so the last record may be half written and still fit. It
+//! counts only when its block decodes and has the merkle root of its header; a record that another
+//! record follows, or the end of an older file, was written whole before that.
+//!
+//! What does not begin with the magic, or goes beyond the end of the file, is no record: zeros at
+//! the end of the file, but also what a crash of the node or another program has left in its
+//! middle. There the walk looks for the next record, byte by byte, so that what is lost is not
+//! more than what is damaged.
 //!
 //! A file can grow: the walk remembers where it stopped and goes on from there. A file can also be
 //! written over: a node that was killed forgets the blocks since its last flush and writes the next
@@ -33,6 +36,8 @@ use crate::source::{HeaderBytes, SourceError};
 
 /// How many headers are hashed side by side, and given at once.
 const BATCH: usize = 2000;
+/// How much is read at once where records are looked for.
+const CHUNK: usize = 1 << 20;
 /// The bytes before the block.
 const FRAME: usize = 8;
 const FRAME_LEN: u64 = FRAME as u64;
@@ -59,6 +64,8 @@ pub(super) struct Walk {
     next: u64,
     /// The last record found, while it is not known to be whole.
     last: Option<(HeaderBytes, Location)>,
+    /// Bytes between records that are no record.
+    skipped: u64,
     /// When the file was changed, as it was known when the walk last set out.
     modified: Option<SystemTime>,
     /// The walk is at the end of the file, or has not set out.
@@ -75,7 +82,7 @@ pub(super) struct Framing {
 impl Walk {
     /// Begins at the first byte of a file, the `number`th of the list.
     pub(super) const fn new(path: Arc<Path>, number: u32) -> Self {
-        Self { path, number, next: 0, last: None, modified: None, rests: true }
+        Self { path, number, next: 0, last: None, skipped: 0, modified: None, rests: true }
     }
 
     /// Goes on over at most a batch of records and puts them into `found`. `false`: the end.
@@ -88,9 +95,11 @@ impl Walk {
         let Some(file) = self.open()? else { return Ok(false) };
         let metadata = file.metadata().map_err(failed(&self.path))?;
         let (length, modified) = (metadata.len(), metadata.modified().ok());
-        if self.rests && self.modified != modified {
-            (self.next, self.last, self.modified) = (0, None, modified);
+        let changed = self.modified != modified;
+        if self.rests && changed {
+            (self.next, self.last, self.skipped, self.modified) = (0, None, 0, modified);
         }
+        let search = changed || !self.rests;
         if let Some((_, location)) = self.last.take() {
             // It may have been half written when it was read: look at it again.
             self.next = location.offset - FRAME_LEN;
@@ -98,18 +107,18 @@ impl Walk {
         let mut batch = Vec::new();
         let mut more = true;
         while more && batch.len() < BATCH {
-            match self.head(&file, framing, length)? {
+            match self.head(&file, framing, self.next, length)? {
                 Some((header, location)) => {
                     // The one before it has been written whole.
                     batch.extend(self.last.replace((header, location)));
                     self.next = location.offset + u64::from(location.size.get());
                 }
                 None => {
-                    batch.extend(match newest {
+                    batch.extend(match newest || self.next < length {
                         true => self.settle(&file, framing)?,
                         false => self.last.take(),
                     });
-                    more = false;
+                    more = search && self.skip(&file, framing, length)?;
                 }
             }
         }
@@ -132,6 +141,11 @@ impl Walk {
         Ok(is_record.then_some(self.next))
     }
 
+    /// How many bytes between records are no record.
+    pub(super) const fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
     /// Whether no record has been found.
     pub(super) const fn is_empty(&self) -> bool {
         self.next == 0
@@ -147,23 +161,51 @@ impl Walk {
         }
     }
 
-    /// The record that begins at `next`, when its head is there and its size fits.
+    /// Goes from `next`, where there is no record, to the next one, which may lie within the
+    /// length of a last one that is not whole. `false`: there is none.
+    fn skip(&mut self, file: &File, framing: Framing, length: u64) -> Result<bool, SourceError> {
+        let from = self.last.map_or(self.next, |(_, location)| location.offset - FRAME_LEN);
+        let magic = framing.network.disk_magic();
+        let mut chunk = vec![0; CHUNK];
+        let mut at = from + 1;
+        loop {
+            let read = read_some(file, at, &mut chunk).map_err(failed(&self.path))?;
+            let bytes = chunk.get_mut(..read).unwrap_or_default();
+            framing.key.apply(at, bytes);
+            let begins = bytes.windows(magic.len()).zip(at..).filter(|(begin, _)| *begin == magic);
+            for (_, begin) in begins {
+                if self.head(file, framing, begin, length)?.is_some() {
+                    self.skipped += begin - from;
+                    (self.next, self.last) = (begin, None);
+                    return Ok(true);
+                }
+            }
+            if read < CHUNK {
+                return Ok(false);
+            }
+            // A magic may lie across the end of the chunk.
+            at += (CHUNK - magic.len() + 1) as u64;
+        }
+    }
+
+    /// The record that begins at `begin`, when its head is there and its size fits.
     fn head(
         &self,
         file: &File,
         framing: Framing,
+        begin: u64,
         length: u64,
     ) -> Result<Option<(HeaderBytes, Location)>, SourceError> {
         let mut head = [0; FRAME + Header::LEN];
-        let read = read_some(file, self.next, &mut head).map_err(failed(&self.path))?;
+        let read = read_some(file, begin, &mut head).map_err(failed(&self.path))?;
         if read < head.len() {
             return Ok(None);
         }
-        framing.key.apply(self.next, &mut head);
+        framing.key.apply(begin, &mut head);
         let ([m0, m1, m2, m3, s0, s1, s2, s3], header) =
             head.split_first_chunk().expect("longer than a frame");
         let size = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
-        let offset = self.next + FRAME_LEN;
+        let offset = begin + FRAME_LEN;
         let fits = offset + u64::from(size) <= length && u64::from(size) >= Header::LEN as u64;
         let Some(size) = NonZeroU32::new(size).filter(|_| fits) else { return Ok(None) };
         if [*m0, *m1, *m2, *m3] != framing.network.disk_magic() {

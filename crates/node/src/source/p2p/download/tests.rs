@@ -90,6 +90,32 @@ fn a_silent_peer_is_given_up_and_a_slow_one_is_not() {
 }
 
 #[test]
+fn a_block_is_missing_when_peers_say_nothing_of_it_again_and_again() {
+    let mut download = Download::default();
+    let blocks = hashes(2);
+    download.want(&blocks);
+    for silences in 1..=SILENCES {
+        let peer = Giver(silences);
+        download.add_peer(peer);
+        let asked = download.assign();
+        assert!(asked.iter().any(|(_, asked)| asked.contains(&blocks[0])));
+        if silences == 1 {
+            assert_eq!(download.received(peer, &blocks[1]), Receipt::Wanted);
+            download.assign();
+        }
+        assert_eq!(download.waited(SILENCE, &BTreeSet::new()), [peer]);
+        download.remove_peer(peer);
+        let missing = download.unanswered();
+        assert_eq!(missing.len(), usize::from(silences == SILENCES), "{silences}");
+        assert!(missing.iter().all(|hash| *hash == blocks[0]));
+    }
+    download.add_peer(Giver(9));
+    assert_eq!(download.assign(), [], "it is wanted no longer");
+    download.want(&blocks[..1]);
+    assert_eq!(download.assign().len(), 1, "unless somebody asks again");
+}
+
+#[test]
 fn a_block_is_missing_when_every_peer_lacks_it() {
     let (mut download, blocks) = two_peers(1);
     let first = download.assign()[0].0;

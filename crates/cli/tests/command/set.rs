@@ -1,28 +1,11 @@
 //! `varve utxo` as a user types it, on a set that Bitcoin Core wrote.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn varve(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_varve")).args(args).output().unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// The sentence of a refused command.
-fn refusal(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty());
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
+use crate::varve::{json, refusal, varve};
 
 /// Core's snapshot of its regtest chain, and what Core says about it.
 fn core31() -> Option<(PathBuf, Value)> {
@@ -115,6 +98,7 @@ fn what_is_missing_or_wrong_is_said() {
     fs::write(&half, &bytes[..bytes.len() / 2]).unwrap();
     let sentence = refusal(&on("regtest", &["utxo", "import", text(&half), "--height", "999"]));
     assert!(sentence.contains("the snapshot ends within"), "{sentence}");
+    assert!(!data.exists(), "nothing stays of it");
     // The same directory takes the whole file afterwards.
     assert!(on("regtest", &[&import[..], &["--height", "999"]].concat()).status.success());
     let sentence = refusal(&on("signet", &["utxo", "stats"]));
@@ -149,14 +133,5 @@ fn a_wrong_command_line_is_exit_code_2() {
         let output = varve(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(output.stdout.is_empty());
-    }
-}
-
-#[test]
-fn every_command_shows_examples() {
-    for command in ["get", "stats", "export", "import"] {
-        let output = varve(&["utxo", command, "--help"]);
-        let help = String::from_utf8(output.stdout).unwrap();
-        assert!(help.contains("Examples:") && help.contains("--datadir"), "{help}");
     }
 }

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use varve_testdata::bitcoind::Bitcoind;
 
-use crate::proxy::losing_blocks;
-use crate::{ask, check_tip};
+use super::check_tip;
+use super::proxy::losing_blocks;
+use crate::varve::ask;
 
 #[test]
 fn a_peer_that_stalls_does_not_hold_up_the_others() {

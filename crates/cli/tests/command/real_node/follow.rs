@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use varve_testdata::bitcoind::Bitcoind;
 
-use crate::{ask, check_tip, command, ways};
+use super::{check_tip, ways};
+use crate::varve::{ask, command};
 
 const LIMIT: Duration = Duration::from_secs(30);
 

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use varve_testdata::bitcoind::{Answers, Bitcoind, EveryKind};
 use varve_testdata::chains::satoshi;
 
-use crate::{ask, check_tip, run, tips, ways};
+use super::{check_tip, ways};
+use crate::varve::{ask, run, tips};
 
 #[test]
 fn a_chain_of_every_kind_by_every_way() {

@@ -1,11 +1,8 @@
 //! How a folder is kept, through the command: pruning, optional indexes, and folders that are
 //! refused.
 
-#![expect(clippy::unwrap_used, reason = "a failed test may panic")]
-
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -15,34 +12,7 @@ use varve_node::{FORMAT_VERSION, Options, Organizer, Prune, SettingsChange, Sync
 use varve_types::Network;
 use varve_utxo::UndoConfig;
 
-fn varve(data: &Path, args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_varve"));
-    command.args(args).args(["--network", "regtest", "--json", "--datadir"]).arg(data);
-    command.output().unwrap()
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// The one sentence of a refused command.
-fn refusal(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.stdout.is_empty(), "an error prints nothing on standard output");
-    let message = String::from_utf8(output.stderr.clone()).unwrap();
-    assert_eq!(message.lines().count(), 1, "{message}");
-    message
-}
-
-fn simulate(folder: &Path) -> Value {
-    let out = folder.to_str().unwrap();
-    let args = ["sim", "--out", out, "--blocks", "124", "--seed", "3", "--reorgs", "4"];
-    assert!(
-        Command::new(env!("CARGO_BIN_EXE_varve")).args(args).output().unwrap().status.success()
-    );
-    serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
-}
+use crate::varve::{ask, json, refusal, run, simulate};
 
 /// Syncs with files and undo records so small that old blocks go.
 fn sync_pruned(chain: &Path, data: &Path) {
@@ -63,6 +33,7 @@ fn sync_pruned(chain: &Path, data: &Path) {
         stop_height: None,
         follow: false,
         all_branches: true,
+        stop: Arc::default(),
         clock: Arc::new(|| std::time::Duration::ZERO),
         now: Arc::new(|| 4_000_000_000),
     };
@@ -75,7 +46,7 @@ fn pruned_blocks_are_told_as_pruned() {
     let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
     let expected = simulate(&chain);
     sync_pruned(&chain, &data);
-    let status = json(&varve(&data, &["status"]));
+    let status = ask(&data, &["status"]);
     assert_eq!((&status["prune"], &status["bestblock"]), (&json!(1), &expected["tip"]));
     let below = status["pruned_below"].as_u64().unwrap();
     assert!((2..=115).contains(&below), "{below}");
@@ -83,7 +54,7 @@ fn pruned_blocks_are_told_as_pruned() {
     let low = (below - 1).to_string();
     let old = expected["outputs"].as_array().unwrap().iter().find_map(|output| {
         let txid = output["txid"].as_str().unwrap();
-        let tx = varve(&data, &["tx", txid]);
+        let tx = run(&data, &["tx", txid]);
         (!tx.status.success()).then(|| (txid.to_owned(), refusal(&tx)))
     });
     let (txid, message) = old.expect("some sampled outputs are old");
@@ -94,24 +65,24 @@ fn pruned_blocks_are_told_as_pruned() {
         &["utxo", "stats", "--at", "100"],
         &["repair"],
     ] {
-        let message = refusal(&varve(&data, args));
+        let message = refusal(&run(&data, args));
         assert!(message.contains("pruned"), "{args:?}: {message}");
     }
     // What does not need them is answered.
-    assert_eq!(json(&varve(&data, &["block", "124"]))["hash"], expected["tip"]);
-    let verified = json(&varve(&data, &["verify"]));
+    assert_eq!(ask(&data, &["block", "124"])["hash"], expected["tip"]);
+    let verified = ask(&data, &["verify"]);
     assert_eq!(verified["txouts"], expected["txouts"]);
     assert!(verified["pruned"].as_u64() > Some(0));
-    let stats = json(&varve(&data, &["utxo", "stats"]));
+    let stats = ask(&data, &["utxo", "stats"]);
     assert_eq!(stats["hash_serialized_3"], expected["hash_serialized_3"]);
     // Without the option it stays as it is; `off` ends it.
     let from = chain.to_str().unwrap();
-    assert_eq!(json(&varve(&data, &["sync", "--from", from]))["connected"], 0);
-    assert_eq!(json(&varve(&data, &["status"])), status);
-    json(&varve(&data, &["sync", "--from", from, "--prune", "off"]));
-    let status = json(&varve(&data, &["status"]));
+    assert_eq!(ask(&data, &["sync", "--from", from])["connected"], 0);
+    assert_eq!(ask(&data, &["status"]), status);
+    ask(&data, &["sync", "--from", from, "--prune", "off"]);
+    let status = ask(&data, &["status"]);
     assert_eq!((&status["prune"], &status["pruned_below"]), (&Value::Null, &json!(below)));
-    let message = refusal(&varve(&data, &["sync", "--from", from, "--index", "filter"]));
+    let message = refusal(&run(&data, &["sync", "--from", from, "--index", "filter"]));
     assert!(message.contains("pruned"), "{message}");
 }
 
@@ -121,9 +92,9 @@ fn a_size_and_indexes_are_chosen_kept_and_changed() {
     let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
     let expected = simulate(&chain);
     let from = chain.to_str().unwrap();
-    let sync = |more: &[&str]| varve(&data, &[&["sync", "--from", from], more].concat());
+    let sync = |more: &[&str]| run(&data, &[&["sync", "--from", from], more].concat());
     json(&sync(&["--prune", "2GB"]));
-    let status = json(&varve(&data, &["status"]));
+    let status = ask(&data, &["status"]);
     assert_eq!((&status["prune"], &status["indexes"]), (&json!(2_u64 << 30), &json!([])));
     assert_eq!(status["pruned_below"], Value::Null);
     let message = refusal(&sync(&["--index", "stats"]));
@@ -132,15 +103,15 @@ fn a_size_and_indexes_are_chosen_kept_and_changed() {
     json(&sync(&["--prune", "off", "--index", "stats,filter,address"]));
     let all =
         json!(["address", "filter", "stats"].map(|name| json!({ "name": name, "height": 124 })));
-    assert_eq!(json(&varve(&data, &["status"]))["indexes"], all);
+    assert_eq!(ask(&data, &["status"])["indexes"], all);
     json(&sync(&[]));
-    assert_eq!(json(&varve(&data, &["status"]))["indexes"], all);
-    let found = json(&varve(&data, &["utxo", "stats", "--at", "100"]));
+    assert_eq!(ask(&data, &["status"])["indexes"], all);
+    let found = ask(&data, &["utxo", "stats", "--at", "100"]);
     assert_eq!(found["muhash"], expected["at_heights"]["100"]["muhash"]);
     json(&sync(&["--index", "none"]));
-    assert_eq!(json(&varve(&data, &["status"]))["indexes"], json!([]));
+    assert_eq!(ask(&data, &["status"])["indexes"], json!([]));
     assert_eq!(fs::read_dir(data.join("stats")).unwrap().count(), 0);
-    json(&varve(&data, &["verify"]));
+    ask(&data, &["verify"]);
 
     let unknown = sync(&["--index", "stats,wallet"]);
     assert_eq!(unknown.status.code(), Some(2));
@@ -154,16 +125,16 @@ fn a_folder_of_a_newer_format_is_refused() {
     let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
     simulate(&chain);
     let from = chain.to_str().unwrap();
-    json(&varve(&data, &["sync", "--from", from, "--stop-height", "5"]));
+    ask(&data, &["sync", "--from", from, "--stop-height", "5"]);
     let node = fs::read(data.join("node")).unwrap();
     let newer = Envelope { version: FORMAT_VERSION + 1, payload: &b"of the future"[..] };
     replace(&Disk::open(&data).unwrap(), "node", Kind(*b"NODE\0\0\0\0"), &newer).unwrap();
     for args in [&["status"][..], &["sync", "--from", from], &["verify"], &["repair"]] {
-        let message = refusal(&varve(&data, args));
+        let message = refusal(&run(&data, args));
         assert!(message.contains("format 2") && message.contains("reads format 1"), "{message}");
     }
     fs::write(data.join("node"), node).unwrap();
-    assert_eq!(json(&varve(&data, &["status"]))["height"], 5, "nothing was touched");
+    assert_eq!(ask(&data, &["status"])["height"], 5, "nothing was touched");
 }
 
 #[test]
@@ -173,12 +144,12 @@ fn an_imported_set_is_not_synced_on() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let import = ["utxo", "import", snapshot.to_str().unwrap(), "--height", "600"];
-    json(&varve(&data, &import));
-    let before = json(&varve(&data, &["utxo", "stats"]));
-    let message = refusal(&varve(&data, &["sync", "--from", blocks.to_str().unwrap()]));
+    ask(&data, &import);
+    let before = ask(&data, &["utxo", "stats"]);
+    let message = refusal(&run(&data, &["sync", "--from", blocks.to_str().unwrap()]));
     assert!(
         message.contains("an imported set") && message.contains("another --datadir"),
         "{message}"
     );
-    assert_eq!(json(&varve(&data, &["utxo", "stats"])), before);
+    assert_eq!(ask(&data, &["utxo", "stats"]), before);
 }

@@ -1,19 +1,10 @@
-//! The `varve` command as a user types it: answers, exit codes, files.
+//! `varve sim`, `varve demo`, and wrong command lines.
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use serde_json::Value;
-
-fn varve(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_varve")).args(args).output().expect("the command starts")
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("standard output is one JSON value")
-}
+use crate::varve::{json, varve};
 
 fn sim(folder: &Path, seed: &str) -> Output {
     let out = folder.to_str().expect("a temporary path is UTF-8");

@@ -1,64 +1,22 @@
 //! A chain from block files through the command: sync, questions, damage, crashes.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
-
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// The command on a data directory of regtest.
-fn varve(data: &Path, args: &[&str]) -> Output {
-    command(data, args).output().unwrap()
-}
-
-fn command(data: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_varve"));
-    command.args(args).args(["--network", "regtest", "--json", "--datadir"]).arg(data);
-    command
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn refusal(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(1));
-    assert!(output.stdout.is_empty(), "an error prints nothing on standard output");
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// A small simulated chain with branches, and its answers.
-fn simulate(folder: &Path) -> Value {
-    let out = folder.to_str().unwrap();
-    let args = ["sim", "--out", out, "--blocks", "124", "--seed", "3", "--reorgs", "4"];
-    assert!(
-        Command::new(env!("CARGO_BIN_EXE_varve")).args(args).output().unwrap().status.success()
-    );
-    serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
-}
-
-fn tips(tips: &Value) -> Vec<(u64, String, u64)> {
-    let tip = |tip: &Value| {
-        let number = |field: &str| tip[field].as_u64().unwrap();
-        (number("height"), tip["hash"].as_str().unwrap().to_owned(), number("branchlen"))
-    };
-    let mut tips: Vec<_> = tips.as_array().unwrap().iter().map(tip).collect();
-    tips.sort();
-    tips
-}
+use crate::varve::{ask, command, json, refusal, run, simulate, tips, varve};
 
 fn check_answers(data: &Path, expected: &Value) {
-    let status = json(&varve(data, &["status"]));
+    let status = ask(data, &["status"]);
     assert_eq!(status["network"], "regtest");
     assert_eq!((&status["height"], &status["bestblock"]), (&expected["height"], &expected["tip"]));
     assert_eq!(status["headers"], expected["height"]);
     assert_eq!(tips(&status["chaintips"]), tips(&expected["chaintips"]));
-    let stats = json(&varve(data, &["utxo", "stats"]));
+    let stats = ask(data, &["utxo", "stats"]);
     for field in ["height", "bestblock", "txouts", "bogosize", "hash_serialized_3", "total_amount"]
     {
         assert_eq!(stats[field], expected[field], "{field}");
@@ -71,36 +29,36 @@ fn a_chain_and_the_questions_about_it() {
     let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
     let expected = simulate(&chain);
     let from = chain.to_str().unwrap();
-    let half = json(&varve(&data, &["sync", "--from", from, "--stop-height", "60"]));
+    let half = ask(&data, &["sync", "--from", from, "--stop-height", "60"]);
     assert_eq!(half["height"], 60);
-    let done = json(&varve(&data, &["sync", "--from", from]));
+    let done = ask(&data, &["sync", "--from", from]);
     assert_eq!(done["bestblock"], expected["tip"]);
     check_answers(&data, &expected);
 
     // The set at past heights.
     for (height, answer) in expected["at_heights"].as_object().unwrap().iter().step_by(20) {
-        let stats = json(&varve(&data, &["utxo", "stats", "--at", height]));
+        let stats = ask(&data, &["utxo", "stats", "--at", height]);
         for field in ["height", "bestblock", "txouts", "bogosize", "muhash", "total_amount"] {
             assert_eq!(stats[field], answer[field], "{field} at {height}");
         }
     }
-    let message = refusal(&varve(&data, &["utxo", "stats", "--at", "999"]));
+    let message = refusal(&run(&data, &["utxo", "stats", "--at", "999"]));
     assert!(message.contains("does not reach height 999"), "{message}");
     let past = ["utxo", "stats", "--at", "9", "--hash", "hash_serialized_3"];
-    assert!(refusal(&varve(&data, &past)).contains("for the tip alone"));
+    assert!(refusal(&run(&data, &past)).contains("for the tip alone"));
 
     // Some sampled outputs: its transaction, its block, its coin or its spender.
     for output in expected["outputs"].as_array().unwrap().iter().step_by(60) {
         let (txid, vout) = (output["txid"].as_str().unwrap(), &output["vout"]);
         let point = format!("{txid}:{vout}");
-        let tx = json(&varve(&data, &["tx", txid]));
+        let tx = ask(&data, &["tx", txid]);
         assert_eq!((&tx["txid"], &tx["confirmed"]), (&output["txid"], &Value::Bool(true)));
-        let block = json(&varve(&data, &["block", tx["blockhash"].as_str().unwrap()]));
+        let block = ask(&data, &["block", tx["blockhash"].as_str().unwrap()]);
         assert!(block["tx"].as_array().unwrap().contains(&tx["txid"]));
         assert!(block["hex"].as_str().unwrap().contains(tx["hex"].as_str().unwrap()));
         assert!(tx["blocks"].as_array().unwrap().contains(&block["hash"]));
-        let spender = json(&varve(&data, &["spender", &point]));
-        let coin = varve(&data, &["utxo", "get", &point]);
+        let spender = ask(&data, &["spender", &point]);
+        let coin = run(&data, &["utxo", "get", &point]);
         match spender.is_null() {
             true => assert_eq!(json(&coin)["txid"], output["txid"]),
             false => {
@@ -109,14 +67,14 @@ fn a_chain_and_the_questions_about_it() {
             }
         }
     }
-    assert_eq!(json(&varve(&data, &["block", "124"]))["hash"], expected["tip"]);
+    assert_eq!(ask(&data, &["block", "124"])["hash"], expected["tip"]);
     for (args, says) in [
         (["tx", &"7".repeat(64)], "is in no stored block"),
         (["block", "125"], "does not reach height 125"),
-        (["block", "xyz"], "neither a height nor a block hash"),
+        (["block", &"0".repeat(64)], "is not known"),
         (["spender", &format!("{}:0", "7".repeat(64))], "is in no stored block"),
     ] {
-        let message = refusal(&varve(&data, &args));
+        let message = refusal(&run(&data, &args));
         assert!(message.contains(says) && message.lines().count() == 1, "{message}");
     }
 }
@@ -126,23 +84,19 @@ fn other_networks_other_processes_and_no_chain_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
     simulate(&chain);
-    let message = refusal(&varve(&data, &["status"]));
+    let message = refusal(&run(&data, &["status"]));
     assert!(message.contains("there is no chain in"), "{message}");
     let from = chain.to_str().unwrap();
-    json(&varve(&data, &["sync", "--from", from, "--stop-height", "5"]));
-    let other = Command::new(env!("CARGO_BIN_EXE_varve"))
-        .args(["status", "--network", "signet", "--datadir"])
-        .arg(&data)
-        .output()
-        .unwrap();
-    let message = refusal(&other);
+    ask(&data, &["sync", "--from", from, "--stop-height", "5"]);
+    let text = data.to_str().unwrap();
+    let message = refusal(&varve(&["status", "--network", "signet", "--datadir", text]));
     assert!(message.contains("holds the chain of regtest, not of signet"), "{message}");
     let mut holder = command(&data, &["sync", "--from", from, "--follow"]);
     let mut holder = holder.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let mut message = String::new();
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(50));
-        let output = varve(&data, &["status"]);
+        let output = run(&data, &["status"]);
         message = String::from_utf8(output.stderr).unwrap();
         if !output.status.success() {
             break;
@@ -172,9 +126,9 @@ fn killed_at_random_moments_it_ends_at_the_same_place() {
         killed += u64::from(!sync.wait().unwrap().success());
     }
     assert!(killed > 3, "killed {killed} times");
-    json(&varve(&data, &["sync", "--from", from]));
+    ask(&data, &["sync", "--from", from]);
     check_answers(&data, &expected);
-    json(&varve(&data, &["verify"]));
+    ask(&data, &["verify"]);
 }
 
 #[test]
@@ -182,24 +136,27 @@ fn damage_is_found_and_what_derives_from_blocks_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
     let expected = simulate(&chain);
-    json(&varve(&data, &["sync", "--from", chain.to_str().unwrap()]));
-    let whole = json(&varve(&data, &["verify"]));
+    ask(&data, &["sync", "--from", chain.to_str().unwrap()]);
+    let whole = ask(&data, &["verify"]);
     assert_eq!(whole["txouts"], expected["txouts"]);
     // The archive is lost, and the set with it.
     for store in ["archive", "utxo"] {
         fs::remove_dir_all(data.join(store)).unwrap();
     }
-    assert_eq!(json(&varve(&data, &["repair"]))["bestblock"], expected["tip"]);
+    assert_eq!(ask(&data, &["repair"])["bestblock"], expected["tip"]);
     check_answers(&data, &expected);
-    assert_eq!(json(&varve(&data, &["verify"])), whole);
-    // One bit of a block.
-    let path = data.join("blocks/blocks-000000000000");
-    let mut bytes = fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 4;
-    fs::write(&path, bytes).unwrap();
-    let message = refusal(&varve(&data, &["verify"]));
-    assert!(message.contains("blocks-000000000000 is damaged"), "{message}");
+    assert_eq!(ask(&data, &["verify"]), whole);
+    // One bit of what is needed for a reorganisation, and one of a block.
+    for name in ["utxo/undo-000000000000", "blocks/blocks-000000000000"] {
+        let path = data.join(name);
+        let whole = fs::read(&path).unwrap();
+        let mut bytes = whole.clone();
+        bytes[whole.len() / 2] ^= 4;
+        fs::write(&path, bytes).unwrap();
+        let message = refusal(&run(&data, &["verify"]));
+        assert!(message.contains(&format!("{name} is damaged")), "{message}");
+        fs::write(&path, whole).unwrap();
+    }
 }
 
 #[test]
@@ -221,6 +178,6 @@ fn standard_input_and_a_record_that_is_cut() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(message.contains("ends within a block"), "{message}");
     assert_eq!(json(&output)["height"], 123);
-    json(&varve(&data, &["sync", "--from", chain.to_str().unwrap()]));
+    ask(&data, &["sync", "--from", chain.to_str().unwrap()]);
     check_answers(&data, &expected);
 }

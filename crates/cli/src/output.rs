@@ -1,0 +1,49 @@
+//! What the command says, to readers that may go away: `varve block 7 | head -1`.
+//!
+//! The standard library's `println!` and `eprintln!` panic when nobody reads. The macros of the
+//! same names here, which every module sees instead of those, do not:
+//!
+//! * A reader of standard output that has gone has read what it wanted, so the rest is dropped.
+//! * Any other failure, such as a full disk, means that the answer is lost: it is kept for the end
+//!   of the command ([`finish`]), which then fails.
+//! * Standard error tells what is going on. The work goes on also when nobody listens.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write as _};
+use std::sync::Mutex;
+
+use anyhow::{Context as _, Result};
+
+/// Why the answer could not be written.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+
+/// A line of the answer.
+macro_rules! println {
+    () => { $crate::output::answer(format_args!("")) };
+    ($($line:tt)*) => { $crate::output::answer(format_args!($($line)*)) };
+}
+
+/// A line beside the answer.
+macro_rules! eprintln {
+    ($($line:tt)*) => { $crate::output::tell(format_args!($($line)*)) };
+}
+
+/// Writes a line to standard output.
+pub(crate) fn answer(line: Arguments<'_>) {
+    let Err(error) = writeln!(io::stdout(), "{line}") else { return };
+    if error.kind() != ErrorKind::BrokenPipe {
+        LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+    }
+}
+
+/// Writes a line to standard error.
+pub(crate) fn tell(line: Arguments<'_>) {
+    // There is nobody who could be told of a failure.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Fails if the answer was not written.
+pub(crate) fn finish() -> Result<()> {
+    let lost = LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+    lost.map_or(Ok(()), Err).context("cannot write the answer to standard output")
+}

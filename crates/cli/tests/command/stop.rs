@@ -1,0 +1,68 @@
+//! Ctrl-C: the sync ends in order, and goes on later.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::varve::{ask, command, simulate};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn interrupt(process: &Child) {
+    let id = process.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+}
+
+/// Waits until it ends, and gives the exit code.
+fn end(process: &mut Child) -> Option<i32> {
+    let begin = Instant::now();
+    while process.try_wait().unwrap().is_none() {
+        assert!(begin.elapsed() < LIMIT, "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    process.wait().unwrap().code()
+}
+
+#[test]
+fn one_that_follows_gives_its_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
+    let expected = simulate(&chain);
+    let from = ["sync", "--from", chain.to_str().unwrap(), "--follow"];
+    let mut follow = command(&data, &from);
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(follow.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let tip = expected["tip"].as_str().unwrap();
+    assert!(told.any(|line| line.ends_with(tip)));
+    interrupt(&follow);
+    assert_eq!(end(&mut follow), Some(0));
+    let mut answer = String::new();
+    follow.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    assert_eq!((&answer["bestblock"], &answer["height"]), (&expected["tip"], &expected["height"]));
+}
+
+#[test]
+fn one_that_was_not_done_says_so_and_goes_on_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
+    let expected = simulate(&chain);
+    let bytes = std::fs::read(chain.join("blocks/blk00000.dat")).unwrap();
+    // A pipe that gives half of the blocks and then waits.
+    let mut sync = command(&data, &["sync", "--from", "-"]);
+    let sync = sync.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut sync = sync.spawn().unwrap();
+    let mut pipe = sync.stdin.take().unwrap();
+    std::io::Write::write_all(&mut pipe, &bytes[..bytes.len() / 2]).unwrap();
+    interrupt(&sync);
+    assert_eq!(end(&mut sync), Some(1));
+    let ended = sync.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("run the same command again"), "{told}");
+    assert!(ended.stdout.is_empty());
+    ask(&data, &["verify"]);
+    let done = ask(&data, &["sync", "--from", chain.to_str().unwrap()]);
+    assert_eq!(done["bestblock"], expected["tip"]);
+}

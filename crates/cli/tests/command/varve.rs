@@ -1,0 +1,67 @@
+//! Runs the command, and reads what it says.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const VARVE: &str = env!("CARGO_BIN_EXE_varve");
+
+/// Runs the command, for a minute at most, with these arguments alone.
+pub(crate) fn varve(args: &[&str]) -> Output {
+    Command::new("timeout").args(["60", VARVE]).args(args).output().unwrap()
+}
+
+/// The same on a data directory of regtest, with `--json`.
+pub(crate) fn run(data: &Path, args: &[&str]) -> Output {
+    let data = ["--network", "regtest", "--json", "--datadir", data.to_str().unwrap()];
+    varve(&[args, &data].concat())
+}
+
+/// The same as a process to be started.
+pub(crate) fn command(data: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(VARVE);
+    command.args(args).args(["--network", "regtest", "--json", "--datadir"]).arg(data);
+    command
+}
+
+/// The answer on a data directory of regtest, which must be one.
+pub(crate) fn ask(data: &Path, args: &[&str]) -> Value {
+    json(&run(data, args))
+}
+
+/// An answer in JSON.
+pub(crate) fn json(output: &Output) -> Value {
+    let (status, stderr) = (output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(status.success(), "{status}: {stderr}");
+    serde_json::from_slice(&output.stdout).expect("standard output is one JSON value")
+}
+
+/// The one sentence of a refused command.
+pub(crate) fn refusal(output: &Output) -> String {
+    let message = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(output.stdout.is_empty(), "an error prints nothing on standard output");
+    assert_eq!(message.lines().count(), 1, "{message}");
+    message
+}
+
+/// A small simulated chain with branches, and its answers.
+pub(crate) fn simulate(folder: &Path) -> Value {
+    let out = folder.to_str().unwrap();
+    let sim = varve(&["sim", "--out", out, "--blocks", "124", "--seed", "3", "--reorgs", "4"]);
+    assert!(sim.status.success(), "{}", String::from_utf8_lossy(&sim.stderr));
+    serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
+}
+
+/// Height, hash and branch length of every tip, sorted.
+pub(crate) fn tips(tips: &Value) -> Vec<(u64, String, u64)> {
+    let tip = |tip: &Value| {
+        let number = |field: &str| tip[field].as_u64().unwrap();
+        (number("height"), tip["hash"].as_str().unwrap().to_owned(), number("branchlen"))
+    };
+    let mut tips: Vec<_> = tips.as_array().unwrap().iter().map(tip).collect();
+    tips.sort();
+    tips
+}
