@@ -254,6 +254,8 @@ impl P2p {
             }
         }
         silent.extend(self.download.waited(waited, &heard));
+        let lost = self.download.give_up();
+        self.events.extend(lost.into_iter().map(|hash| Event::Missing { hash }));
         for giver in silent {
             self.lose(giver, "does not answer; the connection is given up");
         }

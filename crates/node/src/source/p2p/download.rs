@@ -17,7 +17,9 @@
 //!    So a block that comes shows that those asked of its peer before will not: others get them.
 //! 3. A peer that owes something and sends not a byte for [`SILENCE`] is given up, and so is one
 //!    that comes to owe more than [`MAX_OWED`].
-//! 4. A block that comes late, after another peer was asked for it, is taken if it is the first.
+//! 4. When no block has come, and peers that were there have sent nothing for [`LOST`] in all, then
+//!    nobody has the blocks that are wanted: they are given up.
+//! 5. A block that comes late, after another peer was asked for it, is taken if it is the first.
 //!    A block that its peer was never asked for is an offence.
 //!
 //! Nothing here knows a socket or a clock: time is what the caller says it waited.
@@ -38,6 +40,8 @@ pub(super) const IN_FLIGHT: usize = 16;
 pub(super) const HOLD: Duration = Duration::from_secs(2);
 /// How long a peer that owes something may say nothing.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
+/// How long to wait in vain for blocks.
+pub(super) const LOST: Duration = Duration::from_secs(60);
 /// Blocks that a peer may owe, with those that others were asked for meanwhile.
 const MAX_OWED: usize = 4 * IN_FLIGHT;
 /// Blocks for which it is remembered who told of them: of one message, and in all.
@@ -68,6 +72,8 @@ pub(super) struct Download {
     told: HashMap<BlockHash, Giver>,
     /// How long nobody has sent anything.
     still: Duration,
+    /// How long peers were there and sent nothing, since a block came or all have come.
+    in_vain: Duration,
     next_order: u64,
     /// The lowest in flight, and how long the window has waited for it.
     held: Option<(u64, Duration)>,
@@ -178,6 +184,7 @@ impl Download {
         let Some(load) = self.peers.get_mut(&peer) else { return Receipt::Unasked };
         let Some(question) = load.asked.remove(hash) else { return Receipt::Unasked };
         load.limit = (load.limit + 1).min(IN_FLIGHT);
+        self.in_vain = Duration::ZERO;
         let passed = load.asked.iter().filter(|(_, asked)| **asked < question);
         for hash in passed.map(|(hash, _)| *hash).collect::<Vec<_>>() {
             self.take_back(peer, &hash, Some(peer));
@@ -218,6 +225,9 @@ impl Download {
     /// be given up.
     pub(super) fn waited(&mut self, time: Duration, heard: &BTreeSet<Giver>) -> Vec<Giver> {
         self.still = if heard.is_empty() { self.still + time } else { Duration::ZERO };
+        if heard.is_empty() && !self.peers.is_empty() {
+            self.in_vain += time;
+        }
         self.hold(time);
         let mut given_up = Vec::new();
         for (peer, load) in &mut self.peers {
@@ -228,6 +238,21 @@ impl Download {
             }
         }
         given_up
+    }
+
+    /// The blocks that nobody has, which are no longer wanted.
+    pub(super) fn give_up(&mut self) -> Vec<BlockHash> {
+        if self.wanted.is_empty() {
+            self.in_vain = Duration::ZERO;
+        }
+        if self.in_vain < LOST {
+            return Vec::new();
+        }
+        self.in_vain = Duration::ZERO;
+        self.waiting.clear();
+        self.flying.clear();
+        self.peers.values_mut().for_each(|load| load.flying = 0);
+        self.wanted.drain().map(|(hash, _)| hash).collect()
     }
 
     /// Looks whether one peer holds the window.

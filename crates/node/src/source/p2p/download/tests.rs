@@ -251,3 +251,25 @@ fn who_never_delivers_is_not_asked_until_it_tells_of_something() {
     download.want(&hashes(1));
     assert_eq!(download.assign(), [(A, hashes(1))]);
 }
+
+#[test]
+fn what_nobody_sends_is_given_up_at_last() {
+    let (mut download, blocks) = two_peers(3);
+    download.assign();
+    assert_eq!(download.received(A, &blocks[0]), Receipt::Wanted);
+    for second in 1..=59 {
+        download.waited(SECOND, &BTreeSet::new());
+        // While somebody sends, however little, it is no time in vain.
+        download.waited(SECOND, &BTreeSet::from([B]));
+        assert!(download.give_up().is_empty(), "after {second} seconds");
+        download.assign();
+    }
+    download.waited(SECOND, &BTreeSet::new());
+    let mut given_up = download.give_up();
+    given_up.sort();
+    assert_eq!(given_up, blocks[1..]);
+    assert!(download.assign().is_empty());
+    // They can be wanted again.
+    download.want(&blocks[1..2]);
+    assert!(download.give_up().is_empty());
+}
