@@ -117,8 +117,12 @@ impl<'a> Intake<'a> {
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
             Event::Missing { hash } => {
                 self.owed.remove(&hash);
-                self.missing.insert(hash, ATTEMPTS);
-                (self.report)(Report::Missing { hash });
+                let tree = &stores.chain.read().tree;
+                // Another copy may have come meanwhile.
+                if tree.find(&hash).is_some_and(|id| is_wanted(tree, id)) {
+                    self.missing.insert(hash, ATTEMPTS);
+                    (self.report)(Report::Missing { hash });
+                }
             }
             Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
