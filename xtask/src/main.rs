@@ -21,6 +21,7 @@ mod soak;
 mod tally;
 mod test;
 mod tidy;
+mod weak;
 
 use args::Command;
 use std::process::ExitCode;

@@ -10,13 +10,14 @@ use crate::metadata::Metadata;
 use crate::tally::Tally;
 use crate::{loom, run};
 
-/// The tests that have a long form: by `VARVE_SEQUENCES`, or because the build is optimised. Each
+/// The tests that have a long form, of many lives or of one that is large: by `VARVE_SEQUENCES`, or because the build is optimised. Each
 /// is a package, a test, and a part of the names.
 const LIVES: &[(&str, &str, &str)] = &[
     ("varve-utxo", "database", "random::"),
     ("varve-utxo", "hostile", "ground_keys"),
     ("varve-node", "node", "crash::"),
     ("varve-node", "node", "bit_flips::"),
+    ("varve-records", "large", "bounded_memory"),
 ];
 
 /// Runs all. The answer says whether nothing failed.

@@ -10,7 +10,7 @@
 
 use crate::metadata::Metadata;
 use crate::tally::Tally;
-use crate::{apt, deny, loom, node, run, tidy};
+use crate::{apt, deny, loom, node, run, tidy, weak};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,7 @@ pub(crate) fn run(advisories: bool) -> Result<bool> {
         Ok(())
     });
     steps.run("tests", || tests(&target, bitcoind, &mut tally));
+    steps.run("weak hashes", || weak::run(&mut tally));
     steps.run("loom", || loom::run(&target, &mut tally));
     Ok(summary(&steps, tally))
 }
@@ -104,7 +105,7 @@ fn summary(steps: &Steps, mut tally: Tally) -> bool {
     for step in &steps.failed {
         println!("failed step: {step}");
         // The failed tests are counted one by one already.
-        if !["tests", "loom"].contains(&step.as_str()) || failed_tests == 0 {
+        if !["tests", "weak hashes", "loom"].contains(&step.as_str()) || failed_tests == 0 {
             tally.add_failed_step();
         }
     }

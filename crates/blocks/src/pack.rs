@@ -27,12 +27,15 @@ pub struct PackJob {
     pub(crate) segments: SegmentsReader,
     pub(crate) store: StoreId,
     pub(crate) range: Range<GlobalOffset>,
+    /// Held until the job is finished or given up.
+    pub(crate) claim: Arc<()>,
 }
 
 /// A compressed segment, for [`finish_pack`](crate::BlockStore::finish_pack).
 #[derive(Debug)]
 pub struct PackDone {
     pub(crate) range: Range<GlobalOffset>,
+    _claim: Arc<()>,
     /// The bytes before.
     pub plain_bytes: u64,
     /// The bytes after.
@@ -54,7 +57,7 @@ impl PackJob {
         let packed_bytes = self.write(file.as_ref(), &header)?;
         file.sync()?;
         let plain_bytes = end.since(start).unwrap_or_default();
-        Ok(PackDone { range: self.range, plain_bytes, packed_bytes })
+        Ok(PackDone { range: self.range, _claim: self.claim, plain_bytes, packed_bytes })
     }
 
     /// Writes the file and returns its length.

@@ -10,7 +10,7 @@
 //! 4. The hash table is filled from the rows of the index, one after the other.
 //! 5. The frames behind the index are parsed, and their rows and tables made anew.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use varve_io::{
     Error as IoError, FileOffset, Kind, MappedLog, MappedLogConfig, Segments, SegmentsConfig,
@@ -74,7 +74,9 @@ impl BlockStore {
             packed: Default::default(),
             cuts: Default::default(),
         });
-        let mut opened = Self { storage, options, segments, index, offsets, manifest, shared };
+        let packing = Weak::new();
+        let mut opened =
+            Self { storage, options, segments, index, offsets, manifest, shared, packing };
         opened.settle_packed()?;
         opened.read_on(synced)?;
         Ok(opened)

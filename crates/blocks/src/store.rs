@@ -14,8 +14,8 @@
 //! always: frames durable, then index, then manifest, then removal of what is not named.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use varve_io::{
     Error as IoError, FRAME_HEADER_LEN, GlobalOffset, MappedLog, Segments, Storage, StoreId,
@@ -102,6 +102,8 @@ pub struct BlockStore {
     /// What the stored manifest says.
     pub(crate) manifest: Manifest,
     pub(crate) shared: Arc<Shared>,
+    /// Alive while a segment is being packed.
+    pub(crate) packing: Weak<()>,
 }
 
 impl BlockStore {
@@ -195,8 +197,12 @@ impl BlockStore {
     }
 
     /// The oldest plain segment, to be compressed, when it is sealed and holds no block from
-    /// `before` on.
-    pub fn pack_job(&self, before: BlockNumber) -> Result<Option<PackJob>> {
+    /// `before` on. There is one job at a time: none is given while another is neither finished
+    /// nor dropped, for both would write the same file.
+    pub fn pack_job(&mut self, before: BlockNumber) -> Result<Option<PackJob>> {
+        if self.packing.strong_count() > 0 {
+            return Ok(None);
+        }
         let segments = self.segments.reader();
         let files = segments.files();
         let [first, _, ..] = files.as_slice() else { return Ok(None) };
@@ -205,7 +211,9 @@ impl BlockStore {
             return Ok(None);
         }
         let (storage, store) = (Arc::clone(&self.storage), self.options.store);
-        Ok(Some(PackJob { storage, segments, store, range: first.clone() }))
+        let claim = Arc::new(());
+        self.packing = Arc::downgrade(&claim);
+        Ok(Some(PackJob { storage, segments, store, range: first.clone(), claim }))
     }
 
     /// Puts a compressed segment in the place of the plain one. When that was pruned meanwhile,

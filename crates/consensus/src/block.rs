@@ -3,7 +3,9 @@
 //! 1. The merkle root is that of the header, and no list of transactions with a repeated tail has
 //!    the same root (CVE-2012-2459).
 //! 2. It is not too large.
-//! 3. The first transaction is a coinbase, the only one.
+//! 3. The first transaction is a coinbase, the only one. (Where it is not and some have 64 bytes,
+//!    they may be inner nodes of the tree of another block with this hash, which must not be
+//!    condemned.)
 //! 4. Every transaction holds by itself ([`check_transaction`]).
 //! 5. Its scripts have not too many signature operations, counting what is in the block alone.
 //!
@@ -25,14 +27,17 @@ pub(crate) use context::height_push;
 use std::borrow::Cow;
 
 use varve_types::merkle::merkle_root;
-use varve_types::{MerkleRoot, Txid};
+use varve_types::{MerkleRoot, Tx, Txid};
 
 use crate::ancestors::MissingAncestorError;
 use crate::block_at::BlockAt;
 use crate::params::Params;
 use crate::sigops::{self, MAX_BLOCK_SIGOP_COST};
 use crate::transaction::{TransactionError, check_transaction};
-use crate::weight::{MAX_BLOCK_WEIGHT, WITNESS_SCALE, block_base_size};
+use crate::weight::{MAX_BLOCK_WEIGHT, WITNESS_SCALE, base_size, block_base_size};
+
+/// The length of an inner node of the merkle tree: two hashes.
+const TREE_NODE_LEN: u64 = 64;
 
 /// Why a block is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +73,10 @@ pub enum BlockError {
     /// No transactions, or the first is no coinbase.
     #[error("the first transaction is not a coinbase")]
     NoCoinbase,
+    /// No coinbase, and a transaction as long as two hashes: these may be inner nodes of the merkle
+    /// tree, given out as transactions under the same root.
+    #[error("the first transaction is not a coinbase, and one is as long as a node of the tree")]
+    TreeNodes,
     /// A coinbase in another place.
     #[error("transaction {index} is a second coinbase")]
     SecondCoinbase {
@@ -129,7 +138,7 @@ impl BlockError {
             Self::RepeatedTransactions => "bad-txns-duplicate",
             Self::TooLarge { .. } => "bad-blk-length",
             Self::TooHeavy { .. } => "bad-blk-weight",
-            Self::NoCoinbase => "bad-cb-missing",
+            Self::NoCoinbase | Self::TreeNodes => "bad-cb-missing",
             Self::SecondCoinbase { .. } => "bad-cb-multiple",
             Self::Transaction { error, .. } => return error.reject_reason(),
             Self::Sigops { .. } => "bad-blk-sigops",
@@ -150,6 +159,7 @@ impl BlockError {
             self,
             Self::MerkleRoot { .. }
                 | Self::RepeatedTransactions
+                | Self::TreeNodes
                 | Self::WitnessReservedValue
                 | Self::WitnessCommitment
                 | Self::UnexpectedWitness { .. }
@@ -191,7 +201,12 @@ fn check_size(params: &Params, block: &BlockAt<'_>) -> Result<(), BlockError> {
 fn check_coinbases(block: &BlockAt<'_>) -> Result<(), BlockError> {
     let mut txs = block.block().txs().iter().enumerate();
     if !txs.next().is_some_and(|(_, tx)| tx.is_coinbase()) {
-        return Err(BlockError::NoCoinbase);
+        // A coinbase has 32 zeroes where a node has a hash, so nodes never begin with one.
+        let is_node = |tx: &Tx<'_>| base_size(tx) == TREE_NODE_LEN;
+        return Err(match block.block().txs().iter().any(is_node) {
+            true => BlockError::TreeNodes,
+            false => BlockError::NoCoinbase,
+        });
     }
     match txs.find(|(_, tx)| tx.is_coinbase()) {
         Some((index, _)) => Err(BlockError::SecondCoinbase { index }),

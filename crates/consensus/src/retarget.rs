@@ -79,7 +79,8 @@ fn scaled(pow: &PowParams, old_bits: u32, elapsed: i64) -> u32 {
     let elapsed = elapsed.clamp(i64::from(timespan / 4), i64::from(timespan) * 4);
     let elapsed = u32::try_from(elapsed).expect("eight weeks in seconds");
     let old = Target::from_bits(old_bits).map_or(U256::ZERO, Target::number);
-    // A target has at most 224 bits where it is adjusted, and eight weeks have 23.
+    // A target has at most 224 bits, on signet 234, and eight weeks have 23. What goes over there
+    // wraps, as it does in Core.
     let new = old.wrapping_mul(elapsed).checked_div(U256::from_u64(u64::from(timespan)));
     within_limit(pow, new.expect("no period is zero"))
 }

@@ -101,7 +101,7 @@ pub enum ScriptError {
     /// A prevout does not exist unspent.
     #[error(transparent)]
     Prevout(#[from] PrevoutError),
-    /// A script fails.
+    /// A script fails, or the verifier could not be asked, which is no verdict.
     #[error("input {vin} of {txid} does not answer the script of {outpoint}: {error}")]
     Failed {
         /// The spending transaction.
@@ -120,7 +120,7 @@ impl ScriptError {
     #[must_use]
     pub fn reject_reason(&self) -> Option<Cow<'static, str>> {
         match self {
-            Self::Unsupported { .. } => None,
+            Self::Unsupported { .. } | Self::Failed { error: VerifyError::Refused(_), .. } => None,
             Self::Prevout(error) => error.reject_reason(),
             Self::Failed { .. } => Some(Cow::Borrowed("block-script-verify-flag-failed")),
         }

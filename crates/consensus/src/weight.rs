@@ -4,7 +4,7 @@
 //! weight = 4 · bytes without witness + bytes of witness = 3 · base size + size
 //! ```
 
-use varve_types::{Block, Tx, compact_size};
+use varve_types::{Block, Tx};
 
 /// What a byte outside of the witness weighs.
 pub const WITNESS_SCALE: u64 = 4;
@@ -13,20 +13,8 @@ pub const MAX_BLOCK_WEIGHT: u64 = 4_000_000;
 
 /// The bytes of a transaction without its witness: those whose hash is the txid.
 #[must_use]
-pub fn base_size(tx: &Tx<'_>) -> u64 {
-    let size = tx.bytes().len() as u64;
-    if !tx.has_witness() {
-        return size;
-    }
-    let marker_and_flag = 2;
-    let witness: u64 = tx
-        .witnesses()
-        .map(|witness| {
-            let items = witness.items().map(|item| field(item.len()) + item.len() as u64);
-            field(witness.len()) + items.sum::<u64>()
-        })
-        .sum();
-    size - marker_and_flag - witness
+pub const fn base_size(tx: &Tx<'_>) -> u64 {
+    tx.base_len() as u64
 }
 
 /// The bytes of a block without its witnesses.
@@ -40,9 +28,4 @@ pub fn block_base_size(block: &Block<'_>) -> u64 {
 #[must_use]
 pub fn block_weight(block: &Block<'_>) -> u64 {
     (WITNESS_SCALE - 1) * block_base_size(block) + block.bytes().len() as u64
-}
-
-/// The bytes of a count.
-const fn field(count: usize) -> u64 {
-    compact_size::len(count as u64) as u64
 }

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::buffer::is_aligned;
+use crate::descriptors;
 use crate::error::{Error, Result};
 use crate::held::HeldRanges;
 use crate::lock::{self, LockGuard};
@@ -49,6 +50,7 @@ pub struct Disk {
 impl Disk {
     /// Opens the directory `path`, creating it, and the ones above it, when missing.
     pub fn open(path: &Path) -> Result<Self> {
+        descriptors::raise_limit();
         create_directory(path)?;
         Ok(Self { path: path.to_path_buf(), poison: Poison::default() })
     }

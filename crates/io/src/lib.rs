@@ -24,8 +24,8 @@
 //! - Maps are read-only and cover bytes that do not change.
 //! - Positions in a file and in a log are different types.
 //!
-//! Formats are described together in `docs/format/io.md`. `unsafe` is in five files (`buffer`,
-//! `fault`, `map`, `tail`, `uring`), each with its argument.
+//! Formats are described together in `docs/format/io.md`. `unsafe` is in six files (`buffer`,
+//! `descriptors`, `fault`, `map`, `tail`, `uring`), each with its argument.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("varve-io needs Linux: io_uring, O_DIRECT and what its fsync promises");
@@ -33,6 +33,7 @@ compile_error!("varve-io needs Linux: io_uring, O_DIRECT and what its fsync prom
 mod bitmap;
 mod buffer;
 mod checksum;
+mod descriptors;
 mod disk;
 mod envelope;
 mod error;

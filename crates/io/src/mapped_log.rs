@@ -281,8 +281,10 @@ impl MappedLog {
 
     /// Turns the tail into a sealed file and begins a new tail.
     fn seal(&mut self) -> Result<()> {
-        let whole = self.tail.len() + self.tail.room();
+        let (len, whole) = (self.tail.len(), self.tail.len() + self.tail.room());
         self.write_tail(whole)?;
+        // Should the rest fail, something shorter may still be put where the zeroes are.
+        self.written = len;
         let file = self.file.as_ref().expect("a segment is sealed when it holds something");
         let table = seal_table(&self.config, self.number, self.tail.whole());
         let at = FileOffset::new(segment::HEADER_BYTES).plus(self.config.capacity());

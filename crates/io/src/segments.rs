@@ -11,10 +11,10 @@
 //! frames included and headers of files not. It names a frame for ever: pruning takes files away
 //! from the front and leaves the positions of the rest alone.
 //!
-//! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (payloads
-//!    past 1 MiB are written from where they lie). When a frame would make the file longer than
-//!    the segment size, the file is synced and sealed and a new one begun, so a frame is never
-//!    split, and one that is bigger than a segment gets a file of its own.
+//! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (long
+//!    payloads by themselves and past the page cache: `bulk`). When a frame would make the file
+//!    longer than the segment size, the file is synced and sealed and a new one begun, so a frame
+//!    is never split, and one that is bigger than a segment gets a file of its own.
 //! 2. **Sync** makes everything appended so far durable: the tail's data, then, if a file is new,
 //!    the directory. Only then may the caller acknowledge, and note the position as *durable* in
 //!    its own checkpoint or commit log.
@@ -31,6 +31,8 @@
 //! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it and never wait
 //! for it.
 
+mod batch;
+mod bulk;
 mod pending_sync;
 mod read;
 mod recover;
@@ -47,6 +49,8 @@ use crate::frame::FrameHeader;
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::segment::{self, Layout, SegmentHeader};
 use crate::storage::{Access, Caching, Storage};
+use batch::Batch;
+use bulk::{Bulk, LONG};
 use series::{Segment, Series};
 
 /// Frames are gathered up to this much before they are written.
@@ -121,6 +125,7 @@ pub struct Segments {
     /// Files begun by an append that has not succeeded, or to be removed by a cut.
     strays: Vec<u64>,
     gather: Vec<u8>,
+    bulk: Bulk,
 }
 
 impl Segments {
@@ -161,6 +166,7 @@ impl Segments {
             torn: false,
             strays: Vec::new(),
             gather: Vec::new(),
+            bulk: Bulk::default(),
         })
     }
 
@@ -250,8 +256,8 @@ impl Segments {
             self.sync()?;
         }
         while let Some(first) = self.series.first_if_ends_by(before) {
-            self.series.shift();
             self.storage.remove(&segment::file_name(&self.config.prefix, first.number))?;
+            self.series.shift();
             // One by one, so that no crash leaves a hole in the series.
             self.storage.sync_dir()?;
         }
@@ -264,6 +270,7 @@ impl Segments {
         if !self.torn {
             return Ok(());
         }
+        self.bulk.close();
         for number in &self.strays {
             let name = segment::file_name(&self.config.prefix, *number);
             match self.storage.remove(&name) {
@@ -298,12 +305,21 @@ impl Segments {
         self.gather.extend_from_slice(&header.encode(self.config.store, batch.end));
         batch.places.push(batch.end);
         batch.end = batch.end.plus(header.frame_len());
-        if payload.len() < GATHER {
+        if payload.len() < LONG {
             self.gather.extend_from_slice(payload);
             return if self.gather.len() < GATHER { Ok(()) } else { self.flush(batch) };
         }
         self.flush(batch)?;
-        batch.write(payload)
+        self.write_long(batch, payload)
+    }
+
+    fn write_long(&mut self, batch: &mut Batch, payload: &[u8]) -> Result<()> {
+        let Some(segment) = &batch.segment else { return Ok(()) };
+        let name = segment::file_name(&self.config.prefix, segment.number);
+        let place = (self.storage.as_ref(), name.as_str());
+        self.bulk.write(place, (segment, batch.written), payload)?;
+        batch.written = batch.written.plus(payload.len() as u64);
+        Ok(())
     }
 
     /// Writes what was gathered.
@@ -327,6 +343,7 @@ impl Segments {
                 full.number + 1
             }
         };
+        self.bulk.close();
         self.strays.push(number);
         self.names_changed = true;
         let name = segment::file_name(&self.config.prefix, number);
@@ -335,66 +352,6 @@ impl Segments {
         file.write_at(FileOffset::ZERO, &header.encode())?;
         batch.begin(Arc::new(Segment::new(number, batch.end, file, 0)));
         Ok(())
-    }
-}
-
-/// An append under way: written, but not to be seen before all of it is.
-struct Batch {
-    /// The segment written to; the tail at first, `None` in an empty log.
-    segment: Option<Arc<Segment>>,
-    /// Where gathered bytes go in its file.
-    written: FileOffset,
-    /// The position behind the last frame of the batch.
-    end: GlobalOffset,
-    /// Segments finished or begun, with their ends.
-    ends: Vec<(Arc<Segment>, GlobalOffset)>,
-    /// How many of them readers know already: the tail.
-    known: usize,
-    places: Vec<GlobalOffset>,
-}
-
-impl Batch {
-    fn new(tail: Option<Arc<Segment>>) -> Self {
-        Self {
-            written: tail.as_ref().map_or(FileOffset::ZERO, |tail| tail.file_end()),
-            end: tail.as_ref().map_or(GlobalOffset::ZERO, |tail| tail.end()),
-            known: usize::from(tail.is_some()),
-            segment: tail,
-            ends: Vec::new(),
-            places: Vec::new(),
-        }
-    }
-
-    /// True when a frame of `len` bytes may go into the segment at hand: an empty one takes any.
-    fn fits(&self, len: u64, segment_size: u64) -> bool {
-        let Some(segment) = &self.segment else { return false };
-        let place = segment.place(self.end).expect("the batch ends behind its segment's start");
-        self.end == segment.start || place.plus(len).get() <= segment_size
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if let Some(segment) = self.segment.as_ref().filter(|_| !bytes.is_empty()) {
-            segment.file.write_at(self.written, bytes)?;
-            self.written = self.written.plus(bytes.len() as u64);
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, segment: Arc<Segment>) {
-        self.written = segment.file_end();
-        let full = self.segment.replace(segment);
-        self.ends.extend(full.map(|full| (full, self.end)));
-    }
-
-    /// Lets readers see all of the batch.
-    fn publish(&mut self, series: &Series) {
-        self.ends.extend(self.segment.take().map(|segment| (segment, self.end)));
-        for (index, (segment, end)) in self.ends.drain(..).enumerate() {
-            segment.publish(end);
-            if index >= self.known {
-                series.push(segment);
-            }
-        }
     }
 }
 

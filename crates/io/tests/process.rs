@@ -41,6 +41,11 @@ fn play_the_child() {
             // Until the parent kills this process or closes its end.
             let _ = std::io::stdin().lines().next();
         }
+        "open many files" => {
+            let open = |n: u32| disk.open(&format!("{n}"), Access::Create, Caching::Buffered);
+            let files: Vec<_> = (0..200).map(|n| open(n).unwrap()).collect();
+            assert_eq!(files.len(), 200);
+        }
         "read a cut map" => {
             let file = disk.open("cut", Access::Read, Caching::Buffered).unwrap();
             let map = file.map(FileOffset::new(4096), 8 * 4096).unwrap();
@@ -168,4 +173,17 @@ fn a_bus_error_that_is_not_ours_kills_as_it_would_have() {
     let output = run_with_file("fault elsewhere");
     assert_eq!(output.status.signal(), Some(7), "{output:?}");
     assert!(!String::from_utf8_lossy(&output.stderr).contains("varve: "));
+}
+
+/// A process that was given few descriptors and may have more takes them.
+#[test]
+fn a_store_of_many_files_asks_for_descriptors() {
+    let dir = tempfile::tempdir().unwrap();
+    let plain = child("open many files", dir.path());
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 64 && exec \"$0\" \"$@\""]);
+    limited.arg(plain.get_program()).args(plain.get_args());
+    limited.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = limited.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }

@@ -47,7 +47,7 @@ impl Chain {
     }
 
     /// Where the chain should go from `tip`: to the best chain, but not above `stop`; `tip` itself
-    /// when that is as good or on the way already.
+    /// when that is as good or on the way already, and rather than to less work than it has.
     pub(crate) fn target(&self, tip: HeaderId, stop: Option<Height>) -> HeaderId {
         let tree = &self.tree;
         let best = tree.best_chain();
@@ -56,7 +56,8 @@ impl Chain {
         }
         let height = stop.map_or(tree.height(best), |stop| stop.min(tree.height(best)));
         let target = tree.ancestor(best, height).expect("not above the best");
-        if tree.is_on_branch(target, tip) { tip } else { target }
+        let is_worse = tree.work(target) < tree.work(tip) && tree.invalid(tip).is_none();
+        if is_worse || tree.is_on_branch(target, tip) { tip } else { target }
     }
 }
 

@@ -309,18 +309,18 @@ impl Organizer {
     /// commit log, and behind it.
     fn make_durable(&mut self) -> Result<(), Error> {
         let Self { stores, utxo, options, .. } = self;
-        if options.workers == NonZeroUsize::MIN {
-            stores.checkpoint()?;
-            utxo.flush()?;
-            return Ok(());
-        }
-        let (stored, flushed) = std::thread::scope(|scope| {
-            let set = scope.spawn(|| utxo.flush());
-            let stored = stores.checkpoint();
-            (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-        });
+        let (stored, flushed) = if options.workers == NonZeroUsize::MIN {
+            (stores.checkpoint(), utxo.flush())
+        } else {
+            std::thread::scope(|scope| {
+                let set = scope.spawn(|| utxo.flush());
+                let stored = stores.checkpoint();
+                (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        };
         stored?;
         flushed?;
+        stores.since_checkpoint = 0;
         Ok(())
     }
 
@@ -363,13 +363,14 @@ impl Organizer {
         };
         let at = self.utxo_tip()?;
         let (set, limits) = (self.utxo.reader(), self.options.limits);
+        let sync_every = (self.options.undo.blocks / 2).max(1);
         let stores = &mut self.stores;
         let committed_at = (options.clock)();
         let joiner_options = JoinerOptions::new(self.options.workers);
         let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
         Joiner::scope(&mut self.utxo, &joiner_options, check, |joiner| {
             let (head, reached) = (at, at);
-            let (in_flight, uncommitted) = (0, 0);
+            let (in_flight, uncommitted, unsynced) = (0, 0, 0);
             let feeder = Feeder {
                 stores,
                 intake,
@@ -381,6 +382,8 @@ impl Organizer {
                 in_flight,
                 uncommitted,
                 committed_at,
+                sync_every,
+                unsynced,
             };
             feeder.run()
         })?

@@ -201,7 +201,7 @@ fn keep_settings(
         return Err(Error::Pruned { height: Height::GENESIS });
     }
     if before.indexes.has(Index::Stats) && !settings.indexes.has(Index::Stats) {
-        directory.clear("stats", "")?;
+        directory.clear("stats", crate::stats::CHECKPOINT)?;
     }
     settings.store(directory.root())
 }

@@ -23,10 +23,11 @@ use crate::error::Error;
 use crate::organizer::{Options, Organizer};
 use crate::recovery::{ARCHIVE_MANIFEST, Progress, open_blocks};
 use crate::settings::Settings;
+use crate::stats::CHECKPOINT;
 
 /// The stores that are made anew, and the files of them that go first.
 const DERIVED: [(&str, &str); 3] =
-    [("utxo", varve_utxo::MANIFEST_FILE), ("archive", ARCHIVE_MANIFEST), ("stats", "")];
+    [("utxo", varve_utxo::MANIFEST_FILE), ("archive", ARCHIVE_MANIFEST), ("stats", CHECKPOINT)];
 
 impl Organizer {
     /// Removes what derives from the blocks and makes it anew. Refused where blocks are pruned.

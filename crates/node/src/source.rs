@@ -50,7 +50,7 @@ pub struct Giver(pub(crate) u32);
 
 impl Giver {
     /// The one giver of a source that has no more than one.
-    pub(crate) const ONLY: Self = Self(0);
+    pub const ONLY: Self = Self(0);
 }
 
 /// What a source has to say.

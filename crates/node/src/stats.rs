@@ -14,10 +14,18 @@
 //!
 //! Rows are alike in length, so the row of height h is frame h. After a reorganisation the rows
 //! from the fork on name other blocks; they are cut off. A torn end is cut off too, and made anew.
+//! The file `checkpoint`, an envelope, holds the position (u64) up to which the log is durable, so
+//! that opening it looks at what is behind that alone. A log that ends before it, or begins late,
+//! is what a removal has left, and goes.
+
+use std::sync::Arc;
 
 use varve_archive::Chain as ArchiveChain;
-use varve_io::SegmentsConfig;
-use varve_io::{FRAME_HEADER_LEN, FileOffset, FormatError, GlobalOffset, Kind, Segments};
+use varve_io::Error::NotFound;
+use varve_io::{
+    Envelope, FRAME_HEADER_LEN, FileOffset, FormatError, GlobalOffset, Kind, Segments,
+    SegmentsConfig, Storage, StoreId, load, replace,
+};
 use varve_types::muhash::MuHash;
 use varve_types::{Amount, Block, BlockHash, Coin, Height, Outpoint, Reader, unspendable};
 
@@ -28,6 +36,10 @@ use crate::spent_coins::ArchivedCoins;
 
 const KIND: Kind = Kind(*b"SETSTATS");
 const SEGMENT_SIZE: u64 = 64 << 20;
+/// What says how far the log is durable. It goes before the log's files.
+pub(crate) const CHECKPOINT: &str = "checkpoint";
+const CHECKPOINT_KIND: Kind = Kind(*b"STATSCP\0");
+const CHECKPOINT_VERSION: u32 = 1;
 const ROW_LEN: usize =
     size_of::<u32>() + size_of::<BlockHash>() + 3 * size_of::<u64>() + MuHash::LEN;
 const _: () = assert!(ROW_LEN == 828);
@@ -130,7 +142,7 @@ impl Organizer {
             rows.push(last.encode());
             progress(last.height.to_u32().into(), height.to_u32().into());
             if rows.len() == BATCH || last.height == height {
-                log.append(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                log.segments.append(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
                 rows.clear();
             }
         }
@@ -140,21 +152,24 @@ impl Organizer {
 
     /// The highest row that is there, at most up to the tip.
     pub(crate) fn counted(&self) -> Result<Option<Height>, Error> {
-        let rows = self.open_stats()?.end().get() / frame_len();
-        let last = rows.checked_sub(1).map(|last| u32::try_from(last).unwrap_or(u32::MAX));
+        let last = self.open_stats()?.rows().checked_sub(1);
         Ok(last.map(|last| Height::new(last).min(self.snapshot().tip.0)))
     }
 
-    fn open_stats(&self) -> Result<Segments, Error> {
-        let config = SegmentsConfig {
-            prefix: "stats".to_owned(),
-            kind: KIND,
-            store: self.directory.identity().store,
-            segment_size: SEGMENT_SIZE,
-        };
-        // All of it can be made anew, so nothing needs to be there.
-        let storage = self.directory.store("stats")?;
-        Ok(Segments::open(storage, config, GlobalOffset::ZERO)?)
+    /// All of it can be made anew, so nothing needs to be there.
+    fn open_stats(&self) -> Result<Log, Error> {
+        let store = self.directory.identity().store;
+        let open = || Log::open(self.directory.root().directory("stats")?, store);
+        match open() {
+            Ok(log) if log.segments.start() == GlobalOffset::ZERO => Ok(log),
+            Err(error) if !error.is_damage() && !matches!(error, NotFound { .. }) => {
+                Err(error.into())
+            }
+            _ => {
+                self.directory.clear("stats", CHECKPOINT)?;
+                Ok(open()?)
+            }
+        }
     }
 
     /// The row above `row`.
@@ -196,9 +211,69 @@ impl Organizer {
     }
 }
 
+/// The log of rows.
+struct Log {
+    storage: Arc<dyn Storage>,
+    segments: Segments,
+    /// As the checkpoint says.
+    durable: GlobalOffset,
+}
+
+impl Log {
+    fn open(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<Self> {
+        let prefix = "stats".to_owned();
+        let config = SegmentsConfig { prefix, kind: KIND, store, segment_size: SEGMENT_SIZE };
+        let durable = read_checkpoint(storage.as_ref())?;
+        let segments = Segments::open(Arc::clone(&storage), config, durable)?;
+        Ok(Self { storage, segments, durable })
+    }
+
+    fn rows(&self) -> u32 {
+        u32::try_from(self.segments.end().get() / frame_len()).unwrap_or(u32::MAX)
+    }
+
+    /// Makes all rows durable.
+    fn sync(&mut self) -> varve_io::Result<()> {
+        let end = self.segments.sync()?;
+        self.checkpoint(end)
+    }
+
+    /// Cuts off the rows from this position on.
+    fn truncate(&mut self, to: GlobalOffset) -> varve_io::Result<()> {
+        self.checkpoint(self.durable.min(to))?;
+        self.segments.truncate(to)
+    }
+
+    fn checkpoint(&mut self, durable: GlobalOffset) -> varve_io::Result<()> {
+        if durable == self.durable {
+            return Ok(());
+        }
+        let payload = durable.get().to_le_bytes();
+        let envelope = Envelope { version: CHECKPOINT_VERSION, payload: payload.as_slice() };
+        replace(self.storage.as_ref(), CHECKPOINT, CHECKPOINT_KIND, &envelope)?;
+        self.durable = durable;
+        Ok(())
+    }
+}
+
+fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<GlobalOffset> {
+    let Some(found) = load(storage, CHECKPOINT, CHECKPOINT_KIND)? else {
+        return Ok(GlobalOffset::ZERO);
+    };
+    let path = storage.path().join(CHECKPOINT);
+    if found.version != CHECKPOINT_VERSION {
+        let error = FormatError::Version { found: found.version, supported: CHECKPOINT_VERSION };
+        return Err(error.in_file(&path, FileOffset::ZERO));
+    }
+    let damaged = FormatError::Damaged { at: 0, what: "a checkpoint of another length" };
+    let end = <[u8; 8]>::try_from(found.payload.as_slice());
+    let end = end.map_err(|_| damaged.in_file(&path, FileOffset::ZERO))?;
+    Ok(GlobalOffset::new(u64::from_le_bytes(end)))
+}
+
 /// The highest row that is of the confirmed chain; those above it are cut off.
-fn last_row(log: &mut Segments, view: &ArchiveView, tip: Height) -> Result<SetStats, Error> {
-    let rows = u32::try_from(log.end().get() / frame_len()).unwrap_or(u32::MAX);
+fn last_row(log: &mut Log, view: &ArchiveView, tip: Height) -> Result<SetStats, Error> {
+    let rows = log.rows();
     let mut height = rows.checked_sub(1).map(|last| Height::new(last).min(tip));
     while let Some(at) = height {
         let row = read_row(log, at)?;
@@ -214,13 +289,13 @@ fn last_row(log: &mut Segments, view: &ArchiveView, tip: Height) -> Result<SetSt
     }
     log.truncate(GlobalOffset::ZERO)?;
     let genesis = SetStats::genesis(view.network().genesis_hash());
-    log.append(&[&genesis.encode()])?;
+    log.segments.append(&[&genesis.encode()])?;
     Ok(genesis)
 }
 
-fn read_row(log: &Segments, height: Height) -> Result<SetStats, Error> {
+fn read_row(log: &Log, height: Height) -> Result<SetStats, Error> {
     let damaged = FormatError::Damaged { at: 0, what: "a row of another height or length" };
-    let frame = log.reader().frame(place(height))?;
+    let frame = log.segments.reader().frame(place(height))?;
     let row = SetStats::decode(&frame).filter(|row| row.height == height);
     Ok(row.ok_or_else(|| damaged.in_file("stats".as_ref(), FileOffset::ZERO))?)
 }

@@ -48,7 +48,7 @@ pub(crate) struct Stores {
     /// Stored blocks whose headers were lost in a crash, and have not come again.
     pub(crate) orphans: HashMap<BlockHash, BlockNumber>,
     pub(crate) published: Arc<ArcSwap<NodeSnapshot>>,
-    /// Bytes of blocks that were stored since the last checkpoint.
+    /// Bytes of blocks that were stored since stores and set were last made durable together.
     pub(crate) since_checkpoint: u64,
 }
 
@@ -68,10 +68,11 @@ impl Stores {
                 Err(refused) => return Ok(Err(refused)),
             }
         };
+        // One that is known to the tree alone came when the archive had no room.
+        self.archive.set_header(header)?;
         if !is_new {
             return Ok(Ok((id, false)));
         }
-        self.archive.set_header(header)?;
         let hash = header.hash();
         if let Some(reason) = self.marks.get(&hash).cloned() {
             self.chain.write().tree.mark_invalid(id, &reason);
@@ -210,9 +211,7 @@ impl Stores {
         let synced = self.blocks.checkpoint()?;
         self.archive.checkpoint(self.sequence.0)?;
         let orphan = self.orphans.values().map(|number| number.get()).min();
-        self.log.checkpoint(orphan.unwrap_or(synced.count).min(synced.count))?;
-        self.since_checkpoint = 0;
-        Ok(())
+        Ok(self.log.checkpoint(orphan.unwrap_or(synced.count).min(synced.count))?)
     }
 
     /// Turns one of the archive's chains to the branch of `tip`. Gives the headers that were

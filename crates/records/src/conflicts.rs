@@ -16,8 +16,12 @@
 //!
 //! Every step after the intent can be repeated: marking is absolute, freeing takes only what the
 //! loser owns, a spend by the same spender stands. So an intent that is found at start is simply
-//! done again from step 2, with the losers that it names. A step that is refused leaves the intent
-//! and the locks: nobody spends what is half done.
+//! done again from step 2, with the losers that it names. Somebody may take what was freed before a
+//! winner does, because being mined unlocks an owner: then the resolution looks again, and that one
+//! loses too. A step that is refused otherwise leaves the intent and the locks.
+//!
+//! Resolutions of one store come one after the other: a second one looks when the first is done, so
+//! its losers are those of that moment. Spends that come meanwhile meet the locks.
 //!
 //! The walk over what builds on a transaction is breadth first, reads a generation in one batch,
 //! and ends with an error when it has seen more transactions than its budget. A frozen output is
@@ -115,6 +119,9 @@ pub enum ConflictError {
 
 type Result<T, E = ConflictError> = std::result::Result<T, E>;
 
+/// How often a resolution looks, when somebody takes what was freed before a winner does.
+const TRIES: usize = 3;
+
 /// Lets these transactions win. Returns the losers, in the order in which they were found.
 pub fn process_conflicting(
     store: &Store,
@@ -124,36 +131,79 @@ pub fn process_conflicting(
     if winners.is_empty() {
         return Ok(Vec::new());
     }
+    let _alone = store.resolve_alone();
+    let mut losers = Vec::new();
+    let mut begun = Vec::new();
+    loop {
+        let intent = look(store, winners, block, &mut losers)?;
+        store.apply_one(Operation::BeginIntent(intent.clone()))?;
+        begun.push(intent.id());
+        match resolve(store, &intent) {
+            Err(ConflictError::Stuck { .. }) if begun.len() < TRIES => {}
+            done => {
+                done?;
+                break;
+            }
+        }
+    }
+    // The losers of earlier tries are among those of the last.
+    for id in begun {
+        store.apply_one(Operation::CompleteIntent(id))?;
+    }
+    Ok(losers)
+}
+
+/// Step 0: what is to be done, or why it is refused. Adds to the losers that are known.
+fn look(
+    store: &Store,
+    winners: &[Txid],
+    block: &ConflictBlock<'_>,
+    losers: &mut Vec<Txid>,
+) -> Result<Intent> {
     let records = records(store, winners, Fields::INPOINTS)?;
     if let Some(record) = records.iter().find(|record| !record.conflicting) {
         return Err(ConflictError::NotConflicting(record.txid));
     }
-    let losers = closure::losers(store, &records, block)?;
+    let found = closure::losers(store, &records, block)?;
     check_spendable(store, &records, block.height)?;
+    losers.retain(|txid| !found.contains(txid));
+    losers.extend(found);
     let mut txids = winners.to_vec();
     txids.push(PLACEHOLDER);
-    txids.extend_from_slice(&losers);
-    let intent = Intent {
+    txids.extend_from_slice(losers);
+    Ok(Intent {
         kind: IntentKind::ResolveConflicts,
         height: block.height,
         block: block.hash,
         txids,
         created_at: block.now_ms,
-    };
-    store.apply_one(Operation::BeginIntent(intent.clone()))?;
-    resolve(store, &intent)?;
-    Ok(losers)
+    })
 }
 
-/// Does again what was begun and not completed. Returns how many intents there were.
+/// Does again what was begun and not completed. Returns how many intents there were. One that is
+/// stuck may wait for another, so it is tried again as long as others come to their end.
 pub fn replay(store: &Store) -> Result<usize> {
-    let intents = store.engine().intents().map_err(StoreError::from)?;
-    for intent in &intents {
-        match intent.kind {
-            IntentKind::ResolveConflicts => resolve(store, intent)?,
+    let _alone = store.resolve_alone();
+    let mut left = store.engine().intents().map_err(StoreError::from)?;
+    let count = left.len();
+    while !left.is_empty() {
+        let mut waiting = Vec::new();
+        let mut stuck = None;
+        for intent in &left {
+            match resolve(store, intent) {
+                Err(error @ ConflictError::Stuck { .. }) => {
+                    waiting.push(intent.clone());
+                    stuck = Some(error);
+                }
+                done => done?,
+            }
+        }
+        match stuck {
+            Some(error) if waiting.len() == left.len() => return Err(error),
+            _ => left = waiting,
         }
     }
-    Ok(intents.len())
+    Ok(count)
 }
 
 /// Steps 2 to 5. The list of an intent is the winners, the placeholder, the losers.

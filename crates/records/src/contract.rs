@@ -15,6 +15,7 @@
 //! | [`order`] | of two things that are wrong, the earlier one is told: all pairs |
 //! | [`alert`] | freezing, windows, reassignment |
 //! | [`life`], [`conflict`] | blocks, locks, conflicts |
+//! | [`longest_chain`], [`double_spend`] | stories of blocks, through a [`Store`](crate::store::Store) |
 //! | [`expiry`] | the schedule of removal, preservation, pruning |
 //! | [`paging`], [`reading`] | records of many parts; fields, slots, scans |
 //! | [`crowd`] | many at once |
@@ -29,10 +30,13 @@ pub mod alert;
 pub mod conflict;
 pub mod create;
 pub mod crowd;
+pub mod double_spend;
 pub mod draft;
 pub mod expiry;
 pub mod life;
 mod list;
+pub mod longest_chain;
+mod node;
 pub mod order;
 pub mod paging;
 pub mod random;
@@ -186,7 +190,7 @@ impl<E: Engine> World<E> {
 }
 
 /// Every record that matches, sorted, asked for in pages.
-fn scan_all(engine: &impl Engine, scan: Scan, page: usize) -> Vec<Txid> {
+fn scan_all(engine: &(impl Engine + ?Sized), scan: Scan, page: usize) -> Vec<Txid> {
     let mut all = Vec::new();
     let mut cursor = None;
     loop {

@@ -114,6 +114,16 @@ impl EmbeddedOptions {
             body_limit: 32 << 20,
         }
     }
+
+    /// The same for a process that may take so many bytes. Less than the usual 2 GiB makes smaller
+    /// files and keeps less of them in memory. The index is not bounded by it: see
+    /// [`Sizes::index`].
+    #[must_use]
+    pub fn within(self, memory: u64) -> Self {
+        let cache = self.cache.min(memory / 8);
+        let segment_size = self.segment_size.min(memory / 16).max(4 << 20);
+        Self { cache, segment_size, ..self }
+    }
 }
 
 /// Records in a directory.
@@ -149,7 +159,7 @@ impl EmbeddedEngine {
         let index = self.commit.index()?;
         let log = &self.commit.base.log;
         let held = log.end().since(log.start()).unwrap_or(0);
-        Ok(Sizes { keys: index.len(), live: index.live(), log: held })
+        Ok(Sizes { keys: index.len(), index: index.memory(), live: index.live(), log: held })
     }
 }
 
@@ -158,6 +168,8 @@ impl EmbeddedEngine {
 pub struct Sizes {
     /// Keys in the index: records, chunks and intents.
     pub keys: usize,
+    /// Bytes of memory that the index takes: 32 to 40 a key, when there are many.
+    pub index: usize,
     /// Bytes of the log that are needed.
     pub live: u64,
     /// Bytes of the log.

@@ -131,7 +131,7 @@ pub enum SlotError {
         /// The first height at which it can be spent.
         spendable: Height,
     },
-    /// 10a. The same spend as before, by a transaction whose record was pruned.
+    /// 10a. The same spend as before, by a transaction whose record was pruned and is not there.
     #[error("the spending transaction was pruned and cannot come again")]
     InvalidSpend,
     /// 10b. The output bears the mark of a frozen one, or a freeze window covers the height.

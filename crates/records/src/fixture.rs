@@ -3,8 +3,8 @@
 //! [`everywhere`] runs a test on every engine. Transactions are made by [`root`] and [`child`];
 //! they are not valid in any other way than that their amounts add up.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use varve_consensus::contract::draft::{InputDraft, OutputDraft, TxDraft};
 use varve_io::StoreId;
@@ -180,6 +180,59 @@ impl Store {
         .unwrap();
         all.sort_by_key(|record| record.txid);
         all
+    }
+}
+
+/// An engine in which somebody else does operations as soon as a spend was taken back.
+pub(crate) struct MeddlingEngine {
+    inner: Arc<dyn Engine>,
+    others: Mutex<Vec<Operation>>,
+}
+
+impl MeddlingEngine {
+    pub(crate) const fn new(inner: Arc<dyn Engine>, others: Vec<Operation>) -> Self {
+        Self { inner, others: Mutex::new(others) }
+    }
+}
+
+impl Engine for MeddlingEngine {
+    fn apply(
+        &self,
+        context: &Context,
+        operations: &[Operation],
+    ) -> Result<Vec<Outcome>, EngineError> {
+        let outcomes = self.inner.apply(context, operations)?;
+        if operations.iter().any(|operation| matches!(operation, Operation::Unspend { .. })) {
+            let others = std::mem::take(&mut *self.others.lock().unwrap());
+            let done = self.inner.apply(context, &others)?;
+            assert!(done.iter().all(|outcome| outcome.result.is_ok()), "{done:?}");
+        }
+        Ok(outcomes)
+    }
+
+    fn read(&self, txids: &[Txid], fields: Fields) -> Result<Vec<Option<Record>>, EngineError> {
+        self.inner.read(txids, fields)
+    }
+
+    fn slots(&self, outpoints: &[Outpoint]) -> Result<Vec<Option<SlotView>>, EngineError> {
+        self.inner.slots(outpoints)
+    }
+
+    fn scan(
+        &self,
+        scan: Scan,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<ScanPage, EngineError> {
+        self.inner.scan(scan, after, limit)
+    }
+
+    fn intents(&self) -> Result<Vec<Intent>, EngineError> {
+        self.inner.intents()
+    }
+
+    fn limits(&self) -> Limits {
+        self.inner.limits()
     }
 }
 

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! Block ids are `u32le` each, up to the end of the bytes. The transaction is always in extended
-//! form; a coinbase then has a spent output of no value and no script.
+//! form, so without its witness; a coinbase then has a spent output of no value and no script.
 
 use bytes::Bytes;
-use varve_types::{Amount, DecodeError, DecodeErrorKind, Format, Reader, Tx, TxOut};
+use varve_types::{Amount, DecodeError, DecodeErrorKind, Format, Reader, Tx};
 
 use crate::extended::Transaction;
 use crate::inpoints::TxInpoints;
@@ -87,10 +87,7 @@ impl Meta {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = self.to_short_bytes();
         if let Some(tx) = &self.tx {
-            match tx.is_extended() {
-                true => out.extend_from_slice(tx.bytes()),
-                false => out.extend_from_slice(with_nothing_spent(tx).bytes()),
-            }
+            out.extend_from_slice(&tx.extended_bytes());
             for BlockId(id) in &self.block_ids {
                 out.extend_from_slice(&id.to_le_bytes());
             }
@@ -143,13 +140,6 @@ impl MetaFlags {
             locked: byte & LOCKED != 0,
         }
     }
-}
-
-/// The extended form of a transaction whose inputs spend nothing that is known.
-fn with_nothing_spent(tx: &Transaction) -> Transaction {
-    let nothing = TxOut { value: Amount::ZERO, script: &[] };
-    let spent = vec![nothing; tx.view().inputs().len()];
-    tx.extend(&spent).expect("one output for each input")
 }
 
 #[cfg(test)]

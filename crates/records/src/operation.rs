@@ -27,6 +27,8 @@
 //! was pruned after it had been spent. If a spend fails, nothing is written. If the spender has a
 //! record already, the unit answers `TX_EXISTS` and its spends stand.
 
+use std::sync::Arc;
+
 use varve_types::{Amount, Height, Outpoint, Txid};
 
 use crate::freeze_window::{FreezeWindow, Tier};
@@ -216,8 +218,9 @@ pub struct NewRecord {
     pub body: Body,
     /// What it spends, in the order of its inputs; nothing for a coinbase.
     pub inputs: Vec<Outpoint>,
-    /// One place an output; those that can never be spent are empty.
-    pub utxos: Vec<Option<UtxoHash>>,
+    /// One place an output; those that can never be spent are empty. Shared, because there may be
+    /// millions: whoever keeps them keeps no copy.
+    pub utxos: Arc<Vec<Option<UtxoHash>>>,
     /// How many slots a part of the record has.
     pub batch: BatchSize,
     /// The height of the block that the transaction may be in. A record that is in no block is

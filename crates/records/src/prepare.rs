@@ -7,8 +7,11 @@
 //!    given apart. The height is above 0.
 //! 2. A record needs outputs. It needs extended inputs too, unless it is a coinbase or has no
 //!    inputs at all (an outputs-only import).
-//! 3. The fee is what the inputs are worth beyond the outputs; 0 without inputs.
+//! 3. The fee is what the inputs are worth beyond the outputs; 0 without inputs. Whether outputs may
+//!    be worth more is a rule of the caller; here the fee is 0 then.
 //! 4. Outputs that can never be spent get no slot, but keep their number.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use varve_types::{Amount, Height, Outpoint, Tx, TxOut, Txid};
@@ -87,7 +90,7 @@ impl SpendPart {
             return Err(refuse("the height must be above 0"));
         }
         let mut spends = Vec::new();
-        for (vin, input) in (0_u32..).zip(tx.view().inputs()) {
+        for (vin, input) in (0_u32..).zip(tx.inputs()) {
             let spent = input.spent.ok_or_else(|| refuse("the locking script is not known"))?;
             let hash = UtxoHash::of(&input.outpoint, &spent);
             spends.push(Spend { outpoint: input.outpoint, hash, vin });
@@ -112,9 +115,8 @@ impl NewRecord {
         if !tx.is_extended() && !is_coinbase && view.inputs().len() > 0 {
             return Err(refuse("the transaction is not extended"));
         }
-        let fee = if is_coinbase { Some(Amount::ZERO) } else { fee(&view) };
         let mut record = Self::empty(options, settings, is_coinbase);
-        record.fee = fee.ok_or_else(|| refuse("the outputs are worth more than the inputs"))?;
+        record.fee = if is_coinbase { Amount::ZERO } else { fee(tx, &view) };
         record.version = view.version();
         record.lock_time = view.lock_time();
         record.size = tx.size();
@@ -122,7 +124,8 @@ impl NewRecord {
         record.body = Body::Transaction(tx.clone());
         record.inputs = tx.outpoints();
         let outputs = (0_u32..).zip(view.outputs());
-        record.utxos = outputs.map(|(vout, output)| slot(tx.txid(), vout, &output)).collect();
+        let slots = outputs.map(|(vout, output)| slot(tx.txid(), vout, &output));
+        record.utxos = Arc::new(slots.collect());
         Ok(record)
     }
 
@@ -146,11 +149,12 @@ impl NewRecord {
         }
         let is_coinbase = options.is_coinbase.unwrap_or(parsed.coinbase);
         let mut record = Self::empty(options, settings, is_coinbase);
-        record.utxos = vec![None; last as usize + 1];
+        let mut utxos = vec![None; last as usize + 1];
         for wrapped in parsed.outputs() {
-            let place = record.utxos.get_mut(wrapped.index as usize).expect("at most the last");
+            let place = utxos.get_mut(wrapped.index as usize).expect("at most the last");
             *place = slot(txid, wrapped.index, &wrapped.output);
         }
+        record.utxos = Arc::new(utxos);
         record.size = wrapper.len() as u64;
         record.extended_size = record.size;
         record.body = Body::Outputs(wrapper);
@@ -189,7 +193,7 @@ impl NewRecord {
             spending_height: (is_coinbase && mature > 0).then_some(Height::new(mature)),
             body: Body::External,
             inputs: Vec::new(),
-            utxos: Vec::new(),
+            utxos: Arc::default(),
             batch: settings.batch,
             height: options.height,
             created_at: options.created_at,
@@ -207,14 +211,13 @@ fn slot(txid: Txid, vout: u32, output: &TxOut<'_>) -> Option<UtxoHash> {
     is_stored(output).then(|| UtxoHash::of(&Outpoint::new(txid, vout), output))
 }
 
-/// What the inputs are worth beyond the outputs; 0 without inputs.
-fn fee(tx: &Tx<'_>) -> Option<Amount> {
-    if tx.inputs().len() == 0 {
-        return Some(Amount::ZERO);
-    }
-    let spent = tx.inputs().filter_map(|input| input.spent);
-    let inputs = sum(spent.map(|output| output.value))?;
-    inputs.checked_sub(sum(tx.outputs().map(|output| output.value))?)
+/// What the inputs are worth beyond the outputs; 0 when they are not.
+fn fee<'a>(tx: &'a Transaction, view: &Tx<'a>) -> Amount {
+    let spent = tx.inputs_of(*view).filter_map(|input| input.spent);
+    let inputs = sum(spent.map(|output| output.value));
+    let outputs = sum(view.outputs().map(|output| output.value));
+    let fee = inputs.zip(outputs).and_then(|(inputs, outputs)| inputs.checked_sub(outputs));
+    fee.unwrap_or(Amount::ZERO)
 }
 
 fn sum(mut values: impl Iterator<Item = Amount>) -> Option<Amount> {

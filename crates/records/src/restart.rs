@@ -6,7 +6,8 @@
 //! 2. All unmined transactions are read, conflicting ones left out. One that is in a block of the
 //!    best chain is marked as mined: the mark was lost, not the block. Coinbases cannot be in
 //!    another block and are passed over.
-//! 3. The others are sorted by the time of their creation, so that parents come before children.
+//! 3. The others are sorted by the time of their creation, so that parents come before children;
+//!    of those that were created at the same time, too.
 //! 4. In batches, the parents of each are looked up. A parent must be in a block of the best chain,
 //!    or come earlier in the list. One that comes before its parent is left out. One whose parent
 //!    is neither, or has no record, is left out only when the settings say so.
@@ -86,7 +87,7 @@ pub fn recover(
         }
     }
     store.mark_on_longest_chain(&recovery.mined, true)?;
-    waiting.sort_by_key(|tx| (tx.created_at, tx.txid));
+    let waiting = UnminedTx::by_creation(waiting);
     let parents = Parents { store, on_best_chain, places: places(&waiting) };
     let mut accepted = HashSet::new();
     for batch in waiting.chunks(store.settings().parent_validation_batch.max(1)) {

@@ -47,6 +47,9 @@ pub(crate) trait Working {
 
     /// Brings a record; `None` when there is none.
     fn find(&mut self, txid: &Txid) -> Result<Option<Self::Record>, Self::Error>;
+    /// Whether a transaction has a record that is unmined. Nothing is brought: there may be as many
+    /// to ask about as a record has outputs.
+    fn is_unmined(&mut self, txid: &Txid) -> Result<bool, Self::Error>;
     /// Brings a slot; `None` when the record has no such output, or one that can never be spent.
     fn slot(&mut self, at: Self::Record, vout: u32) -> Result<Option<Self::Slot>, Self::Error>;
     /// Brings the place where spenders of an output are remembered that were pruned.

@@ -34,8 +34,8 @@ mod tests;
 mod unmined;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use varve_types::Height;
 
@@ -70,6 +70,8 @@ pub struct Store {
     clock: Clock,
     settings: Settings,
     state: SharedBlockState,
+    /// Held while conflicts are resolved.
+    resolving: Mutex<()>,
     /// Notes beside blobs that could not be written. They are hints; the cleaner puts them right.
     lost_hints: AtomicU64,
 }
@@ -90,6 +92,7 @@ impl Store {
             clock,
             settings,
             state: SharedBlockState::default(),
+            resolving: Mutex::new(()),
             lost_hints: AtomicU64::new(0),
         }
     }
@@ -131,6 +134,12 @@ impl Store {
     /// Sets the median time of the tip.
     pub fn set_median_time(&self, median_time: u32) {
         self.state.set_median_time(median_time);
+    }
+
+    /// Waits until nobody else resolves conflicts, and keeps others waiting while it is held. A
+    /// resolution looks first and writes then; what it saw must hold until it is done.
+    pub(crate) fn resolve_alone(&self) -> MutexGuard<'_, ()> {
+        self.resolving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn context(&self) -> Context {

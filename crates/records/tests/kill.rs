@@ -54,7 +54,7 @@ fn unit(number: u32) -> Operation {
         spending_height: None,
         body: Body::External,
         inputs: parent.into_iter().collect(),
-        utxos: (0..12).map(|vout| Some(hash(&outpoint(vout)))).collect(),
+        utxos: Arc::new((0..12).map(|vout| Some(hash(&outpoint(vout)))).collect()),
         batch: BatchSize::new(20_000).unwrap(),
         height: Height::new(100),
         created_at: u64::from(number),

@@ -32,6 +32,10 @@ use crate::outpoint::Outpoint;
 use crate::reader::Reader;
 use scan::{EXTENDED_MARKER, Layout, Scan};
 
+/// The bytes 00 01 behind the version of a transaction with a witness.
+const MARKER_AND_FLAG: usize = 2;
+const LOCK_TIME: usize = size_of::<u32>();
+
 /// A transaction in borrowed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tx<'a> {
@@ -121,6 +125,16 @@ impl<'a> Tx<'a> {
         self.layout.format == Format::Segwit
     }
 
+    /// The length without marker, flag and witness.
+    #[must_use]
+    pub const fn base_len(&self) -> usize {
+        match self.layout.format {
+            // What is before the witness, less marker and flag, and the lock time behind it.
+            Format::Segwit => self.layout.witness - MARKER_AND_FLAG + LOCK_TIME,
+            Format::Legacy | Format::Extended => self.bytes.len(),
+        }
+    }
+
     /// Whether this is a coinbase: one input, which spends nothing.
     #[must_use]
     #[inline]
@@ -156,7 +170,7 @@ impl<'a> Tx<'a> {
             Format::Segwit => {
                 let (version, rest) = self.bytes.split_first_chunk::<4>().expect(CHECKED);
                 let (_, lock_time) = self.bytes.split_last_chunk::<4>().expect(CHECKED);
-                let middle = rest.get(2..self.layout.witness - 4).expect(CHECKED);
+                let middle = rest.get(MARKER_AND_FLAG..self.layout.witness - 4).expect(CHECKED);
                 Some(Message::new(version, middle, lock_time))
             }
             Format::Extended => None,

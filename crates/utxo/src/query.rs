@@ -6,9 +6,9 @@
 //!    [`GROUP`], and each stage (chunk of the filter, fingerprints, radix table, prefixes) is done
 //!    for the whole group before the next: the loads of a stage do not wait for one another, so the
 //!    CPU has dozens of cache misses under way instead of one.
-//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`] in one submission. A worker
-//!    that does not want to wait takes the requests ([`Query::requests`]) and brings the
-//!    completions ([`Query::accept`]).
+//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`](crate::Access::Direct) in
+//!    one submission. A worker that does not want to wait takes the requests
+//!    ([`Query::requests`]) and brings the completions ([`Query::accept`]).
 //! 3. [`Query::join`] looks into the pages, again in stages, and unpacks the coins into a list of
 //!    [`Coins`], in which the window's may be already. For each outpoint the pages are asked from
 //!    the youngest run to the oldest, and the first coin whose birth was not deleted by then is
@@ -16,7 +16,7 @@
 //!
 //! Filters let a wrong page through once in 65,536, 256 or 16 times; the outpoints there decide.
 
-use std::sync::Arc;
+mod plan;
 
 use varve_io::{AlignedBuffer, BatchReader, Completion, PAGE_LEN, PageNumber, ReadRequest};
 use varve_types::Outpoint;
@@ -25,16 +25,21 @@ use crate::coins::Coins;
 use crate::packed::PackedCoin;
 use crate::page::{Body, Leaf, LeafEntry, tag};
 use crate::residence::PROBES;
-use crate::run::{Access, Run};
+use crate::run::Run;
 use crate::run_error::RunError;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
+use plan::RunPlan;
 
 /// Keys that go through a stage together. A core has ten to twenty cache misses under way at most,
 /// and a key has three in the filter, so more would not help.
 const GROUP: usize = 32;
 /// The page is in no buffer: it is read from the map.
 const MAPPED: u32 = u32::MAX;
+/// Pages that are read into buffers at most, 128 MiB: more than a block of Bitcoin can ask for.
+/// Those of a block with millions of inputs beyond that are read from the map, one after another
+/// but in memory that the system can take back. (Tests come to so many with fewer.)
+const READS_MAX: usize = if cfg!(test) { 1 << 10 } else { 1 << 15 };
 
 /// A page that may hold a key.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +61,12 @@ pub struct Query {
     deleted: Vec<(u32, Sequence)>,
     /// Sorted by key, then from the youngest run to the oldest.
     candidates: Vec<Candidate>,
-    /// The pages to be read: which run and page, and the bytes once they have come.
-    reads: Vec<(u32, PageNumber, Option<AlignedBuffer>)>,
+    /// The pages to be read.
+    reads: Vec<PageRead>,
 }
+
+/// A page to be read: which run and page, and the bytes once they have come.
+type PageRead = (u32, PageNumber, Option<AlignedBuffer>);
 
 impl Query {
     /// Resolves `keys`, which should be sorted, to pages of `runs`. Reads nothing.
@@ -330,73 +338,6 @@ pub struct PageBuffers(Vec<AlignedBuffer>);
 impl PageBuffers {
     fn take(&mut self) -> AlignedBuffer {
         self.0.pop().unwrap_or_else(|| AlignedBuffer::zeroed(PAGE_LEN))
-    }
-}
-
-/// A run while keys are resolved: where its filter and its reads stand.
-struct RunPlan<'a> {
-    index: u32,
-    run: &'a Run,
-    direct: bool,
-    chunk: usize,
-    /// The last page to be read, and the place of its buffer.
-    last: Option<(PageNumber, u32)>,
-}
-
-impl<'a> RunPlan<'a> {
-    fn new((index, run): (u32, &'a Arc<Run>)) -> Self {
-        let direct = run.access() == Access::Direct;
-        Self { index, run, direct, chunk: 0, last: None }
-    }
-
-    /// Finds the pages that may hold a group of keys, stage by stage.
-    fn resolve(
-        &mut self,
-        keys: &[Outpoint],
-        hashes: &[u64],
-        mut found: impl FnMut(u32, PageNumber, &mut Self),
-    ) {
-        let (filter, directory) = (self.run.filter(), self.run.directory());
-        let mut may = [false; GROUP];
-        let answers = may.get_mut(..keys.len()).expect("a group is not larger");
-        filter.ask(&mut self.chunk, (keys, hashes), answers);
-        let mut bounds = [(0, 0); GROUP];
-        for ((bounds, key), may) in bounds.iter_mut().zip(keys).zip(may) {
-            if may {
-                *bounds = directory.bounds(key);
-            }
-        }
-        let mut leaves = [None; GROUP];
-        for (((leaf, bounds), key), may) in leaves.iter_mut().zip(bounds).zip(keys).zip(may) {
-            if may {
-                *leaf = directory.leaf(key, bounds);
-            }
-        }
-        for (index, leaf) in (0..).zip(leaves) {
-            if let Some(leaf) = leaf {
-                found(index, directory.page(leaf), self);
-            }
-        }
-    }
-
-    /// The buffer into which a page will be read. Neighbouring keys share pages.
-    fn buffer(
-        &mut self,
-        page: PageNumber,
-        reads: &mut Vec<(u32, PageNumber, Option<AlignedBuffer>)>,
-    ) -> u32 {
-        if !self.direct {
-            return MAPPED;
-        }
-        if let Some((last, buffer)) = self.last
-            && last == page
-        {
-            return buffer;
-        }
-        let buffer = u32::try_from(reads.len()).expect("a block has fewer inputs");
-        reads.push((self.index, page, None));
-        self.last = Some((page, buffer));
-        buffer
     }
 }
 

@@ -330,17 +330,19 @@ mod tests {
     }
 
     /// A writer that would not look at the order: what it writes is refused by whoever reads it,
-    /// within a leaf and from one leaf to the next.
+    /// within a leaf and from one leaf to the next; also an entry that comes twice.
     #[test]
     fn entries_out_of_order_are_damage_to_the_reader() {
         let mut keys: Vec<Outpoint> = (0..300).map(outpoint).collect();
         keys.sort_unstable();
-        for swapped in [1, 299] {
+        let changes: [fn(&mut Vec<Outpoint>); 3] =
+            [|keys| keys.swap(0, 1), |keys| keys.swap(0, 299), |keys| keys[1] = keys[0]];
+        for change in changes {
             let (_dir, storage) = disk();
             let named = (RunNumber(1), span(1, 1));
             let mut writer = RunWriter::create(&storage, KEY, named, 300).unwrap();
             let mut keys = keys.clone();
-            keys.swap(0, swapped);
+            change(&mut keys);
             for key in keys {
                 writer.last = None;
                 let coin = owned(1);

@@ -72,11 +72,22 @@ impl Shard {
 
     /// All entries that a reader at `at` sees, in the order in which they came.
     pub(crate) fn living(&self, at: Sequence) -> impl Iterator<Item = Seen<'_>> {
+        self.entries(at).filter(move |seen| at < seen.head.until())
+    }
+
+    /// All entries that the step `sequence` finds, in the order in which they came: also those that
+    /// die in it, and those of batches that belong to it themselves, as all that are loaded do.
+    pub(crate) fn found_by(&self, sequence: Sequence) -> impl Iterator<Item = Seen<'_>> {
+        self.entries(sequence).filter(move |seen| sequence <= seen.head.until())
+    }
+
+    /// The entries of all batches up to step `at`, dead or alive.
+    fn entries(&self, at: Sequence) -> impl Iterator<Item = Seen<'_>> {
         let batches = (0_u16..).zip(&self.batches).map_while(|(n, cell)| Some((n, cell.get()?)));
         let batches = batches.take_while(move |(_, batch)| batch.from() <= at);
         batches.flat_map(move |(n, batch)| {
-            let seen = (0_u32..).zip(batch.heads()).filter(move |(_, head)| batch.sees(head, at));
-            seen.map(move |(index, head)| Seen { place: Place { batch: n, index }, batch, head })
+            let heads = (0_u32..).zip(batch.heads());
+            heads.map(move |(index, head)| Seen { place: Place { batch: n, index }, batch, head })
         })
     }
 }

@@ -312,12 +312,11 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         let log = self.log.sync()?;
         let rows = self.shared.rows();
         let geometry = self.shared.geometry;
-        let mut cells = self.saver.current();
-        self.linked_next = self.linked;
-        if heads == Heads::Save {
-            cells = self.saver.prepare(epoch.0, geometry.cells(rows))?;
-            self.linked_next = rows;
-        }
+        let cells = match heads {
+            Heads::Save => self.saver.prepare(epoch.0, geometry.cells(rows))?,
+            Heads::Defer => self.saver.keep(),
+        };
+        self.linked_next = if heads == Heads::Save { rows } else { self.linked };
         Ok(Mark { log, len: rows, linked: self.linked_next, geometry, cells })
     }
 

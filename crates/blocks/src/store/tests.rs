@@ -230,6 +230,25 @@ fn a_pack_of_a_segment_that_was_pruned_meanwhile_is_dropped() {
     assert_eq!(check_all(&store.reader(), &blocks), 40 - first.get() as usize);
 }
 
+/// Two jobs of the same segment would write one file. When the first was done, the second looked
+/// as if its segment had been pruned, and its file, the only copy of the blocks, was removed.
+#[test]
+fn a_segment_is_packed_by_one_job_at_a_time() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let blocks = blocks(40);
+    let mut store = filled(&storage, &blocks, 12);
+    let all = BlockNumber::new(u32::MAX);
+    let jobs = [store.pack_job(all).unwrap(), store.pack_job(all).unwrap()];
+    let done: Vec<_> = jobs.into_iter().flatten().map(|job| job.run().unwrap()).collect();
+    done.into_iter().for_each(|done| store.finish_pack(done).unwrap());
+    let synced = store.sync().unwrap();
+    drop(store);
+    let mut store = open(storage, synced);
+    assert_eq!(check_all(&store.reader(), &blocks), 40);
+    drop(store.pack_job(all).unwrap().expect("nobody packs"));
+    assert!(store.pack_job(all).unwrap().is_some(), "the one before was given up");
+}
+
 /// Every bit of every file is flipped in turn. Each block then gives its own bytes or an error
 /// that names damage; opening may be refused as well. Nothing is ever wrong.
 #[test]

@@ -38,7 +38,7 @@ pub(crate) fn run(records: &Records, global: &Global) -> Result<()> {
         Some(scratch) => scratch.path().to_owned(),
         None => DataDir::new(global)?.records(),
     };
-    let session = open(&records.place.engine, &folder, settings)?;
+    let session = open(&records.place.engine, &folder, settings, global.memory)?;
     if let Some(height) = records.place.height {
         let height = Height::new(height);
         let state = BlockState { height, ..session.store.block_state() };

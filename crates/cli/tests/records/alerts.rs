@@ -54,14 +54,13 @@ fn a_window_ends_before_its_last_height() {
     let store = Store::new();
     let parent = Tx::paying(&[Input::unknown(1, 1_000)], &[500]);
     let spender = Tx::paying(&[parent.output(0)], &[300]);
-    let at =
-        |height| json!({"op":"spend","tx":spender.extended,"height":height,"tier":"consensus"});
+    let at = |height| json!({"op":"spend","tx":spender.extended,"height":height});
     let answers = store.apply(&[
         json!({"op":"create","tx":parent.extended,"block_height":1}),
         json!({"op":"freeze_window","txid":parent.txid,"vout":0,"from":110,"until":120}),
         at(110),
         at(119),
-        json!({"op":"spend","tx":spender.extended,"block_height":130}),
+        json!({"op":"spend","tx":spender.extended,"height":130,"tier":"policy"}),
         at(120),
     ]);
     assert_eq!(error(&answers[2]), "UTXO_FROZEN");

@@ -73,3 +73,39 @@ fn all_transactions_can_be_kept_outside() {
     let blobs = fs::read_dir(store.path().join("records/blobs")).unwrap();
     assert_eq!(blobs.count(), 0, "a blob goes with its record");
 }
+
+/// A line is read whole, as hex in JSON; what is kept of it is the transaction alone.
+#[test]
+fn a_long_line_costs_a_few_times_its_transaction() {
+    const BYTES: usize = 16 << 20;
+    let store = Store::new();
+    let data = [&[0x00, 0x6a], vec![0x61; BYTES].as_slice()].concat();
+    let large = Tx::new(&[Input::unknown(1, 1_000)], &[(0, data), (500, vec![0x51])]);
+    let mut pipe = store.pipe();
+    ok(&pipe.ask(&json!({"op":"create","tx":large.extended,"block_height":5})));
+    let spender = Tx::paying(&[large.output(1)], &[1]);
+    ok(&pipe.ask(&json!({"op":"spend","tx":spender.standard,"block_height":6})));
+    let record = ok(&pipe.ask(&json!({"op":"get","txid":large.txid})));
+    assert_eq!(record["tx"], json!(large.extended));
+    let status = fs::read_to_string(format!("/proc/{}/status", pipe.child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak: usize = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    println!("{} MiB at the peak for {} MiB", peak >> 10, BYTES >> 20);
+    assert!(peak << 10 < 10 * BYTES + (32 << 20), "{peak} kB");
+    pipe.close();
+}
+
+#[test]
+fn too_little_memory_for_the_index_is_told_and_no_failure() {
+    let store = Store::new();
+    let line = json!({"op":"block_state"}).to_string();
+    let file = store.path().join("lines");
+    fs::write(&file, line).unwrap();
+    let file = file.to_str().unwrap();
+    let run = |memory| store.run(&["apply", file, "--memory", memory]);
+    let (little, enough) = (run("1M"), run("64M"));
+    assert!(little.status.success() && enough.status.success());
+    let told = String::from_utf8_lossy(&little.stderr).into_owned();
+    assert!(told.contains("of memory") && told.contains("--memory 1.00 MiB"), "{told}");
+    assert!(enough.stderr.is_empty());
+}

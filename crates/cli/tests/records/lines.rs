@@ -102,6 +102,7 @@ fn operations_have_the_names_of_the_original_too() {
     let names = [
         "create",
         "spend",
+        "spend_multi",
         "unspend",
         "spend_and_create",
         "spend_and_create_multi",
@@ -140,6 +141,7 @@ fn operations_have_the_names_of_the_original_too() {
         "set_block_height",
         "get_block_height",
         "set_median_block_time",
+        "set_block_state",
         "block_state",
         "get_block_state",
         "health",

@@ -9,6 +9,7 @@ mod document;
 mod large;
 mod life;
 mod lines;
+mod original;
 mod restart;
 mod store;
 mod tx;

@@ -36,6 +36,26 @@ proptest! {
     }
 }
 
+/// 64 bytes may be an inner node of the tree of another block with the same header: two txids that
+/// read as a transaction. Nobody can make a node that reads as a coinbase.
+#[test]
+fn what_may_be_nodes_of_a_merkle_tree_does_not_condemn_the_block() {
+    let check = |script: usize| {
+        let mut tx = TxDraft::spending(&[varve_types::Outpoint::new(Txid::ZERO, 3)], 1);
+        (tx.inputs[0].script, tx.outputs[0].script) = (Vec::new(), vec![0x51; script]);
+        let bytes = BlockDraft::new(vec![tx]).bytes();
+        let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+        let size = block.txs()[0].bytes().len();
+        let block = BlockAt::new(Height::new(1), &block);
+        let error = check_block(&Params::new(Network::Regtest), &block).unwrap_err();
+        assert_eq!(error.reject_reason().unwrap(), "bad-cb-missing");
+        (size, error.is_mutation())
+    };
+    assert_eq!(check(3), (63, false));
+    assert_eq!(check(4), (64, true));
+    assert_eq!(check(5), (65, false));
+}
+
 fn bsv(height: u32, max_block_size: u64, draft: &BlockDraft) -> Result<(), BlockError> {
     let bytes = draft.bytes();
     let block = Block::parse(&bytes, Network::Bsv.format()).unwrap();

@@ -28,6 +28,20 @@ impl ScriptVerifier for ZeroFails {
     }
 }
 
+/// A verifier that could not be asked says nothing about the block.
+#[test]
+fn a_question_that_is_refused_is_no_verdict() {
+    let failed = |error| ScriptError::Failed {
+        txid: Txid::ZERO,
+        vin: 0,
+        outpoint: Outpoint::new(Txid::ZERO, 0),
+        error,
+    };
+    assert_eq!(failed(VerifyError::Refused("a reason".to_owned())).reject_reason(), None);
+    let reason = failed(VerifyError::Script).reject_reason();
+    assert_eq!(reason.as_deref(), Some("block-script-verify-flag-failed"));
+}
+
 /// A block that spends, and a set in which the outputs that are to fail are worth nothing.
 fn block_and_set(inputs: &[usize], failing: &[bool]) -> (Vec<u8>, MemorySet) {
     let mut set = MemorySet::new(Network::Regtest);

@@ -61,6 +61,21 @@ fn each_rule_has_its_reason() {
     assert_eq!(reason(witness), None);
 }
 
+/// Few inputs are compared with one another, many by a table.
+#[test]
+fn an_output_is_spent_twice_by_any_two_inputs() {
+    for count in [2, 3, FEW_INPUTS, FEW_INPUTS + 1, 20] {
+        let outpoints: Vec<_> = (0..).take(count).map(|n| Outpoint::new(Txid::ZERO, n)).collect();
+        assert_eq!(reason(|tx| *tx = TxDraft::spending(&outpoints, 1)), None);
+        for (first, second) in [(0, 1), (0, count - 1), (count - 2, count - 1)] {
+            let mut outpoints = outpoints.clone();
+            outpoints[second] = outpoints[first];
+            let twice = reason(|tx| *tx = TxDraft::spending(&outpoints, 1));
+            assert_eq!(twice.as_deref(), Some("bad-txns-inputs-duplicate"), "{count}: {first}");
+        }
+    }
+}
+
 #[test]
 fn scripts_of_coinbases() {
     for (length, allowed) in [(1, false), (2, true), (100, true), (101, false)] {

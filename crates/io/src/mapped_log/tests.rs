@@ -131,6 +131,31 @@ fn a_full_disk_loses_nothing_and_space_heals() {
     }
 }
 
+/// A segment whose zeroes are written and whose checksums did not fit on the disk is no sealed one.
+/// Whoever then appended something shorter, for which there was room in it, lost that: the file was
+/// thought to hold the whole segment already, and the checkpoint did not open.
+#[test]
+fn what_is_appended_after_a_sealing_that_failed_reaches_the_file() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut log = MappedLog::open(storage.clone(), config(100), LogCheckpoint::NEW).unwrap();
+    let mut places: Vec<_> = (0..2).map(|n| log.append(&row(n)).unwrap()).collect();
+    log.sync().unwrap();
+    let whole = (SEGMENT_HEADER_LEN + 100) as u64;
+    storage.set_capacity(Some(whole));
+    assert!(log.append(&row(2)).unwrap_err().is_disk_full());
+    storage.set_capacity(None);
+    let short = log.append(b"short").unwrap();
+    assert_eq!(short.get(), 80, "there is room for it before the end of the segment");
+    let checkpoint = log.sync().unwrap();
+    drop(log);
+    let mut log = MappedLog::open(storage.clone(), config(100), checkpoint).unwrap();
+    assert_eq!(log.reader().snapshot().get(short, 5).unwrap(), b"short");
+    places.push(log.append(&row(2)).unwrap());
+    let checkpoint = log.sync().unwrap();
+    drop(log);
+    check(&MappedLog::open(storage, config(100), checkpoint).unwrap(), &places);
+}
+
 #[test]
 fn a_failed_sync_stops_sealing_and_syncing() {
     let storage = Arc::new(FaultyStorage::new(1));

@@ -3,6 +3,8 @@
 use super::*;
 use crate::disk::Disk;
 use crate::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
+use crate::frame::FRAME_HEADER_LEN;
+use crate::segment::SEGMENT_HEADER_LEN;
 
 fn config(segment_size: u64) -> SegmentsConfig {
     let kind = Kind(*b"TESTKIND");
@@ -41,6 +43,49 @@ fn frames_are_read_back_by_position_in_order_and_from_the_middle() {
     assert!(payloads(&log, log.end()).is_empty());
     for inside in [1, 65, 67, 594, u64::MAX] {
         assert!(log.reader().frame(GlobalOffset::new(inside)).is_err(), "{inside}");
+    }
+}
+
+/// Long payloads go past the cache block by block and their ends through it, wherever blocks begin:
+/// readers see the same bytes at once, through maps of the growing file too, and after reopening.
+#[test]
+fn long_payloads_begin_and_end_anywhere_in_a_block() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk: Arc<dyn Storage> = Arc::new(Disk::open(dir.path()).unwrap());
+    let faulty: Arc<dyn Storage> = Arc::new(FaultyStorage::new(1));
+    for storage in [disk, faulty] {
+        let config = config(3 << 20);
+        let mut log =
+            Segments::open(Arc::clone(&storage), config.clone(), GlobalOffset::ZERO).unwrap();
+        let (block, mut all) = (crate::BLOCK, Vec::new());
+        // The second begins at a block's start and the third ends at a block's end.
+        let to_start = 2 * LONG - SEGMENT_HEADER_LEN - 2 * FRAME_HEADER_LEN;
+        let lengths = [to_start, LONG, 9 * block - FRAME_HEADER_LEN + LONG, 5, LONG - 1, 1];
+        let lengths = lengths.into_iter().chain([LONG + 1, (1 << 21) + 77, 4 << 20, 3, LONG]);
+        for (number, length) in (1_u8..).zip(lengths) {
+            let payload: Vec<u8> =
+                (0..=u8::MAX).map(|byte| number ^ byte).cycle().step_by(7).take(length).collect();
+            let place = log.append(&[&payload]).unwrap()[0];
+            let len = (FRAME_HEADER_LEN + length) as u64;
+            all.push((place, payload, log.reader().bytes(place, len).unwrap()));
+            for (place, payload, map) in &all {
+                assert!(log.reader().frame(*place).unwrap()[..] == *payload, "{number}");
+                assert!(map[FRAME_HEADER_LEN..] == *payload, "{number}: a map has changed");
+            }
+        }
+        assert!(log.reader().files().len() > 2);
+        let places: Vec<_> = all.iter().map(|(place, ..)| *place).collect();
+        let payloads_before: Vec<Vec<u8>> = all.drain(..).map(|(_, payload, _)| payload).collect();
+        let durable = log.sync().unwrap();
+        // Back to an earlier file, and on: names come to mean other files.
+        log.truncate(places[5]).unwrap();
+        for payload in &payloads_before[5..] {
+            log.append(&[payload]).unwrap();
+        }
+        assert_eq!(log.sync().unwrap(), durable);
+        drop(log);
+        let log = Segments::open(storage, config, durable).unwrap();
+        assert!(payloads(&log, GlobalOffset::ZERO) == payloads_before);
     }
 }
 
@@ -284,6 +329,21 @@ fn pruning_never_removes_the_last_durable_file() {
             assert!(open(&after, durable).unwrap().end() >= durable, "operation {n}, {crash:?}");
         }
     }
+}
+
+/// A file that could not be removed is still there, so it is still part of the log: were it
+/// forgotten, the next pruning would take the file after it, and the log with the hole would not
+/// open any more.
+#[test]
+fn a_file_that_cannot_be_removed_stays_in_the_log() {
+    let (storage, mut log, places) = nine();
+    storage.inject(FaultRule::new(Operation::Remove, When::Nth(0), Fault::Io));
+    assert!(matches!(log.prune(places[5]), Err(Error::Io { action: "remove", .. })));
+    assert_eq!((log.start(), payloads(&log, log.start()).len()), (places[0], 9));
+    assert_eq!(log.prune(places[5]).unwrap(), places[4]);
+    let durable = log.end();
+    drop(log);
+    assert_eq!(payloads(&open(&storage, durable).unwrap(), places[4]).len(), 5);
 }
 
 /// Once, a file that held nothing but a header over which a sync had failed was taken over as it

@@ -111,8 +111,8 @@ impl HeaderTree {
         window
     }
 
-    /// The blocks of the branch that ends with `tip` that are not stored: of at most `count` heights
-    /// from the lowest of them upwards, in their order. These are the ones to fetch.
+    /// The blocks of the branch that ends with `tip` that are not stored: of at most `count`
+    /// heights from the lowest of them upwards, in their order. These are the ones to fetch.
     #[must_use]
     pub fn to_fetch(&self, tip: HeaderId, count: u32) -> Vec<HeaderId> {
         // All below a whole block are whole, so the lowest that is not is found by halving.

@@ -31,6 +31,8 @@ use crate::header_tree::HeaderId;
 use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
+/// So many bad blocks are made durable together, at most: a frame of the commit log holds them.
+const MARKS: usize = 1000;
 /// How long to wait for the source while blocks are being joined.
 const SHORT: Duration = Duration::from_millis(2);
 /// How long to wait for the source when there is nothing else to do.
@@ -67,6 +69,9 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     /// Bytes of blocks, and the time, since the last commit.
     pub(crate) uncommitted: u64,
     pub(crate) committed_at: Duration,
+    /// So many blocks may be submitted whose bytes may not be durable, and how many have been.
+    pub(crate) sync_every: u32,
+    pub(crate) unsynced: u32,
 }
 
 impl Feeder<'_, '_, '_, '_> {
@@ -130,6 +135,7 @@ impl Feeder<'_, '_, '_, '_> {
                 let id = tree.ancestor(target, height).expect("the head is below the target");
                 (id, repeats(tree, self.head, height))
             };
+            self.sync_bytes()?;
             let block = match self.intake.take_kept(id) {
                 Some(block) => block,
                 None => self.stores.read(id)?,
@@ -145,6 +151,18 @@ impl Feeder<'_, '_, '_, '_> {
             }
             self.head = id;
             self.in_flight += 1;
+            self.unsynced += 1;
+        }
+        Ok(())
+    }
+
+    /// The set makes checkpoints of its own, ahead of the last commit. Recovery takes it back by
+    /// undo records, and where those are gone by the bytes of the blocks; so bytes are durable
+    /// before their undo records can be gone.
+    fn sync_bytes(&mut self) -> Result<(), Error> {
+        if self.unsynced >= self.sync_every {
+            self.stores.blocks.sync()?;
+            self.unsynced = 0;
         }
         Ok(())
     }
@@ -205,6 +223,7 @@ impl Feeder<'_, '_, '_, '_> {
         let nothing_comes =
             self.in_flight == 0 && self.reached == target && !self.intake.is_waiting();
         nothing_comes
+            || self.stores.new_marks.len() >= MARKS
             || self.uncommitted >= self.limits.group
             || now.saturating_sub(self.committed_at) >= self.limits.latency
     }
@@ -214,6 +233,7 @@ impl Feeder<'_, '_, '_, '_> {
         let version = self.version()?;
         if self.is_better(self.target()) {
             self.stores.commit(self.reached, version)?;
+            self.unsynced = 0;
             let (height, hash) = self.stores.tip_at();
             (self.intake.report)(Report::Committed { height, hash });
         } else {

@@ -29,6 +29,10 @@ use crate::stores::Stores;
 const WINDOW: usize = 256;
 /// How often a block is asked for again when its bytes were not those of its header.
 const ATTEMPTS: u32 = 3;
+/// How often one giver may send headers in a row that link to nothing.
+const STRAYS: u32 = 10;
+/// How long a source that is followed is not asked again for what nobody had.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Bytes of blocks that are kept in memory until their turn.
 const KEPT_BYTES: u64 = 64 << 20;
 
@@ -42,6 +46,12 @@ pub(crate) struct Intake<'a> {
     owed: HashSet<BlockHash>,
     /// Blocks that nobody has, or whose bytes were bad too often.
     missing: HashMap<BlockHash, u32>,
+    /// Those of them that were reported.
+    reported: HashSet<BlockHash>,
+    /// When they were last asked for again.
+    asked_again: Duration,
+    /// Who sent headers that link to nothing, and how often in a row.
+    strays: HashMap<Giver, u32>,
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
@@ -67,6 +77,9 @@ impl<'a> Intake<'a> {
             checkers,
             owed: HashSet::new(),
             missing: HashMap::new(),
+            reported: HashSet::new(),
+            asked_again: Duration::ZERO,
+            strays: HashMap::new(),
             unfetched: BTreeSet::new(),
             headers_done: false,
             given: None,
@@ -115,22 +128,33 @@ impl<'a> Intake<'a> {
             Event::Headers { headers, giver } => self.headers(stores, &headers, giver)?,
             Event::HeadersDone => self.headers_done = true,
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
-            Event::Missing { hash } => {
-                self.owed.remove(&hash);
-                let tree = &stores.chain.read().tree;
-                // Another copy may have come meanwhile.
-                if tree.find(&hash).is_some_and(|id| is_wanted(tree, id)) {
-                    self.missing.insert(hash, ATTEMPTS);
-                    (self.report)(Report::Missing { hash });
-                }
-            }
+            Event::Missing { hash } => self.missed(stores, hash),
             Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
-            // Somebody may have what nobody had.
-            Event::Idle if self.options.follow => self.missing.clear(),
-            Event::Idle => {}
+            Event::Idle => self.ask_again(),
         }
         self.want(stores)
+    }
+
+    /// Nobody has a block, unless another copy of it has come meanwhile.
+    fn missed(&mut self, stores: &Stores, hash: BlockHash) {
+        self.owed.remove(&hash);
+        let tree = &stores.chain.read().tree;
+        if tree.find(&hash).is_some_and(|id| is_wanted(tree, id)) {
+            self.missing.insert(hash, ATTEMPTS);
+            if self.reported.insert(hash) {
+                (self.report)(Report::Missing { hash });
+            }
+        }
+    }
+
+    /// Somebody may have what nobody had.
+    fn ask_again(&mut self) {
+        let now = (self.options.clock)();
+        if self.options.follow && now.saturating_sub(self.asked_again) >= AGAIN {
+            self.asked_again = now;
+            self.missing.clear();
+        }
     }
 
     fn seek(&mut self, stores: &Stores) -> Result<(), Error> {
@@ -174,13 +198,31 @@ impl<'a> Intake<'a> {
                 }
             }
         }
+        let stray = orphan && !refused && !new;
+        if !stray {
+            self.strays.remove(&giver);
+        }
         stores.follow_best_header()?;
         let height = {
             let tree = &stores.chain.read().tree;
             tree.height(tree.best_header())
         };
         (self.report)(Report::Headers { height });
-        if new || (orphan && !refused) { self.seek(stores) } else { Ok(()) }
+        if new || (stray && self.may_stray(giver)) {
+            return self.seek(stores);
+        }
+        Ok(())
+    }
+
+    /// Counts headers that link to nothing. A node that is asked for those between sends them; one
+    /// that goes on without is not asked again.
+    fn may_stray(&mut self, giver: Giver) -> bool {
+        let strays = self.strays.entry(giver).or_default();
+        *strays += 1;
+        if *strays > STRAYS {
+            self.source.blame(giver, "its headers link to none that are known");
+        }
+        *strays <= STRAYS
     }
 
     /// Has a block checked, if it is wanted.
@@ -212,13 +254,20 @@ impl<'a> Intake<'a> {
             Err(refusal) => refusal,
         };
         let reason = refusal.to_string();
-        match refusal {
+        let is_news = match refusal {
             Refusal::Failed(error) => return Err(error),
             Refusal::Invalid(_) => {
                 stores.mark_invalid(id, &reason)?;
                 stores.follow_best_header()?;
+                true
             }
-            Refusal::Mutated(_) => *self.missing.entry(hash).or_default() += 1,
+            Refusal::Mutated(_) => {
+                *self.missing.entry(hash).or_default() += 1;
+                self.reported.insert(hash)
+            }
+        };
+        if is_news {
+            (self.report)(Report::Refused { hash, reason: &reason });
         }
         self.source.blame(giver, &reason);
         if self.told.insert(hash) {
@@ -266,8 +315,9 @@ impl<'a> Intake<'a> {
                     !tree.is_on_branch(*given, best) && tree.work(*given) > tree.work(stores.tip)
                 });
                 let branches = other.into_iter().chain([best]);
-                let ids = branches.flat_map(|tip| tree.to_fetch(tip, count));
-                ids.filter(wanted).take(room).collect()
+                let mut seen = HashSet::new();
+                let ids = branches.flat_map(|tip| tree.to_fetch(tip, count)).filter(wanted);
+                ids.filter(|id| seen.insert(*id)).take(room).collect()
             };
             ids.into_iter().map(|id| tree.hash(id)).collect()
         };

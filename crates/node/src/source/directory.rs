@@ -260,20 +260,28 @@ fn read(
     open: &mut Option<(Arc<Path>, File)>,
     key: XorKey,
 ) -> Result<Option<Vec<u8>>, SourceError> {
-    let file = match open {
-        Some((path, file)) if *path == job.path => Ok(&*file),
-        _ => File::open(&job.path).map(|file| &open.insert((job.path.clone(), file)).1),
-    };
-    match file.and_then(|file| read_block(file, job.at, key)) {
-        Ok(bytes) => {
-            let header = bytes.first_chunk().map(Header::new);
-            Ok(header.is_some_and(|header| header.hash() == job.hash).then_some(bytes))
-        }
+    // What the file that is open does not have may be in one that was put in its place.
+    if let Some((path, file)) = open
+        && *path == job.path
+        && let Ok(Some(bytes)) = read_from(file, job, key)
+    {
+        return Ok(Some(bytes));
+    }
+    let file = File::open(&job.path).map(|file| &open.insert((job.path.clone(), file)).1);
+    match file.and_then(|file| read_from(file, job, key)) {
+        Ok(found) => Ok(found),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Ok(None),
             _ => Err(failed(&job.path)(error)),
         },
     }
+}
+
+/// The block at its place in a file; `None` when another is there.
+fn read_from(file: &File, job: &Job, key: XorKey) -> io::Result<Option<Vec<u8>>> {
+    let bytes = read_block(file, job.at, key)?;
+    let header = bytes.first_chunk().map(Header::new);
+    Ok(header.is_some_and(|header| header.hash() == job.hash).then_some(bytes))
 }
 
 /// The key of the block files beside `path`; none means plain files.

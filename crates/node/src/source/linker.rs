@@ -163,6 +163,24 @@ mod tests {
         }
     }
 
+    /// A block in a file that was written over is where it was found last, whether it waited for
+    /// its parent meanwhile or not.
+    #[test]
+    fn the_last_copy_stays() {
+        let genesis = BlockHash::from_bytes([1; 32]);
+        let (mut linker, mut out) = (Linker::new(genesis, |place| *place), Vec::new());
+        let first = found(genesis, 1);
+        let second = found(first.hash, 2);
+        let at = |found: &Found<()>, with| Found { hash: found.hash, header: found.header, with };
+        linker.push(at(&second, 10), &mut out);
+        linker.push(at(&second, 20), &mut out);
+        assert_eq!((out.len(), linker.waiting()), (0, 2));
+        linker.push(at(&first, 30), &mut out);
+        assert_eq!((linker.kept(&first.hash), linker.kept(&second.hash)), (Some(30), Some(20)));
+        linker.push(at(&second, 40), &mut out);
+        assert_eq!((out.len(), linker.kept(&second.hash)), (2, Some(40)));
+    }
+
     #[test]
     fn a_root_frees_what_waits_for_it() {
         let (root, mut out) = (BlockHash::from_bytes([9; 32]), Vec::new());

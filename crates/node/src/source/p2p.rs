@@ -166,6 +166,9 @@ impl P2p {
     fn take(&mut self, giver: Giver, incoming: Incoming) {
         // What a connection sends after it was closed here does not count.
         if self.slot_mut(giver).is_none() {
+            if let Incoming::Ready(link) = incoming {
+                link.close();
+            }
             return;
         }
         match incoming {
@@ -246,6 +249,9 @@ impl P2p {
         let mut silent = Vec::new();
         for slot in &mut self.slots {
             let Some(giver) = slot.giver() else { continue };
+            if slot.is_stuck(waited) {
+                silent.push(giver);
+            }
             let Some(peer) = slot.ready_mut() else { continue };
             match peer.listen(waited) {
                 slot::Sign::Heard => drop(heard.insert(giver)),
@@ -254,11 +260,11 @@ impl P2p {
             }
         }
         silent.extend(self.download.waited(waited, &heard));
-        let lost = self.download.give_up();
-        self.events.extend(lost.into_iter().map(|hash| Event::Missing { hash }));
         for giver in silent {
             self.lose(giver, "does not answer; the connection is given up");
         }
+        let missing = self.download.unanswered().into_iter();
+        self.events.extend(missing.map(|hash| Event::Missing { hash }));
     }
 
     /// The error when nobody is left to ask.

@@ -72,7 +72,10 @@ impl Pipe {
     fn take(&mut self, record: Record) -> Result<(), SourceError> {
         match record {
             Record::Block(bytes) => self.block(bytes)?,
-            Record::Failed(error) => return Err(error),
+            Record::Failed(error) => {
+                self.ended = true;
+                return Err(error);
+            }
             Record::End { incomplete, skipped: bytes } => {
                 self.ended = true;
                 if bytes > 0 {
@@ -160,6 +163,7 @@ impl Source for Pipe {
                 Ok(record) => self.take(record)?,
                 Err(RecvTimeoutError::Timeout) => return Ok(Event::Idle),
                 Err(RecvTimeoutError::Disconnected) => {
+                    assert!(self.ended, "the thread that reads the pipe has panicked");
                     thread::sleep(timeout);
                     return Ok(Event::Idle);
                 }

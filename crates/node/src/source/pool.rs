@@ -67,8 +67,15 @@ impl<J: Send + 'static> Pool<J> {
     }
 
     /// The next result, if it comes in time.
+    ///
+    /// # Panics
+    ///
+    /// When a worker has: its job would be waited for in vain.
     pub(super) fn next(&self, timeout: Duration) -> Option<Done<J>> {
-        self.results.as_ref()?.recv_timeout(timeout).ok()
+        let next = self.results.as_ref()?.recv_timeout(timeout).ok();
+        let died = next.is_none() && self.workers.iter().any(thread::JoinHandle::is_finished);
+        assert!(!died, "a thread that fetches blocks has panicked");
+        next
     }
 }
 
@@ -141,5 +148,14 @@ mod tests {
         assert!(jobs.iter().all(|job| *job < 50 + 12), "in their order, but for the threads");
         drop(pool);
         assert!(fetched.load(Ordering::Relaxed) < 70);
+    }
+
+    #[test]
+    #[should_panic(expected = "a thread that fetches blocks has panicked")]
+    fn a_worker_that_panics_is_not_waited_for() {
+        let fetch = || -> Fetch<u8> { Box::new(|job| panic!("job {job}")) };
+        let pool = Pool::new([fetch(), fetch()]);
+        pool.push([1]);
+        while pool.next(Duration::from_millis(10)).is_none() {}
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use varve_io::Storage as _;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
@@ -95,6 +96,35 @@ fn power_cuts_at_every_write_with_pruning() {
     assert!(node.pruned_below().unwrap().is_some_and(|height| height.to_u32() > 1));
 }
 
+/// The set runs ahead of the last commit by more blocks than there are undo records, and their
+/// bytes may be lost.
+#[test]
+fn power_cuts_at_every_write_with_rare_commits_and_few_undo_records() {
+    let undo = UndoConfig { blocks: 2, segment_size: 300, cache: 0 };
+    let hour = Duration::from_secs(3600);
+    let limits = Limits { group: u64::MAX, latency: hour, ..Limits::default() };
+    let options = Options { undo, limits, ..eager_options() };
+    // Undo records go by 64 at least.
+    let chain = bytes_of(&Mined::genesis().chain(1, 150));
+    let storage = Arc::new(FaultyStorage::new(5));
+    let mut node = Organizer::open(storage.clone(), options.clone()).unwrap();
+    sync(&mut node, &mut pipe(Network::Regtest, &chain), &sync_options()).unwrap();
+    let end = (tip(&node), hash_of(&node.snapshot()));
+    for n in (0..=storage.operations()).step_by(if is_long() { 1 } else { 31 }) {
+        for crash in [Crash::LoseAll, Crash::Seed(n as u64)] {
+            let name = format!("after {n} of {} operations, {crash:?}", storage.operations());
+            let after = Arc::new(storage.crash(n, crash));
+            let mut node = match Organizer::open(after, options.clone()) {
+                Ok(node) => node,
+                Err(error) => panic!("{name}: {error}"),
+            };
+            check_agreement(&node.snapshot());
+            sync(&mut node, &mut pipe(Network::Regtest, &chain), &sync_options()).unwrap();
+            assert_eq!((tip(&node), hash_of(&node.snapshot())), end, "{name}");
+        }
+    }
+}
+
 /// The ways in which the power is cut after an operation: one of three in turn, or all in the long
 /// form.
 fn crashes(n: usize) -> Vec<Crash> {
@@ -147,6 +177,45 @@ fn power_cuts_at_every_write(options: &Options) -> Organizer {
         check_agreement(&node.snapshot());
     }
     node
+}
+
+/// A second power cut, at every write of the opening after the first: the third opening finds the
+/// state of the second, or of what was acknowledged before it.
+#[test]
+fn power_cuts_while_it_recovers() {
+    let blocks = blocks();
+    let mut openings = 0;
+    for options in [eager_options(), lazy_options()] {
+        let storage = Arc::new(FaultyStorage::new(5));
+        let mut node = Organizer::open(storage.clone(), options.clone()).unwrap();
+        for end in [5, 9, 15] {
+            sync(&mut node, &mut pipe(Network::Regtest, &blocks[..end]), &sync_options()).unwrap();
+        }
+        let end = (tip(&node), hash_of(&node.snapshot()));
+        for n in (0..storage.operations()).step_by(if is_long() { 1 } else { 41 }) {
+            for first in [Crash::LoseAll, Crash::Seed(n as u64)] {
+                let after = Arc::new(storage.crash(n, first));
+                let before = after.operations();
+                let node = Organizer::open(after.clone(), options.clone()).unwrap();
+                let found = (node.snapshot().sequence, node.snapshot().tip);
+                drop(node);
+                for m in before..=after.operations() {
+                    let name = format!("after {n}, {first:?}, then after {m}");
+                    let again = after.crash(m, crashes(m)[0]);
+                    let mut node = match Organizer::open(Arc::new(again), options.clone()) {
+                        Ok(node) => node,
+                        Err(error) => panic!("{name}: {error}"),
+                    };
+                    openings += 1;
+                    assert_eq!((node.snapshot().sequence, node.snapshot().tip), found, "{name}");
+                    check_agreement(&node.snapshot());
+                    sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+                    assert_eq!((tip(&node), hash_of(&node.snapshot())), end, "{name}");
+                }
+            }
+        }
+    }
+    assert!(openings > 200, "{openings} openings");
 }
 
 /// Archive or set are lost, and made anew by the next opening, which is cut short at every write.
@@ -269,6 +338,38 @@ fn a_disk_that_is_full_loses_nothing() {
         drop(node);
         let node = try_sync(&again, &blocks, &mut 0).unwrap();
         assert_eq!(tip(&node), end, "{capacity}");
+    }
+    assert!(failures > 2, "{failures} disks became full");
+}
+
+/// The same, and the same node goes on when there is room again.
+#[test]
+fn a_disk_that_was_full_needs_no_new_opening() {
+    let blocks = blocks();
+    let storage = Arc::new(FaultyStorage::new(5));
+    let end = tip(&try_sync(&storage, &blocks, &mut 0).unwrap());
+    let mut failures = 0;
+    for capacity in (2_000..150_000).step_by(if is_long() { 700 } else { 5_000 }) {
+        let storage = Arc::new(FaultyStorage::new(capacity));
+        let mut node = Organizer::open(storage.clone(), eager_options()).unwrap();
+        storage.set_capacity(Some(capacity));
+        let mut source = pipe(Network::Regtest, &blocks);
+        if let Err(error) = sync(&mut node, &mut source, &sync_options()) {
+            assert!(error.to_string().contains("free some space"), "{capacity}: {error}");
+            check_agreement(&node.snapshot());
+            failures += 1;
+        }
+        storage.set_capacity(None);
+        let mut source = pipe(Network::Regtest, &blocks);
+        match sync(&mut node, &mut source, &sync_options()) {
+            Ok(_) => assert_eq!(tip(&node), end, "{capacity}"),
+            Err(error) => panic!("{capacity}: {error}"),
+        }
+        check_agreement(&node.snapshot());
+        drop(node);
+        let node = try_sync(&storage, &blocks, &mut 0).unwrap();
+        assert_eq!(tip(&node), end, "{capacity}");
+        node.verify(&mut |_, _| {}).unwrap();
     }
     assert!(failures > 2, "{failures} disks became full");
 }

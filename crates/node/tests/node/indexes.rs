@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hex_conservative::DisplayHex as _;
 use serde_json::Value;
 use varve_archive::{Page, Scope, ScriptHash};
-use varve_io::Storage;
 use varve_io::faulty::{Crash, FaultyStorage};
+use varve_io::{FileOffset, Storage};
 use varve_node::{Error, Index, IndexSet, Options, Organizer, Prune, Report, SettingsChange};
 use varve_testdata::chains;
 use varve_types::{Block, BlockHash, Height, Network};
@@ -154,6 +154,37 @@ fn an_index_is_not_added_where_blocks_are_gone() {
     assert!(matches!(error, Error::PruneWithIndex { index: Index::Stats }), "{error}");
     let node = open(plain).unwrap();
     assert_eq!(node.settings().indexes, IndexSet::default(), "a refused wish changes nothing");
+}
+
+/// A damaged row is an error of whoever asks for it; the others are answered as before. What is
+/// left of a log whose beginning is gone is made anew.
+#[test]
+fn figures_are_opened_without_a_look_at_all_of_them() {
+    const FILE: &str = "stats/stats-000000000000";
+    let blocks = bytes_of(&Mined::genesis().chain(1, 12));
+    let storage = Arc::new(FaultyStorage::new(3));
+    let mut node = Organizer::open(storage.clone(), young_options()).unwrap();
+    sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+    let count = |node: &Organizer, height| {
+        let mut counted = 0;
+        let found = node.stats_at(Height::new(height), &mut |_, _| counted += 1);
+        found.map(|found| (found.muhash(), counted))
+    };
+    let (hash, counted) = count(&node, 12).unwrap();
+    assert_eq!(counted, 12);
+    drop(node);
+    let copy = || Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
+    let damaged = copy();
+    assert!(damaged.flip_bit(FILE, FileOffset::new(3_000), 1));
+    let node = Organizer::open(damaged, young_options()).unwrap();
+    assert_eq!(count(&node, 12).unwrap(), (hash, 0));
+    let error = count(&node, 3).unwrap_err().to_string();
+    assert!(error.contains("stats-000000000000"), "{error}");
+    let cut = copy();
+    cut.directory("stats").unwrap().remove("stats-000000000000").unwrap();
+    let node = Organizer::open(cut, young_options()).unwrap();
+    assert_eq!(node.indexed(Index::Stats).unwrap(), None);
+    assert_eq!(count(&node, 12).unwrap(), (hash, 12));
 }
 
 /// A power cut at every write while indexes are chosen and dropped.

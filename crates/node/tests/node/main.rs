@@ -4,6 +4,7 @@
 
 mod answers;
 mod bad_blocks;
+mod bad_sources;
 mod bit_flips;
 mod crash;
 mod indexes;

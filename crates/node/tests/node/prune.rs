@@ -1,13 +1,19 @@
 //! Folders that keep only the youngest blocks: what is dropped, what is answered, what goes on.
 
+use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use varve_node::{Error, Options, Organizer, Prune, SettingsChange};
-use varve_types::{Height, Network, Outpoint};
-use varve_utxo::{SetHash, UndoConfig};
+use varve_io::faulty::{Crash, FaultyStorage};
+use varve_node::source::SourceError;
+use varve_node::{Error, Event, Giver, Limits, Options, Organizer, Prune, SettingsChange, Source};
+use varve_types::{BlockHash, Height, Network, Outpoint};
+use varve_utxo::{Compaction, SetHash, UndoConfig};
 
+use crate::crash::check_agreement;
 use crate::miner::{Mined, bytes_of, young_options};
-use crate::rig::{disk, pipe, set_hash, sync, sync_options};
+use crate::rig::{disk, is_long, pipe, set_hash, sync, sync_options};
 
 /// How many blocks can be rewound.
 const UNDO: u32 = 20;
@@ -167,4 +173,81 @@ fn lost_stores_of_a_pruned_folder_are_told_as_pruned() {
         let error = Organizer::open(disk(folder.path()), plain()).err().unwrap();
         assert_eq!(height_of(&error), 0);
     }
+}
+
+/// A source that breaks off after a few events.
+struct Few(VecDeque<Event>);
+
+impl Source for Few {
+    fn seek(&mut self, _: &[BlockHash]) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn want(&mut self, _: &[BlockHash]) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    fn next_event(&mut self, _: Duration) -> Result<Event, SourceError> {
+        let source = std::io::Error::other("that was all");
+        self.0.pop_front().ok_or(SourceError::Io { path: "few".into(), source })
+    }
+
+    fn blame(&mut self, _: Giver, _: &str) {}
+}
+
+/// A block whose parents were lost in a crash, with their headers, is kept until they come again.
+#[test]
+fn a_block_whose_height_is_not_known_is_kept() {
+    let (chain, branch) = (Mined::genesis().chain(1, 200), Mined::genesis().chain(2, 3));
+    let giver = Giver::ONLY;
+    let headers = branch.iter().map(|block| *block.bytes.first_chunk().unwrap()).collect();
+    let Mined { hash, bytes, .. } = branch[2].clone();
+    let events = [Event::Headers { headers, giver }, Event::Block { hash, bytes, giver }];
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = open(folder.path(), plain());
+    // The block is stored when its verdict is taken, before the source is asked again.
+    let mut few = Few(events.into_iter().chain([Event::Idle, Event::Idle]).collect());
+    assert!(sync(&mut node, &mut few, &sync_options()).is_err());
+    drop(node);
+    let mut node = open(folder.path(), pruned(1));
+    assert!(node.chain_tips().iter().all(|tip| tip.hash != hash), "its header is lost");
+    take(&mut node, &chain);
+    assert_eq!(node.pruned_below().unwrap(), None, "the first block stored is the one that waits");
+    take(&mut node, &branch);
+    assert!(node.chain_tips().iter().any(|tip| tip.hash == hash));
+    take(&mut node, &Mined::genesis().chain(1, 260));
+    assert!(node.pruned_below().unwrap().is_some(), "known, and below the horizon");
+    node.verify(&mut |_, _| {}).unwrap();
+}
+
+/// While a branch that leaves far below the tip is being joined, the set is on it and the confirmed
+/// tip is not: what a crash needs to go back is kept.
+#[test]
+fn power_cuts_while_a_deep_branch_is_joined() {
+    let chain = Mined::genesis().chain(1, 100);
+    let branch: Vec<Mined> = chain[..50].iter().cloned().chain(chain[49].chain(2, 90)).collect();
+    let storage = Arc::new(FaultyStorage::new(4));
+    // A checkpoint is due soon after the branch has the most work.
+    let lag = 53 * chain[99].bytes.len() as u64;
+    let limits = Limits { lag, ..Limits::default() };
+    let options = |options| Options { limits, compaction: Compaction::Inline, ..options };
+    let mut node = Organizer::open(storage.clone(), options(plain())).unwrap();
+    take(&mut node, &chain);
+    drop(node);
+    let before = storage.operations();
+    let mut node = Organizer::open(storage.clone(), options(pruned(1))).unwrap();
+    take(&mut node, &branch);
+    assert_eq!(node.snapshot().tip.1, branch[139].hash);
+    let mut on_branch = 0;
+    for n in (before..=storage.operations()).step_by(if is_long() { 1 } else { 7 }) {
+        let after = Arc::new(storage.crash(n, Crash::KeepAll));
+        let node = match Organizer::open(after, options(plain())) {
+            Ok(node) => node,
+            Err(error) => panic!("after {n} of {}: {error}", storage.operations()),
+        };
+        let is_pruned = node.pruned_below().unwrap().is_some();
+        on_branch += usize::from(is_pruned && node.snapshot().tip.1 == chain[99].hash);
+        check_agreement(&node.snapshot());
+    }
+    assert!(on_branch > 0, "blocks went before the branch had won");
 }

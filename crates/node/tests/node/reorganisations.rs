@@ -11,7 +11,8 @@ use varve_utxo::{Parameters, SetHash, UndoConfig};
 
 use crate::miner::{Mined, bytes_of, young_options};
 use crate::rig::{
-    chain_tips, disk, expected_tips, framed, options, pipe, set_hash, sync, sync_options, tip,
+    chain_tips, disk, expected_tips, framed, options, pipe, set_hash, stop_at, sync, sync_options,
+    tip,
 };
 
 #[test]
@@ -95,4 +96,22 @@ fn a_chain_and_a_branch_that_are_longer_than_what_is_asked_for_at_once() {
         assert_eq!(sync(&mut node, &mut source, &best_alone).unwrap(), []);
         assert_eq!(node.snapshot().tip.0.to_u32() as usize, length);
     }
+}
+
+/// A stop height holds the better branch back; it does not take the chain to less work than it has.
+#[test]
+fn a_stop_height_below_the_tip_takes_nothing_away() {
+    let genesis = Mined::genesis();
+    let (old, new) = (genesis.chain(1, 5), genesis.chain(2, 7));
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Organizer::open(disk(folder.path()), young_options()).unwrap();
+    let mut take = |blocks: &[Mined], options: &SyncOptions| {
+        let mut source = pipe(Network::Regtest, &bytes_of(blocks));
+        assert_eq!(sync(&mut node, &mut source, options).unwrap(), []);
+        node.snapshot().tip.1
+    };
+    assert_eq!(take(&old, &sync_options()), old[4].hash);
+    assert_eq!(take(&new, &stop_at(3)), old[4].hash);
+    assert_eq!(take(&new, &stop_at(5)), new[4].hash, "on the way to the best chain");
+    assert_eq!(take(&new, &sync_options()), new[6].hash);
 }

@@ -148,6 +148,36 @@ fn is_banned(reason: &str, script: fn(&Message, &mut TcpStream) -> bool) {
     assert_eq!(receiver.tip(), Header::new(&last).hash().to_string());
 }
 
+/// A byte now and then, so that no read ever times out: the others are not kept waiting.
+#[test]
+fn a_handshake_that_does_not_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let slow = listener.local_addr().unwrap().to_string();
+    let closed = Arc::new(AtomicBool::new(false));
+    let seen = closed.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (mut stream, seen) = (stream.unwrap(), seen.clone());
+            thread::spawn(move || {
+                let mut frame = Message::Pong(0).encode(NETWORK);
+                frame.truncate(20);
+                for byte in frame {
+                    thread::sleep(Duration::from_millis(500));
+                    let sent = stream.write_all(&[byte]).and_then(|()| stream.flush());
+                    seen.fetch_or(sent.is_err(), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let yes = Arc::new(AtomicBool::new(true));
+    let good = peer(yes, |_| Box::new(serve));
+    let mut source = source(vec![slow, good]);
+    let mut receiver = Receiver::new(NETWORK);
+    receiver.sync(&mut source);
+    assert_eq!(receiver.blocks.len(), 60);
+    receiver.until(&mut source, |_| closed.load(Ordering::Relaxed));
+}
+
 #[test]
 fn a_wrong_checksum() {
     is_banned("wrong checksum", |message, stream| {
@@ -331,6 +361,25 @@ fn a_silent_peer_is_connected_to_again() {
     assert_eq!(receiver.blocks.len(), 60);
     let lost = receiver.warnings.iter().filter(|w| matches!(w, Warning::Lost { .. })).count();
     assert!(lost >= 2, "{:?}", receiver.warnings);
+}
+
+/// A node says nothing when it is asked for a block that it does not have.
+#[test]
+fn a_block_that_the_only_peer_says_nothing_of_is_missing() {
+    let yes = Arc::new(AtomicBool::new(true));
+    let address = peer(yes, |_| {
+        Box::new(|message, stream| match message {
+            Message::GetData(list) => {
+                let lacking = Header::new(&SERVED.headers[60]).hash();
+                let some = list.iter().filter(|item| item.hash != lacking).copied();
+                serve(&Message::GetData(some.collect()), stream)
+            }
+            other => serve(other, stream),
+        })
+    });
+    let mut receiver = Receiver::new(NETWORK);
+    receiver.sync(&mut source(vec![address]));
+    assert_eq!((receiver.blocks.len(), receiver.missing.len()), (59, 1));
 }
 
 #[test]

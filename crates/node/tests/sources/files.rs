@@ -323,6 +323,24 @@ fn a_block_that_was_written_over_is_missing() {
     assert!(matches!(event, Event::Block { hash, .. } if hash == kept));
 }
 
+/// A mirror puts longer files in the place of those that are being read.
+#[test]
+fn files_that_are_replaced_by_longer_ones() {
+    let Some((blocks, _)) = core_chain() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (path, next) = (folder.path().join("blk00000.dat"), folder.path().join("next"));
+    let mut receiver = Receiver::new(Network::Regtest);
+    fs::write(&path, framed(&blocks[..50])).unwrap();
+    let mut source = Directory::open(folder.path(), Network::Regtest, true).unwrap();
+    receiver.sync(&mut source);
+    for end in [60, 200, blocks.len()] {
+        fs::write(&next, framed(&blocks[..end])).unwrap();
+        fs::rename(&next, &path).unwrap();
+        receiver.until(&mut source, |receiver| receiver.blocks.len() + 1 == end);
+        assert_eq!(receiver.missing, []);
+    }
+}
+
 #[test]
 fn a_simulated_chain_with_reorgs() {
     let folder = tempfile::tempdir().unwrap();

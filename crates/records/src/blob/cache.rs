@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use varve_types::script::opcode::{OP_0, OP_RETURN};
-use varve_types::{Amount, Format, TxOut, Txid, compact_size};
+use varve_types::{Amount, Format, Tx, TxOut, Txid, compact_size};
 
 use crate::extended::Transaction;
 
@@ -65,8 +65,9 @@ impl ExternalCache {
         Self { config, state: Mutex::default(), read: Condvar::new() }
     }
 
-    /// The outputs of a transaction as a transaction without inputs. `load` reads it when it is
-    /// not here, and is called by one of all who ask at the same time.
+    /// The outputs of a transaction: a transaction without inputs, or all of it when its outputs
+    /// are larger than the cache. `load` reads it when it is not here, and is called by one of all
+    /// who ask at the same time.
     pub fn get<E>(
         &self,
         txid: Txid,
@@ -85,7 +86,14 @@ impl ExternalCache {
         }
         drop(state);
         let reading = Reading { cache: self, txid };
-        let tx = without_inputs(&load()?);
+        let loaded = load()?;
+        let outputs_len = outputs_len(&loaded.view());
+        if outputs_len as u64 > self.config.capacity {
+            // It is not kept, so a copy without inputs would only be a second one.
+            return Ok(loaded);
+        }
+        let tx = without_inputs(&loaded, outputs_len);
+        drop(loaded);
         let active = tx.view().outputs().filter(is_active).take(2).count();
         if active >= 2 {
             self.keep(txid, &tx, now_ms);
@@ -158,16 +166,24 @@ fn is_active(output: &TxOut<'_>) -> bool {
     output.value > Amount::ZERO || !data
 }
 
+/// The bytes of the outputs.
+fn outputs_len(tx: &Tx<'_>) -> usize {
+    let len = |output: TxOut<'_>| {
+        let script = output.script.len();
+        8 + compact_size::len(script as u64) + script
+    };
+    tx.outputs().map(len).sum()
+}
+
 /// The same transaction with no inputs, under the same txid.
-fn without_inputs(tx: &Transaction) -> Transaction {
+fn without_inputs(tx: &Transaction, outputs_len: usize) -> Transaction {
     let view = tx.view();
-    let mut bytes = Vec::with_capacity(tx.bytes().len());
+    let mut bytes = Vec::with_capacity(4 + 1 + compact_size::MAX_LEN + outputs_len + 4);
     bytes.extend_from_slice(&view.version().to_le_bytes());
     compact_size::write(0, &mut bytes);
     compact_size::write(view.outputs().len() as u64, &mut bytes);
     view.outputs().for_each(|output| output.write(&mut bytes));
     bytes.extend_from_slice(&view.lock_time().to_le_bytes());
-    bytes.shrink_to_fit();
     Transaction::parse_with_txid(bytes.into(), Format::Legacy, tx.txid())
         .expect("made of the parts of a transaction")
 }
@@ -196,7 +212,8 @@ mod tests {
         };
         let found = cache.get(tx.txid(), now_ms, load).unwrap();
         assert_eq!(found.txid(), tx.txid());
-        assert_eq!(found.view().inputs().len(), 0);
+        let kept = cache.lock().entries.contains_key(&tx.txid());
+        assert!(!kept || found.view().inputs().len() == 0);
         assert!(found.view().outputs().eq(tx.view().outputs()));
         count.get()
     }

@@ -7,9 +7,11 @@ use crate::engine::Engine;
 use crate::error::ErrorCode;
 use crate::extended::Transaction;
 use crate::fixture::{
-    FailingEngine, NEXT, child, everywhere, mined, options, root, slot, store, with_engines,
+    FailingEngine, MeddlingEngine, NEXT, child, everywhere, mined, options, root, slot, store,
+    with_engines,
 };
 use crate::operation::SpendRules;
+use crate::outcome::{Pruned, Reply};
 use crate::prepare::CreateOptions;
 
 fn block(is_ancestor: &dyn Fn(BlockId) -> bool) -> ConflictBlock<'_> {
@@ -259,39 +261,113 @@ fn a_winner_that_builds_on_a_loser_is_refused() {
     });
 }
 
+/// The same after the winner was pruned as a loser and came back.
+fn case_of_one_that_came_back(store: &Store) -> Case {
+    let case = case(store);
+    let (txid, height) = (case.winner.txid(), Height::new(1_000));
+    let reply = store.apply_one(Operation::Prune { txid, height }).unwrap();
+    assert_eq!(reply, Reply::Pruned(Pruned::Removed));
+    store.add_conflicting(&case.winner);
+    case
+}
+
 /// A crash in the middle left stores that disagreed with the chain for good.
 #[test]
 fn a_resolution_that_is_cut_off_anywhere_ends_the_same_after_a_replay() {
     with_engines(|new| {
-        let expected = {
+        cut_off_anywhere(new, case);
+        cut_off_anywhere(new, case_of_one_that_came_back);
+    });
+}
+
+fn cut_off_anywhere(new: fn() -> Arc<dyn Engine>, case: fn(&Store) -> Case) {
+    let expected = {
+        let store = store(new());
+        let case = case(&store);
+        win(&store, &[&case.winner]).unwrap();
+        normal(&store)
+    };
+    let mut cuts = 0;
+    for left in 0.. {
+        let engine: Arc<dyn Engine> = new();
+        let whole = store(Arc::clone(&engine));
+        let case = case(&whole);
+        let before = normal(&whole);
+        let inner = Arc::clone(&engine);
+        let cut = store(Arc::new(FailingEngine::new(inner, left)));
+        let done = win(&cut, &[&case.winner]).is_ok();
+        assert_eq!(replay(&whole).unwrap(), usize::from(!done && left > 0));
+        let after = normal(&whole);
+        if left == 0 {
+            assert!(after == before, "no intent, no change");
+        } else {
+            assert!(after == expected, "cut off after {left} operations");
+        }
+        assert!(whole.engine().intents().unwrap().is_empty());
+        if done {
+            break;
+        }
+        cuts += 1;
+    }
+    assert!(cuts > 6, "every step was cut off: {cuts}");
+}
+
+/// A block unlocked an owner in the middle of a resolution, and somebody took what was free.
+#[test]
+fn one_who_takes_what_was_freed_loses_too() {
+    with_engines(|new| {
+        let engine = new();
+        let plain = store(Arc::clone(&engine));
+        let case = case(&plain);
+        let thief = child(&[(&case.parent, 0)], 1, 9);
+        let info = mined(5, 100);
+        let create =
+            Unit::spend_and_create(&thief, SpendRules::at(NEXT), &options(), plain.settings());
+        let others =
+            vec![Operation::SetMined { txid: case.parent.txid(), info }, create.unwrap().into()];
+        let meddled = store(Arc::new(MeddlingEngine::new(engine, others)));
+        let losers = win(&meddled, &[&case.winner]).unwrap();
+        let expected = [&case.loser, &case.grandchild, &thief].map(Transaction::txid);
+        assert_eq!(losers, expected);
+        assert_eq!(plain.spender(&case.parent, 0), Some(case.winner.txid()));
+        for tx in [&case.loser, &case.grandchild, &thief] {
+            assert!(plain.record(tx).conflicting);
+        }
+        assert!(plain.everything().iter().all(|record| !record.locked), "a lock is left");
+        assert!(plain.engine().intents().unwrap().is_empty());
+    });
+}
+
+/// Of two intents for one winner the first cannot be done while a loser of the second holds on.
+#[test]
+fn an_intent_that_waits_for_another_is_done_after_it() {
+    with_engines(|new| {
+        for byte in 0..8 {
             let store = store(new());
             let case = case(&store);
-            win(&store, &[&case.winner]).unwrap();
-            normal(&store)
-        };
-        let mut cuts = 0;
-        for left in 0.. {
-            let engine: Arc<dyn Engine> = new();
-            let whole = store(Arc::clone(&engine));
-            let case = case(&whole);
-            let before = normal(&whole);
-            let inner = Arc::clone(&engine);
-            let cut = store(Arc::new(FailingEngine::new(inner, left)));
-            let done = win(&cut, &[&case.winner]).is_ok();
-            assert_eq!(replay(&whole).unwrap(), usize::from(!done && left > 0));
-            let after = normal(&whole);
-            if left == 0 {
-                assert!(after == before, "no intent, no change");
-            } else {
-                assert!(after == expected, "cut off after {left} operations");
+            let intent = |losers: &[&Transaction]| Intent {
+                kind: IntentKind::ResolveConflicts,
+                height: NEXT,
+                block: BlockHash::from_bytes([byte; 32]),
+                txids: [case.winner.txid(), PLACEHOLDER]
+                    .into_iter()
+                    .chain(losers.iter().map(|tx| tx.txid()))
+                    .collect(),
+                created_at: 1,
+            };
+            for losers in [&[&case.grandchild][..], &[&case.loser, &case.grandchild]] {
+                store.apply_one(Operation::BeginIntent(intent(losers))).unwrap();
             }
-            assert!(whole.engine().intents().unwrap().is_empty());
-            if done {
-                break;
-            }
-            cuts += 1;
+            assert_eq!(replay(&store).unwrap(), 2);
+            assert_eq!(store.spender(&case.parent, 0), Some(case.winner.txid()));
+            assert!(store.engine().intents().unwrap().is_empty());
+            let other = child(&[(&case.parent, 0)], 1, 3);
+            store.add_conflicting(&other);
+            let hopeless = Intent { txids: vec![other.txid()], ..intent(&[]) };
+            store.apply_one(Operation::BeginIntent(hopeless)).unwrap();
+            let error = replay(&store).unwrap_err();
+            assert!(matches!(error, ConflictError::Stuck { .. }), "{error}");
         }
-        assert!(cuts > 6, "every step was cut off: {cuts}");
     });
 }
 

@@ -1,11 +1,12 @@
 //! Creating records.
 
-use varve_types::{Amount, Height, Outpoint};
+use varve_types::{Amount, Format, Height, Outpoint, TxOut};
 
 use super::draft::{Coin, TxDraft};
 use super::{Disk, START, World, block};
 use crate::engine::Engine;
 use crate::error::{ErrorCode, RecordError};
+use crate::extended::Transaction;
 use crate::operation::{NewRecord, Operation, Unit};
 use crate::outcome::{Effect, Reply};
 use crate::prepare::CreateOptions;
@@ -40,6 +41,34 @@ pub fn a_record_has_every_field<D: Disk>(disk: &D) {
     assert_eq!(record.utxos, [Some(slot), None], "data gets no slot but keeps its place");
     assert_eq!(record.body, Some(Body::Transaction(tx)));
     assert!(record.blocks.is_empty() && record.children.conflicting.is_empty());
+}
+
+/// A transaction with a witness keeps it, and spends and is spent like any other.
+pub fn a_witness_is_kept<D: Disk>(disk: &D) {
+    let mut world = World::new(disk.open());
+    let parent = world.root(1, 1);
+    let coin = Coin::of(&parent, 0);
+    let plain = TxDraft::spending(std::slice::from_ref(&coin), 2).build();
+    let standard = plain.view().to_legacy();
+    let (version, rest) = standard.split_at(4);
+    let (rest, lock_time) = rest.split_at(rest.len() - 4);
+    let bytes = [version, &[0, 1], rest, &[1, 3, 7, 8, 9], lock_time].concat();
+    let tx = Transaction::parse(bytes.clone().into(), Format::Segwit).expect("one witness");
+    let script = coin.script.as_slice();
+    let spent = [TxOut { value: Amount::from_sat(coin.value), script }];
+    let tx = tx.extend(&spent).expect("one input");
+    assert_eq!(tx.txid(), plain.txid());
+    world.ok(world.spend_and_create(&tx));
+    drop(world);
+    disk.crash();
+    world = World::new(disk.open());
+    let record = world.record(tx.txid());
+    assert_eq!((record.fee, record.size), (Amount::from_sat(333_334), bytes.len() as u64));
+    let Some(Body::Transaction(read)) = record.body else { panic!("it is in the record") };
+    assert_eq!(read.view().bytes(), bytes, "as in a block");
+    assert!(read.inputs().map(|input| input.spent).eq([Some(spent[0])]));
+    assert_eq!(world.slot(coin.outpoint).spender().map(|data| data.txid), Some(tx.txid()));
+    world.child(&[Coin::of(&tx, 1)], 1);
 }
 
 /// A record is created once, whatever became of it.

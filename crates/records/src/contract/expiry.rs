@@ -8,7 +8,7 @@ use crate::engine::{Context, Engine, Scan};
 use crate::error::{ErrorCode, SlotError};
 use crate::extended::Transaction;
 use crate::operation::{MinedBlockInfo, Operation, SpendRules, Unit};
-use crate::outcome::{Effect, Pruned, Reply};
+use crate::outcome::{Effect, Pruned, Reply, SpentHow};
 use crate::prepare::CreateOptions;
 use crate::record::Body;
 
@@ -217,6 +217,23 @@ pub fn a_pruned_child_cannot_come_again<D: Disk>(disk: &D) {
     assert_eq!(refusal.cause(), ErrorCode::UtxoError);
     let rival = TxDraft::spending(&[Coin::of(&parent, 0)], 1).build();
     assert_eq!(world.refusal(world.spend(&rival)).cause(), ErrorCode::UtxoSpent);
+}
+
+/// A loser that was pruned and comes back with a record of its own spends like any other.
+pub fn a_pruned_loser_that_comes_back_is_no_replay<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let parent = world.root(1, 2);
+    let loser = TxDraft::spending(&[Coin::of(&parent, 0)], 1).build();
+    let conflicting = CreateOptions { conflicting: true, ..world.options() };
+    world.ok(world.create(&loser, &conflicting));
+    assert_eq!(world.prune(loser.txid(), 110), Pruned::Removed);
+    world.ok(world.create(&loser, &conflicting));
+    for how in [SpentHow::Written, SpentHow::Again] {
+        let Reply::Unit(spent) = world.ok(world.spend(&loser)) else {
+            panic!("a unit answers otherwise");
+        };
+        assert_eq!(spent[0].how, how, "it has a record, so it is not the replay of one without");
+    }
 }
 
 /// A record with an output that can be spent is not pruned, though its preservation is over.

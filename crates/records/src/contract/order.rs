@@ -4,6 +4,7 @@
 //! has both, and one spend is tried. Some pairs cannot exist; `impossible` says why.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use varve_types::{Height, Outpoint};
 
@@ -153,7 +154,7 @@ impl Case {
         let new = unit.create.as_mut().expect("it creates");
         new.creating = self.has(Creating);
         if self.has(NoSlots) {
-            new.utxos.clear();
+            new.utxos = Arc::default();
         }
         world.ok(unit);
         if self.has(Resting) {

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 use varve_types::{DecodeError, DecodeErrorKind, Format, Outpoint, Reader, Txid, varint};
 
-use super::number::read_count;
+use super::number::{read_count, varint_len};
 use crate::extended::Transaction;
 use crate::record::Body;
 
@@ -38,6 +38,16 @@ pub(super) fn encode(inputs: &[Outpoint], body: &Body, out: &mut Vec<u8>) {
             out.extend_from_slice(tx.bytes());
         }
     }
+}
+
+/// The length of what [`encode`] appends.
+pub(super) fn encoded_len(inputs: &[Outpoint], body: &Body) -> usize {
+    let bytes = match body {
+        Body::External => 0,
+        Body::Outputs(bytes) => bytes.len(),
+        Body::Transaction(tx) => tx.bytes().len(),
+    };
+    varint_len(inputs.len() as u64) + inputs.len() * Outpoint::LEN + 1 + bytes
 }
 
 /// The inputs in a body.

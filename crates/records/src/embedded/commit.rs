@@ -54,7 +54,7 @@ struct Groups {
     flying: Option<Arc<Overlay>>,
     /// The disk, when nobody has it.
     disk: Option<Box<Disk>>,
-    /// The one who had the disk panicked: it does not come back.
+    /// The one who had the disk could not give it back.
     lost: bool,
 }
 
@@ -140,25 +140,26 @@ impl Commit {
         let fate = std::mem::take(&mut groups.fate);
         groups.flying = Some(Arc::clone(&flying));
         drop(groups);
-        let _watch = Watch(self);
+        let watch = Watch::new(self);
         let begun = disk.writer.end();
         let written = flush::write(&mut disk.writer, &self.base, &flying);
         let mut groups = self.groups()?;
         groups.flying = None;
         match written {
             Ok(updates) => {
-                self.publish(&mut groups.open, &updates)?;
+                self.publish(&updates)?;
                 disk.published(flying.cleaned_to, begun);
                 // Only the first to set it counts, and this is the first.
                 let _ = fate.set(Ok(()));
+                if let Err(error) = self.settle(&mut groups.open) {
+                    groups.fail_open(&error);
+                    disk.failed();
+                }
             }
             Err(error) => {
                 let error = storage(error);
-                groups.open = Overlay::default();
-                let next = std::mem::take(&mut groups.fate);
-                for fate in [fate, next] {
-                    let _ = fate.set(Err(error.clone()));
-                }
+                let _ = fate.set(Err(error.clone()));
+                groups.fail_open(&error);
                 disk.failed();
             }
         }
@@ -166,21 +167,23 @@ impl Commit {
         drop(groups);
         let kept = self.maintain(&mut disk);
         let mut groups = self.groups()?;
-        groups.disk = Some(disk);
-        // Somebody may wait for the disk.
-        self.changed.notify_all();
+        watch.give_back(&mut groups, disk);
         kept?;
         Ok(groups)
     }
 
-    /// Lets everybody see the group, and tells the open group where its base lies.
-    fn publish(&self, open: &mut Overlay, updates: &[flush::Update]) -> Result<(), EngineError> {
+    /// Lets everybody see the group.
+    fn publish(&self, updates: &[flush::Update]) -> Result<(), EngineError> {
         let mut index = self.index_mut()?;
         for flush::Update { hash, part, before, version } in updates {
             let noted = index.put(*hash, *part, *before, version);
             assert!(noted, "a version is replaced where it was found");
         }
-        drop(index);
+        Ok(())
+    }
+
+    /// Tells the open group where its base lies.
+    fn settle(&self, open: &mut Overlay) -> Result<(), EngineError> {
         let index = self.index()?;
         let flying = open.iter().filter(|(_, held)| held.flying).map(|(id, _)| id);
         let flying: Vec<_> = flying.collect();
@@ -231,25 +234,50 @@ impl Commit {
             }
         };
         drop(groups);
-        let _watch = Watch(self);
+        let watch = Watch::new(self);
         let index = self.index()?;
         let done = act(&mut disk, &index).map_err(storage);
         drop(index);
         let mut groups = self.groups()?;
-        groups.disk = Some(disk);
-        self.changed.notify_all();
+        watch.give_back(&mut groups, disk);
         done
     }
 }
 
-/// Tells those who wait for the disk when the one who has it panics.
-struct Watch<'a>(&'a Commit);
+impl Groups {
+    /// The open group cannot be written: it was built on what is not there.
+    fn fail_open(&mut self, error: &EngineError) {
+        self.open = Overlay::default();
+        // Only the first to set it counts, and this is the first.
+        let _ = std::mem::take(&mut self.fate).set(Err(error.clone()));
+    }
+}
+
+/// Tells those who wait for the disk when the one who has it does not give it back: after a panic,
+/// its own or that of another.
+struct Watch<'a> {
+    commit: &'a Commit,
+    given_back: bool,
+}
+
+impl<'a> Watch<'a> {
+    const fn new(commit: &'a Commit) -> Self {
+        Self { commit, given_back: false }
+    }
+
+    fn give_back(mut self, groups: &mut Groups, disk: Box<Disk>) {
+        groups.disk = Some(disk);
+        self.given_back = true;
+        // Somebody may wait for it.
+        self.commit.changed.notify_all();
+    }
+}
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.groups.lock().unwrap_or_else(PoisonError::into_inner).lost = true;
-            self.0.changed.notify_all();
+        if !self.given_back {
+            self.commit.groups.lock().unwrap_or_else(PoisonError::into_inner).lost = true;
+            self.commit.changed.notify_all();
         }
     }
 }

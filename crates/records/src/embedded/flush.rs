@@ -4,13 +4,14 @@ use varve_io::{GlobalOffset, Result};
 
 use super::base::Base;
 use super::body;
-use super::chunk::{CHUNK, encode_new};
+use super::chunk::encode_new;
 use super::entry::{ENTRY_HEAD_LEN, EntryHead, EntryKind, Marks};
 use super::index::Version;
 use super::intent;
 use super::key::{Key, KeyHash, Part};
 use super::log::{Group, LogWriter};
 use super::overlay::{BodyPlace, Further, Held, HeldRecord, Overlay, Value};
+use super::state::State;
 
 /// What the index has to note for an entry.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Update {
 
 /// Writes all that changed, durably, and returns what the index has to note.
 pub(super) fn write(writer: &mut LogWriter, base: &Base, overlay: &Overlay) -> Result<Vec<Update>> {
-    let mut flush = Flush { group: writer.begin()?, updates: Vec::new(), body: Vec::new() };
+    let mut flush = Flush { group: writer.begin()?, updates: Vec::new() };
     flush.updates.reserve(overlay.dirty());
     for (_, held) in overlay.iter().filter(|(_, held)| held.is_dirty()) {
         flush.held(held)?;
@@ -40,8 +41,6 @@ pub(super) fn write(writer: &mut LogWriter, base: &Base, overlay: &Overlay) -> R
 struct Flush<'a> {
     group: Group<'a>,
     updates: Vec<Update>,
-    /// The body of the record at hand; kept for its memory.
-    body: Vec<u8>,
 }
 
 impl Flush<'_> {
@@ -61,31 +60,43 @@ impl Flush<'_> {
     }
 
     fn record(&mut self, held: &Held, record: &HeldRecord) -> Result<()> {
-        let HeldRecord { state, body: place, .. } = record;
-        let head = |kind| (kind, state.marks());
-        let mut body = std::mem::take(&mut self.body);
-        body.clear();
-        match place {
+        let HeldRecord { state, body, .. } = record;
+        match body {
             BodyPlace::At(at) => {
                 let fill = |out: &mut Vec<u8>| state.encode(Some(at.at), at.len, out);
-                self.push(held, head(EntryKind::State), fill)?;
+                self.push(held, (EntryKind::State, state.marks()), fill)?;
                 // The entry that has the body is needed as well.
                 let last = self.updates.last_mut().expect("pushed above");
                 let own = last.version.weight as usize + ENTRY_HEAD_LEN;
                 last.version.weight = weight(own + at.len as usize);
-                self.body = body;
-                return Ok(());
+                Ok(())
             }
-            BodyPlace::New { inputs, body: new } => body::encode(inputs, new, &mut body),
-            BodyPlace::Moved(bytes) => body.extend_from_slice(bytes),
+            BodyPlace::New { inputs, body } => {
+                let len = body::encoded_len(inputs, body);
+                self.whole(held, state, len, |out| body::encode(inputs, body, out))
+            }
+            BodyPlace::Moved(bytes) => {
+                self.whole(held, state, bytes.len(), |out| out.extend_from_slice(bytes))
+            }
         }
-        let len = u32::try_from(body.len()).expect("bodies are limited to less than 4 GiB");
-        let written = self.push(held, head(EntryKind::Whole), |out| {
-            state.encode(None, len, out);
-            out.extend_from_slice(&body);
-        });
-        self.body = body;
-        written
+    }
+
+    /// A state with its body behind it, which `fill` appends and which has `len` bytes.
+    fn whole(
+        &mut self,
+        held: &Held,
+        state: &State,
+        len: usize,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
+        let stated = u32::try_from(len).expect("bodies are limited to less than 4 GiB");
+        self.push(held, (EntryKind::Whole, state.marks()), |out| {
+            out.reserve(len);
+            state.encode(None, stated, out);
+            let start = out.len();
+            fill(out);
+            debug_assert_eq!(out.len() - start, len, "the length of a body is known before");
+        })
     }
 
     /// The slots behind the first chunk of a new record, but for those that are held apart.
@@ -96,7 +107,8 @@ impl Flush<'_> {
         owner: Key,
         further: &Further,
     ) -> Result<()> {
-        for (part, hashes) in (1..).zip(further.hashes.chunks(CHUNK as usize)) {
+        self.updates.reserve(further.chunks().len());
+        for (part, hashes) in (1..).zip(further.chunks()) {
             let key = Key { part: Part::new(part), ..owner };
             let hash = base.hasher.hash(&key);
             let held = overlay.find(&key, hash);

@@ -49,6 +49,11 @@ impl Index {
         self.len
     }
 
+    /// Bytes of memory.
+    pub(super) fn memory(&self) -> usize {
+        self.shards.iter().map(Shard::memory).sum()
+    }
+
     /// Bytes of the log that are needed.
     pub(super) const fn live(&self) -> u64 {
         self.live

@@ -21,3 +21,13 @@ pub(super) fn read_count(
     let fits = usize::try_from(count).ok().filter(|n| *n <= reader.rest().len() / smallest);
     fits.ok_or_else(|| at.error(DecodeErrorKind::CountTooLarge { what, count }))
 }
+
+/// The bytes that a VARINT takes.
+pub(super) const fn varint_len(mut number: u64) -> usize {
+    let mut len = 1;
+    while number > 0x7f {
+        number = (number >> 7) - 1;
+        len += 1;
+    }
+    len
+}

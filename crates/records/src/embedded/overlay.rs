@@ -4,11 +4,13 @@
 //! written, each key that changed gets one new version, however often it changed. A key that was
 //! looked for and not found is held as well, as gone.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 use varve_io::GlobalOffset;
 use varve_types::Outpoint;
 
-use super::chunk::Chunk;
+use super::chunk::{CHUNK, Chunk};
 use super::key::{Key, KeyHash};
 use super::state::{BodyAt, State};
 use crate::intent::Intent;
@@ -75,8 +77,16 @@ pub(super) enum BodyPlace {
 /// Slots of a new record that nobody has looked at.
 #[derive(Debug)]
 pub(super) struct Further {
-    pub(super) hashes: Vec<Option<UtxoHash>>,
+    /// The hashes of all outputs, those of the first chunk included.
+    pub(super) all: Arc<Vec<Option<UtxoHash>>>,
     pub(super) spending: Option<SpendingData>,
+}
+
+impl Further {
+    /// The hashes by chunks, without the first.
+    pub(super) fn chunks(&self) -> impl ExactSizeIterator<Item = &[Option<UtxoHash>]> {
+        self.all.chunks(CHUNK as usize).skip(1)
+    }
 }
 
 impl Held {

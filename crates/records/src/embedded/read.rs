@@ -6,6 +6,8 @@
 //! together. If the state has moved in between, all begins again. The same happens when a position
 //! was dropped by cleaning before its entry was read.
 
+use std::ops::Range;
+
 use varve_io::{Error, GlobalOffset};
 use varve_types::{Outpoint, Txid};
 
@@ -18,10 +20,13 @@ use super::overlay::{BodyPlace, HeldRecord, Value};
 use super::working::chunks;
 use crate::engine::{EngineError, SlotView};
 use crate::fields::Fields;
-use crate::record::Record;
+use crate::record::{Reassignment, Record};
 
 /// Fields that are kept with the slots.
 const WITH_SLOTS: [Fields; 3] = [Fields::UTXOS, Fields::ALERTS, Fields::CHILDREN];
+
+/// Chunks that are brought into memory together.
+const WARM: usize = 4_096;
 
 /// How often a record is looked up that moves meanwhile.
 const TRIES: usize = 10_000;
@@ -101,8 +106,10 @@ impl Commit {
             record.inputs = if fields.contains(Fields::INPOINTS) { inputs } else { Vec::new() };
         }
         if WITH_SLOTS.into_iter().any(|field| fields.contains(field)) {
-            let further = self.chunks_of(txid, at, head.total_utxos)?;
-            add_slots(&mut record, std::iter::once(&held.state.first).chain(&further));
+            let mut slots = Slots { record: &mut record, reassignments: Vec::new() };
+            slots.add(&held.state.first);
+            self.each_chunk(txid, at, 1..chunks(head.total_utxos), |chunk| slots.add(chunk))?;
+            slots.finish();
             if fields.contains(Fields::CHILDREN) {
                 record.children.conflicting.clone_from(&head.conflicting_children);
             }
@@ -114,16 +121,14 @@ impl Commit {
         let Some((at, held)) = self.state_of(outpoint.txid)? else { return Ok(None) };
         let vout = outpoint.vout;
         let head = &held.state.head;
-        let further;
-        let chunk = if vout >= head.total_utxos {
-            None
-        } else if vout < CHUNK {
-            Some(&held.state.first)
-        } else {
-            let number = vout / CHUNK;
-            further = self.some_chunks(outpoint.txid, at, number..number + 1)?;
-            further.first()
-        };
+        let mut further = None;
+        let number = vout / CHUNK;
+        if (CHUNK..head.total_utxos).contains(&vout) {
+            let keep = |chunk: &Chunk| further = Some(chunk.clone());
+            self.each_chunk(outpoint.txid, at, number..number + 1, keep)?;
+        }
+        let first = Some(&held.state.first).filter(|_| number == 0 && vout < head.total_utxos);
+        let chunk = first.or(further.as_ref());
         let slot = chunk.and_then(|chunk| chunk.slots.get((vout % CHUNK) as usize));
         Ok(Some(SlotView {
             slot: slot.copied().flatten(),
@@ -171,49 +176,65 @@ impl Commit {
         Ok(None)
     }
 
-    /// All chunks behind the first, of the moment in which the state is at `at`.
-    fn chunks_of(&self, txid: Txid, at: GlobalOffset, outputs: u32) -> Result<Vec<Chunk>, Miss> {
-        self.some_chunks(txid, at, 1..chunks(outputs))
-    }
-
-    fn some_chunks(
+    /// Shows chunks of a record behind the first, in their order, of the moment in which its state
+    /// is at `at`. One is decoded at a time: a record may have very many.
+    fn each_chunk(
         &self,
         txid: Txid,
         at: GlobalOffset,
-        numbers: std::ops::Range<u32>,
-    ) -> Result<Vec<Chunk>, Miss> {
+        numbers: Range<u32>,
+        mut show: impl FnMut(&Chunk),
+    ) -> Result<(), Miss> {
         if numbers.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let keys = numbers.map(|number| Key { txid, part: Part::new(number) });
+        let key = |number| Key { txid, part: Part::new(number) };
         let index = self.index()?;
         if !self.candidates(&index, &Key::record(txid)).contains(&at) {
             return Err(Miss::Moved);
         }
-        let places: Vec<_> = keys.map(|key| (key, self.candidates(&index, &key))).collect();
+        let mut places = Vec::with_capacity(numbers.len());
+        for number in numbers.clone() {
+            let slots = index.candidates(self.base.hasher.hash(&key(number)));
+            places.extend(slots.map(|slot| (number, slot.at())));
+        }
         drop(index);
-        let all: Vec<_> = places.iter().flat_map(|(_, positions)| positions).copied().collect();
-        self.base.warmer.warm(&self.base.log, &all);
-        let mut found = Vec::with_capacity(places.len());
-        for (key, positions) in places {
-            match self.value_of(&positions, &key)? {
-                Some((_, Value::Chunk(chunk))) => found.push(*chunk),
-                _ => return Err(Miss::Failed(storage(self.base.missing(at)))),
+        let mut next = numbers.clone();
+        for batch in places.chunks(WARM) {
+            let positions: Vec<_> = batch.iter().map(|(_, place)| *place).collect();
+            self.base.warmer.warm(&self.base.log, &positions);
+            for (number, place) in batch {
+                let entry = self.base.log.entry(*place)?;
+                if entry.head.key != key(*number) {
+                    continue;
+                }
+                match self.base.decode(*place, &entry)? {
+                    Value::Chunk(chunk) if next.next() == Some(*number) => show(&chunk),
+                    _ => return Err(Miss::Failed(storage(self.base.missing(at)))),
+                }
             }
         }
-        Ok(found)
+        match next.next() {
+            None => Ok(()),
+            Some(_) => Err(Miss::Failed(storage(self.base.missing(at)))),
+        }
     }
 }
 
-/// Adds the fields that are kept with the slots.
-fn add_slots<'a>(record: &mut Record, chunks: impl Iterator<Item = &'a Chunk>) {
-    let fields = record.fields;
-    let mut reassignments = Vec::new();
-    for chunk in chunks {
+/// The fields that are kept with the slots, on their way into a record.
+struct Slots<'a> {
+    record: &'a mut Record,
+    reassignments: Vec<(u32, Reassignment)>,
+}
+
+impl Slots<'_> {
+    fn add(&mut self, chunk: &Chunk) {
+        let Self { record, reassignments } = self;
+        let fields = record.fields;
         if fields.contains(Fields::UTXOS) {
             record.utxos.extend_from_slice(&chunk.slots);
         }
-        let Some(notes) = &chunk.notes else { continue };
+        let Some(notes) = &chunk.notes else { return };
         if fields.contains(Fields::ALERTS) {
             record.alerts.spendable_in.extend(notes.resting.iter().copied());
             record.alerts.windows.extend(notes.windows.iter().copied());
@@ -223,8 +244,12 @@ fn add_slots<'a>(record: &mut Record, chunks: impl Iterator<Item = &'a Chunk>) {
             record.children.deleted.extend(notes.pruned.iter().copied());
         }
     }
-    reassignments.sort_by_key(|(order, _)| *order);
-    record.alerts.reassignments = reassignments.into_iter().map(|(_, one)| one).collect();
+
+    fn finish(mut self) {
+        self.reassignments.sort_by_key(|(order, _)| *order);
+        let reassignments = self.reassignments.into_iter().map(|(_, one)| one).collect();
+        self.record.alerts.reassignments = reassignments;
+    }
 }
 
 /// Looks again while what is looked at moves. It cannot move so often; what seems to is not there.

@@ -1,6 +1,8 @@
 //! The records as the rules see them: the overlay of the group at hand, over the group that is
 //! being written, over the index and the log.
 
+use std::sync::Arc;
+
 use varve_io::{Error, FormatError, GlobalOffset, Result};
 use varve_types::{DecodeError, Height, Outpoint, Reader, Txid};
 
@@ -12,7 +14,7 @@ use super::index::Index;
 use super::intent;
 use super::key::{Key, KeyHash, Part};
 use super::log::Entry;
-use super::overlay::{BodyPlace, Further, HeldId, HeldRecord, Overlay, Value};
+use super::overlay::{BodyPlace, Further, Held, HeldId, HeldRecord, Overlay, Value};
 use super::state::State;
 use crate::freeze_window::FreezeWindow;
 use crate::intent::{Intent, IntentId};
@@ -38,7 +40,28 @@ pub(super) struct SlotAt {
     vout: u32,
 }
 
-impl Work<'_> {
+/// The newest version of a chunk.
+enum ChunkAt<'a> {
+    /// At hand.
+    Open(HeldId),
+    /// As it was created, with a record at hand.
+    New(Chunk),
+    /// Held by the group that is being written.
+    Flying(&'a Held),
+    /// As it was created, with a record of the group that is being written.
+    NewFlying(Chunk),
+    /// In the log.
+    Logged(GlobalOffset, Entry),
+}
+
+/// A chunk that is about to go.
+enum Doomed {
+    Held(HeldId),
+    /// Not at hand: its number, where it lies, and whether it is being written.
+    Elsewhere(u32, Option<GlobalOffset>, bool),
+}
+
+impl<'a> Work<'a> {
     /// Holds the newest version of a key.
     pub(super) fn hold(&mut self, key: Key) -> Result<HeldId> {
         let hash = self.base.hasher.hash(&key);
@@ -58,35 +81,85 @@ impl Work<'_> {
         Ok(self.open.hold((key, hash), before, value))
     }
 
-    /// Holds the chunk of a record that has the slot of an output, behind the first.
-    fn hold_chunk(&mut self, record: HeldId, number: u32) -> Result<HeldId> {
+    /// Where the newest version of a record's chunk is, behind the first.
+    fn find_chunk(&self, record: HeldId, number: u32) -> Result<ChunkAt<'a>> {
         let key = Key { part: Part::new(number), ..self.open.get(record).key };
         let hash = self.base.hasher.hash(&key);
         if let Some(id) = self.open.find(&key, hash) {
-            return Ok(id);
+            return Ok(ChunkAt::Open(id));
         }
         if let Some(chunk) = new_chunk(self.open, record, number) {
-            let id = self.open.hold((key, hash), None, Value::Chunk(Box::new(chunk)));
-            // From here on it is written by itself and not with the others of the new record.
-            self.open.change(id);
-            return Ok(id);
+            return Ok(ChunkAt::New(chunk));
         }
-        // A chunk of a record that is being written is not held there unless it was changed.
-        let flying = self.flying.filter(|flying| flying.find(&key, hash).is_none());
-        if let Some(flying) = flying {
+        if let Some(flying) = self.flying {
+            if let Some(id) = flying.find(&key, hash) {
+                return Ok(ChunkAt::Flying(flying.get(id)));
+            }
+            // A chunk of a record that is being written is not held there unless it was changed.
             let owner = Key::record(key.txid);
             let owner = flying.find(&owner, self.base.hasher.hash(&owner));
             if let Some(chunk) = owner.and_then(|owner| new_chunk(flying, owner, number)) {
-                let id = self.open.hold((key, hash), None, Value::Chunk(Box::new(chunk)));
-                self.open.fly(id);
-                return Ok(id);
+                return Ok(ChunkAt::NewFlying(chunk));
             }
         }
-        let id = self.hold(key)?;
+        match self.base.locate(self.index, &key, hash)? {
+            Some((at, entry)) => Ok(ChunkAt::Logged(at, entry)),
+            None => Err(self.missing(record)),
+        }
+    }
+
+    /// Holds a chunk of a record, behind the first.
+    fn hold_chunk(&mut self, record: HeldId, number: u32) -> Result<HeldId> {
+        let key = Key { part: Part::new(number), ..self.open.get(record).key };
+        let key = (key, self.base.hasher.hash(&key));
+        let id = match self.find_chunk(record, number)? {
+            ChunkAt::Open(id) => id,
+            ChunkAt::New(chunk) => {
+                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
+                // From here on it is written by itself and not with the others of the new record.
+                self.open.change(id);
+                id
+            }
+            ChunkAt::Flying(held) => self.open.insert(held.fly_on()),
+            ChunkAt::NewFlying(chunk) => {
+                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
+                self.open.fly(id);
+                id
+            }
+            ChunkAt::Logged(at, entry) => {
+                let value = self.base.decode(at, &entry)?;
+                self.open.hold(key, Some(at), value)
+            }
+        };
         match self.open.get(id).value() {
             Value::Chunk(_) => Ok(id),
-            _ => Err(self.base.missing(self.open.get(record).before.unwrap_or_default())),
+            _ => Err(self.missing(record)),
         }
+    }
+
+    /// Shows the slots of a chunk without holding it: a record may have very many.
+    fn show_chunk(&self, record: HeldId, number: u32, show: &mut dyn FnMut(&Slot)) -> Result<()> {
+        let logged;
+        let value = match &self.find_chunk(record, number)? {
+            ChunkAt::Open(id) => self.open.get(*id).value(),
+            ChunkAt::Flying(held) => held.value(),
+            ChunkAt::New(chunk) | ChunkAt::NewFlying(chunk) => {
+                chunk.slots.iter().flatten().for_each(show);
+                return Ok(());
+            }
+            ChunkAt::Logged(at, entry) => {
+                logged = self.base.decode(*at, entry)?;
+                &logged
+            }
+        };
+        let Value::Chunk(chunk) = value else { return Err(self.missing(record)) };
+        chunk.slots.iter().flatten().for_each(show);
+        Ok(())
+    }
+
+    /// Says that slots of a record at hand are not there.
+    fn missing(&self, record: HeldId) -> Error {
+        self.base.missing(self.open.get(record).before.unwrap_or_default())
     }
 
     /// Which held thing has the slot of an output; `None` when the record has no such output.
@@ -126,9 +199,7 @@ impl Work<'_> {
 fn new_chunk(overlay: &Overlay, record: HeldId, number: u32) -> Option<Chunk> {
     let Value::Record(record) = overlay.get(record).value() else { return None };
     let further = record.further.as_ref()?;
-    let start = (number as usize - 1) * CHUNK as usize;
-    let hashes = further.hashes.get(start..)?;
-    let hashes = hashes.get(..CHUNK as usize).unwrap_or(hashes);
+    let hashes = further.chunks().nth(number as usize - 1)?;
     Some(Chunk::new(hashes, further.spending))
 }
 
@@ -233,31 +304,57 @@ impl Working for Work<'_> {
         }
     }
 
+    fn is_unmined(&mut self, txid: &Txid) -> Result<bool> {
+        let key = Key::record(*txid);
+        let hash = self.base.hasher.hash(&key);
+        let overlays = [Some(&*self.open), self.flying];
+        let find = |overlay: &Overlay| overlay.find(&key, hash);
+        let mut held = overlays.into_iter().flatten().filter_map(|o| Some(o.get(find(o)?)));
+        if let Some(held) = held.next() {
+            let Value::Record(record) = held.value() else { return Ok(false) };
+            return Ok(record.state.head.unmined_since.is_some());
+        }
+        let found = self.base.locate(self.index, &key, hash)?;
+        Ok(found.is_some_and(|(_, entry)| entry.head.marks.unmined > 0))
+    }
+
     fn each_slot(&mut self, at: HeldId, show: &mut dyn FnMut(&Slot)) -> Result<()> {
         self.open.chunk(at).slots.iter().flatten().for_each(&mut *show);
-        for number in 1..chunks(self.open.record(at).state.head.total_utxos) {
-            let chunk = self.hold_chunk(at, number)?;
-            self.open.chunk(chunk).slots.iter().flatten().for_each(&mut *show);
-        }
-        Ok(())
+        let chunks = chunks(self.open.record(at).state.head.total_utxos);
+        (1..chunks).try_for_each(|number| self.show_chunk(at, number, show))
     }
 
     fn remove(&mut self, at: HeldId) -> Result<()> {
-        let record = self.open.record(at);
-        let fresh = record.further.is_some();
-        let key = self.open.get(at).key;
-        let mut gone = vec![at];
-        for number in 1..chunks(record.state.head.total_utxos) {
-            let key = Key { part: Part::new(number), ..key };
-            match self.open.find(&key, self.base.hasher.hash(&key)) {
-                Some(id) => gone.push(id),
-                None if fresh => {}
-                None => gone.push(self.hold_chunk(at, number)?),
-            }
+        // All that can fail comes first.
+        let mut doomed = Vec::new();
+        for number in 1..chunks(self.open.record(at).state.head.total_utxos) {
+            doomed.extend(match self.find_chunk(at, number)? {
+                ChunkAt::Open(id) => Some(Doomed::Held(id)),
+                ChunkAt::New(_) => None,
+                ChunkAt::Flying(held) => {
+                    Some(Doomed::Elsewhere(number, held.before, held.is_dirty()))
+                }
+                ChunkAt::NewFlying(_) => Some(Doomed::Elsewhere(number, None, true)),
+                ChunkAt::Logged(place, _) => Some(Doomed::Elsewhere(number, Some(place), false)),
+            });
         }
-        for id in gone {
+        let owner = self.open.get(at).key;
+        for chunk in doomed {
+            let id = match chunk {
+                Doomed::Held(id) => id,
+                Doomed::Elsewhere(number, before, flying) => {
+                    let key = Key { part: Part::new(number), ..owner };
+                    let hash = self.base.hasher.hash(&key);
+                    let id = self.open.hold((key, hash), before, Value::Gone);
+                    if flying {
+                        self.open.fly(id);
+                    }
+                    id
+                }
+            };
             *self.open.change(id) = Value::Gone;
         }
+        *self.open.change(at) = Value::Gone;
         Ok(())
     }
 
@@ -266,17 +363,15 @@ impl Working for Work<'_> {
         let id = self.hold(key)?;
         let removed_here = self.open.get(id).is_dirty();
         let spending = new.frozen.then_some(SpendingData::FROZEN);
-        let (first, later) = match new.utxos.split_at_checked(CHUNK as usize) {
-            Some((first, later)) => (first, later),
-            None => (&new.utxos[..], &[][..]),
-        };
-        let further = (!later.is_empty()).then(|| Further { hashes: later.to_vec(), spending });
+        let first = new.utxos.get(..CHUNK as usize).unwrap_or(&new.utxos);
+        let hashes = || Arc::clone(&new.utxos);
+        let further = (new.utxos.len() > first.len()).then(|| Further { all: hashes(), spending });
         let state = State { head, first: Chunk::new(first, spending) };
         let body = BodyPlace::New { inputs: new.inputs.clone(), body: new.body.clone() };
         let record = HeldRecord { state, body, further };
         *self.open.change(id) = Value::Record(Box::new(record));
         if removed_here {
-            self.renew_chunks(id, key, later.len());
+            self.renew_chunks(id, key, new.utxos.len());
         }
         Ok(())
     }
@@ -359,9 +454,8 @@ impl Working for Work<'_> {
 impl Work<'_> {
     /// A record was removed and is created again in the same group: chunks that are held as gone
     /// become those of the new one.
-    fn renew_chunks(&mut self, record: HeldId, key: Key, later: usize) {
-        let last = u32::try_from(later).unwrap_or(u32::MAX).div_ceil(CHUNK);
-        for number in 1..=last {
+    fn renew_chunks(&mut self, record: HeldId, key: Key, outputs: usize) {
+        for number in 1..chunks(u32::try_from(outputs).unwrap_or(u32::MAX)) {
             let key = Key { part: Part::new(number), ..key };
             let held = self.open.find(&key, self.base.hasher.hash(&key));
             if let (Some(held), Some(chunk)) = (held, new_chunk(self.open, record, number)) {

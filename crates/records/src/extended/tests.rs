@@ -44,6 +44,52 @@ fn the_marker_makes_it_extended() {
     assert_eq!(tx.extend(&[]), None, "one output for each input");
 }
 
+/// The same with a witness of one item for each input.
+fn with_witness(standard: &[u8], inputs: usize) -> Vec<u8> {
+    let (head, lock_time) = standard.split_at(standard.len() - 4);
+    let witness = [1, 2, 0xaa, 0xbb].repeat(inputs);
+    [&head[..4], &[0, 1], &head[4..], &witness, lock_time].concat()
+}
+
+#[test]
+fn a_witness_stays_in_front_of_what_is_spent() {
+    let bytes = standard(&[vec![], vec![1]], &[(5, vec![0x51])]);
+    let whole = with_witness(&bytes, 2);
+    let tx = Transaction::parse(whole.clone().into(), Format::Segwit).unwrap();
+    assert!(!tx.is_extended());
+    let output = |value| TxOut { value: Amount::from_sat(value), script: &[0x52; 300] };
+    let spent = [output(6), output(7)];
+    let extended = tx.extend(&spent).unwrap();
+    assert!(extended.is_extended());
+    assert_eq!(extended.view().bytes(), whole, "as in a block");
+    assert!(extended.inputs().map(|input| input.spent).eq(spent.map(Some)));
+    assert_eq!(extended.txid(), Txid::from_bytes(sha256d(&bytes)));
+    assert_eq!(extended.size(), whole.len() as u64);
+    assert_eq!(extended.extended_size(), extended.bytes().len() as u64);
+    let again = Transaction::parse(extended.bytes().clone(), Format::Segwit);
+    assert_eq!(again, Ok(extended.clone()));
+    assert_eq!(extended.extend(&spent), Some(extended.clone()), "once");
+    let without = parse(bytes).extend(&spent).unwrap();
+    assert_eq!(extended.extended_bytes(), without.bytes(), "that form has no place for it");
+}
+
+#[test]
+fn what_stands_behind_a_witness_is_whole() {
+    let bytes = with_witness(&standard(&[vec![]], &[(5, vec![0x51])]), 1);
+    let tx = Transaction::parse(bytes.clone().into(), Format::Segwit).unwrap();
+    let spent = [TxOut { value: Amount::from_sat(6), script: &[0x52; 3] }];
+    let extended = tx.extend(&spent).unwrap().bytes().to_vec();
+    for cut in bytes.len() + 1..extended.len() {
+        let cut = Bytes::copy_from_slice(&extended[..cut]);
+        assert!(Transaction::parse(cut, Format::Segwit).is_err());
+    }
+    let longer = [&extended[..], &[0]].concat();
+    assert!(Transaction::parse(longer.into(), Format::Segwit).is_err());
+    let without = [standard(&[vec![]], &[(5, vec![0x51])]), extended[bytes.len()..].to_vec()];
+    let without = Transaction::parse(without.concat().into(), Format::Segwit);
+    assert!(without.is_err(), "without a witness there is the extended form");
+}
+
 #[test]
 fn an_empty_transaction_has_a_lock_time_there() {
     let bytes = vec![1, 0, 0, 0, 0, 0, 0, 0, 0, 0xee];

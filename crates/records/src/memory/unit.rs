@@ -99,7 +99,8 @@ impl Work<'_> {
         let parent_blocks = record.block_ids();
         if let Some(data) = slot.spending.or(written.get(&spend.outpoint).copied()) {
             if data == by {
-                if record.children.deleted.contains(&by.txid) {
+                let gone = !self.state.records.contains_key(&by.txid);
+                if gone && record.children.deleted.contains(&by.txid) {
                     return Err(SlotError::InvalidSpend);
                 }
                 return Ok(Spent { how: SpentHow::Again, parent_blocks });

@@ -45,6 +45,26 @@ fn transactions_come_back_in_the_order_of_their_creation() {
     });
 }
 
+/// A time in milliseconds does not tell a chain of transactions apart that came at once.
+#[test]
+fn of_those_that_were_created_at_once_parents_come_first() {
+    everywhere(|store| {
+        let parent = root(1, 2);
+        store.add_mined(&parent);
+        let mut chain = vec![parent];
+        for salt in 0..40 {
+            let before = chain.last().unwrap();
+            let two = [(before, 0), (&chain[0], 1)];
+            let tx = child(&two[..if salt == 20 { 2 } else { 1 }], 1, salt);
+            add_at(store, &tx, 7, false);
+            chain.push(tx);
+        }
+        let recovery = recovered(store, &[1]);
+        let expected: Vec<Txid> = chain.iter().skip(1).map(Transaction::txid).collect();
+        assert_eq!(recovery.added, expected);
+    });
+}
+
 #[test]
 fn a_transaction_in_a_block_of_the_best_chain_is_marked() {
     everywhere(|store| {

@@ -97,13 +97,13 @@ impl<W: Working> Rules<'_, W> {
     fn unmined_child(&mut self, record: W::Record) -> Outcomes<W, Option<Txid>> {
         let mut children = Vec::new();
         self.work.each_slot(record, &mut |slot| {
-            children.extend(slot.spender().map(|data| data.txid));
+            // Outputs side by side often have one spender.
+            let spender = slot.spender().map(|data| data.txid);
+            children.extend(spender.filter(|spender| children.last() != Some(spender)));
         })?;
         children.extend_from_slice(&self.work.head(record).conflicting_children);
-        children.dedup();
         for child in children {
-            let found = self.work.find(&child)?;
-            if found.is_some_and(|found| self.work.head(found).unmined_since.is_some()) {
+            if self.work.is_unmined(&child)? {
                 return Ok(Some(child));
             }
         }

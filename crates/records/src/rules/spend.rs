@@ -162,7 +162,8 @@ impl<W: Working> Rules<'_, W> {
         }
         let how = match slot.spending.or(before) {
             Some(data) if data == by => {
-                if self.work.is_pruned_child(at, &by.txid) {
+                // One that has a record again is no replay of what was pruned.
+                if !known && self.work.is_pruned_child(at, &by.txid) {
                     return Err(SlotError::InvalidSpend);
                 }
                 SpentHow::Again

@@ -114,16 +114,7 @@ impl Store {
     /// Keeps records from being removed up to a height. Answers with those that have no record,
     /// which is no error.
     pub fn preserve_until(&self, txids: &[Txid], height: Height) -> Result<Vec<Txid>> {
-        let replies = self.each(txids, |txid| Operation::PreserveUntil { txid, height })?;
-        let mut missing = Vec::new();
-        for reply in replies {
-            match reply {
-                Ok(_) => {}
-                Err(RecordError::TxNotFound { txid }) => missing.push(txid),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(missing)
+        missing(self.each(txids, |txid| Operation::PreserveUntil { txid, height })?)
     }
 
     /// Ends the preservations that are over at a height. Answers with how many there were.
@@ -174,8 +165,8 @@ impl Store {
     }
 }
 
-/// Turns answers into one: the records that are missing.
-fn all_there(replies: Vec<Item<Reply>>) -> Result<()> {
+/// The records that are missing, when nothing else is wrong.
+fn missing(replies: Vec<Item<Reply>>) -> Result<Vec<Txid>> {
     let mut missing = Vec::new();
     for reply in replies {
         match reply {
@@ -184,6 +175,12 @@ fn all_there(replies: Vec<Item<Reply>>) -> Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
+    Ok(missing)
+}
+
+/// Turns answers into one: that some records are missing is an error.
+fn all_there(replies: Vec<Item<Reply>>) -> Result<()> {
+    let mut missing = missing(replies)?;
     if missing.is_empty() {
         return Ok(());
     }

@@ -1,5 +1,7 @@
 //! Transactions that are in no block of the longest chain.
 
+use std::collections::HashMap;
+
 use varve_types::{Amount, Height, Outpoint, Txid};
 
 use super::{Result, Store};
@@ -67,6 +69,36 @@ impl Store {
             Ok(())
         })?;
         Ok(found)
+    }
+}
+
+impl UnminedTx {
+    /// Puts transactions in the order of their creation. Many are created in one millisecond; of
+    /// those, parents come before their children.
+    #[must_use]
+    pub fn by_creation(mut found: Vec<Self>) -> Vec<Self> {
+        found.sort_by_key(|tx| (tx.created_at, tx.txid));
+        let places: HashMap<Txid, usize> =
+            found.iter().enumerate().map(|(place, tx)| (tx.txid, place)).collect();
+        let mut found: Vec<Option<Self>> = found.into_iter().map(Some).collect();
+        let mut ordered = Vec::with_capacity(found.len());
+        for place in 0..found.len() {
+            // A transaction that was taken waits here until the parents before it are in order.
+            let mut waiting = Vec::new();
+            waiting.extend(found.get_mut(place).and_then(Option::take).map(|tx| (0, tx)));
+            while let Some((input, tx)) = waiting.last_mut() {
+                let Some(parent) = tx.inputs.get(*input) else {
+                    ordered.extend(waiting.pop().map(|(_, tx)| tx));
+                    continue;
+                };
+                *input += 1;
+                let created_at = tx.created_at;
+                let parent = places.get(&parent.txid).and_then(|place| found.get_mut(*place));
+                let parent = parent.and_then(|tx| tx.take_if(|tx| tx.created_at == created_at));
+                waiting.extend(parent.map(|tx| (0, tx)));
+            }
+        }
+        ordered
     }
 }
 

@@ -49,6 +49,7 @@ fn the_three_formats_of_one_transaction() {
     }
     let [plain, same, segwit_tx, extended_tx] = parsed;
     assert_eq!(plain, same);
+    assert_eq!([plain.base_len(), segwit_tx.base_len()], [legacy.len(); 2]);
     assert_eq!(segwit_tx.wtxid().to_bytes(), sha256d(&segwit));
     let items: Vec<_> = segwit_tx.witnesses().next().unwrap().items().collect();
     assert_eq!(items, [&[][..], &[0xaa, 0xbb, 0xcc]]);

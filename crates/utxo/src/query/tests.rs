@@ -1,9 +1,12 @@
 //! Lookups over several runs.
 
+use std::sync::Arc;
+
 use varve_types::Txid;
 
 use super::*;
 use crate::fixture::{Changes, KEY, disk, look_up, outpoint, owned, span, write_run};
+use crate::run::Access;
 
 /// Three runs: 0..1000 added long ago, of which 0..300 deleted since, of which 0..100 made anew.
 fn three() -> (tempfile::TempDir, Runs) {
@@ -142,6 +145,28 @@ fn pages_are_read_once_and_only_where_access_is_direct() {
     query.join(&mut Coins::default(), |key| key).unwrap();
     query.release(&mut buffers);
     assert!(!buffers.0.is_empty(), "their memory is kept");
+}
+
+/// The memory of a query does not grow with the block: what is beyond its buffers is mapped.
+#[test]
+fn a_block_of_very_many_inputs_takes_no_more_buffers() {
+    let (_dir, storage) = disk();
+    let count = 140_000;
+    let changes: Changes = (0..count).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect();
+    let run = Arc::new(write_run(&storage, 1, span(1, 1), &changes).unwrap());
+    run.set_access(Access::Direct);
+    let runs = Runs::empty(KEY).with_youngest(Arc::clone(&run));
+    let mut keys: Vec<Outpoint> = (0..count).step_by(9).map(outpoint).collect();
+    keys.sort_unstable();
+    let (mut query, mut buffers) = (Query::new(&runs, keys.clone()), PageBuffers::default());
+    assert!(query.keys().len() > READS_MAX && run.info().pages > READS_MAX as u64 * 3 / 2);
+    assert_eq!(query.unread(), READS_MAX);
+    query.fetch(&mut BatchReader::new(64), &mut buffers).unwrap();
+    let mut coins = Coins::unknown(keys.len());
+    query.join(&mut coins, |key| key).unwrap();
+    assert!(coins.iter().all(|coin| coin.is_some()));
+    query.release(&mut buffers);
+    assert_eq!(buffers.0.len(), READS_MAX);
 }
 
 /// The filter says no for nearly all keys that are not there, so that a lookup reads one page a

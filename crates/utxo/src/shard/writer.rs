@@ -364,9 +364,8 @@ impl ShardWriter {
             return;
         }
         let shard = youngest.pane.shard(self.number);
-        let before = Sequence::new(sequence.to_u32().saturating_sub(1));
         // Entries that die in this very step are kept: it may yet be refused.
-        let living = || shard.living(before);
+        let living = || shard.found_by(sequence);
         let slots = living().count();
         let table = Table::for_entries((slots + staged.len() + count) * 2);
         for Seen { place, head, .. } in living() {

@@ -17,6 +17,7 @@
 
 use std::io::Read;
 
+use varve_types::script::MAX_SCRIPT_SIZE;
 use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
 use super::input::Input;
@@ -28,12 +29,17 @@ use crate::run_writer::RunWriter;
 use crate::sequence::Sequence;
 use crate::statistics::TELL_EVERY;
 
+/// The longest script that the window takes. On Bitcoin coins have shorter ones.
+const SCRIPT_MAX: u64 = (1 << 30) - 1;
+
 /// A snapshot whose header is right.
 #[derive(Debug)]
 pub(crate) struct SnapshotReader<R> {
     input: Input<R>,
     header: SnapshotHeader,
     base_height: Height,
+    /// The longest script that a coin has.
+    script_max: u64,
 }
 
 impl<R: Read> SnapshotReader<R> {
@@ -45,7 +51,8 @@ impl<R: Read> SnapshotReader<R> {
     ) -> Result<Self, SnapshotError> {
         let mut input = Input::new(input);
         let header = read_header(&mut input, network)?;
-        Ok(Self { input, header, base_height })
+        let script_max = if network.is_bsv() { SCRIPT_MAX } else { MAX_SCRIPT_SIZE as u64 };
+        Ok(Self { input, header, base_height, script_max })
     }
 
     /// The block that the set stands at.
@@ -110,7 +117,7 @@ impl<R: Read> SnapshotReader<R> {
                 return Err(self.input.damaged(what));
             }
             let start = tx.packed.len();
-            self.input.packed_coin(&mut tx.packed)?;
+            self.input.packed_coin(self.script_max, &mut tx.packed)?;
             tx.coins.push((vout, start..tx.packed.len()));
         }
         Ok(())

@@ -63,8 +63,13 @@ impl<R: Read> Input<R> {
         decoded.map_err(|_| self.damaged("a count is too large, or longer than it need be"))
     }
 
-    /// Appends the bytes of a packed coin. They are not believed yet, but their end is.
-    pub(super) fn packed_coin(&mut self, out: &mut Vec<u8>) -> Result<(), SnapshotError> {
+    /// Appends the bytes of a packed coin with a script of at most `script_max` bytes. They are not
+    /// believed yet, but their end is.
+    pub(super) fn packed_coin(
+        &mut self,
+        script_max: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), SnapshotError> {
         self.varint(out, "height and coinbase")?;
         self.varint(out, "a compressed amount")?;
         let length = match self.varint(out, "the kind of a script")? {
@@ -72,6 +77,9 @@ impl<R: Read> Input<R> {
             2..=5 => 32,
             length => length - 6,
         };
+        if length > script_max {
+            return Err(self.damaged("a script is longer than any that can be spent"));
+        }
         let script = self.inner.by_ref().take(length).read_to_end(out);
         let taken = script.map_err(SnapshotError::Read)? as u64;
         if taken < length {

@@ -164,7 +164,9 @@ impl UndoLog {
             let sequence = sequence.map_err(|error| damaged(frame.at(), error.into()))?;
             survivors.push_back((Sequence::new(sequence), frame.at()));
         }
-        let UndoCheckpoint { tip, marks, .. } = checkpoint.clone();
+        let UndoCheckpoint { tip, mut marks, .. } = checkpoint.clone();
+        // Pruning comes after the checkpoint that allows it, so some marks may be of what is gone.
+        marks.retain(|(_, position)| *position >= log.start());
         let recent = VecDeque::new();
         Ok(Self { log, config, tip, marks, recent, recent_bytes: 0, survivors, written: 0 })
     }

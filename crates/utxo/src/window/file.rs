@@ -36,7 +36,8 @@ const KIND: Kind = Kind(*b"UTXOWIN1");
 /// Chunks are ended when they are longer than this.
 const CHUNK: usize = 1 << 18;
 /// Bytes of chunks that are loaded into one batch a shard: a quarter of what one holds at most.
-const BATCH: usize = 1 << 30;
+/// (Tests have small ones, so that they come to load several.)
+const BATCH: usize = if cfg!(test) { 1 << 14 } else { 1 << 30 };
 const TOO_MANY: &str = "more entries than the pane says";
 
 /// What a manifest needs to name a window file.

@@ -146,4 +146,33 @@ mod tests {
         entries.sort_unstable_by_key(Entry::key);
         assert_eq!(entries, adds(sequence));
     }
+
+    fn step<'a>(sequence: u32, adds: &'a [Entry<'a>]) -> Step<'a> {
+        let (sequence, height) = (Sequence::new(sequence), Height::GENESIS);
+        Step { sequence, height, adds, spends: &[], replaces: None }
+    }
+
+    fn add(number: u8, script: &[u8]) -> Entry<'_> {
+        let (height, value) = (Height::GENESIS, Amount::COIN);
+        let coin = Coin { height, coinbase: false, value, script };
+        Entry::add(Outpoint::new(Txid::from_bytes([number; 32]), 0), Sequence::new(1), coin)
+    }
+
+    /// Shards find what is wrong each for itself. The step is refused for what comes first in it.
+    #[test]
+    fn the_first_entry_that_is_refused_is_named_whatever_its_shard() {
+        let hasher = OutpointHasher::new(&[7; 16]);
+        let mut window = Window::new(WindowConfig::default(), hasher, Sequence::ZERO);
+        let mut adds: Vec<Entry<'_>> = (0..40).map(|number| add(number, &[0x51])).collect();
+        window.apply(&step(1, &adds), NonZeroUsize::MIN).unwrap();
+        for _ in 0..adds.len() {
+            adds.rotate_left(1);
+            let error = window.apply(&step(2, &adds), NonZeroUsize::MIN).unwrap_err();
+            assert_eq!(error, StepError::Exists { outpoint: adds[0].outpoint });
+        }
+        let long = vec![0; 1 << 30];
+        let adds = [add(50, &[0x51]), add(51, &long), add(52, &long)];
+        let error = window.apply(&step(2, &adds), NonZeroUsize::MIN).unwrap_err();
+        assert_eq!(error, StepError::ScriptTooLong { outpoint: adds[1].outpoint });
+    }
 }

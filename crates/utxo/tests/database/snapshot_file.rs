@@ -1,6 +1,7 @@
 //! Core's snapshot file: Core's own, sets by chance, a wide transaction, and files that are wrong.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::sync::Arc;
 
 use bitcoin_hashes::{Hash as _, sha256};
@@ -370,6 +371,21 @@ fn a_file_that_cannot_be_read_to_the_end() {
     assert!(error.to_string().contains("the cable was pulled"), "{error}");
     assert_eq!((database.tip(), database.snapshot().coin_count()), (None, 0));
     import(&mut database, &file).unwrap();
+}
+
+/// The length of a script is not believed: no coin has one of more than 10,000 bytes, and what says
+/// so is refused before it is read.
+#[test]
+fn a_script_that_no_coin_has_is_refused_unread() {
+    let (_, file) = small_file();
+    let mut start = file[..51 + 32].to_vec();
+    start.extend([1, 0, 2, 1]); // one coin: vout 0, height 1, an amount
+    varint::write((1 << 40) + 6, &mut start);
+    let (start, mut rest) = (&start[..], std::io::repeat(7).take(1 << 26));
+    let input = start.chain(rest.by_ref());
+    let error = new_database().import(input, HEIGHT, &mut |_, _| {}).unwrap_err();
+    assert!(error.to_string().contains("longer than any that can be spent"), "{error}");
+    assert!(rest.limit() > 1 << 25, "{} bytes are left", rest.limit());
 }
 
 #[test]

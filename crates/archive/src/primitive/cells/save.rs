@@ -58,8 +58,10 @@ impl CellSaver {
         Ok(saver)
     }
 
-    /// What the durable manifest names.
-    pub(crate) const fn current(&self) -> CellsMark {
+    /// Leaves the cells as the durable manifest names them. What was prepared for one that did not
+    /// come to be is given up.
+    pub(crate) fn keep(&mut self) -> CellsMark {
+        self.give_up();
         self.current
     }
 

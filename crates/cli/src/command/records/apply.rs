@@ -1,7 +1,7 @@
 //! `varve records apply`: operations from a file or a pipe, one answer a line.
 //!
-//! 1. Empty lines and lines that begin with `#` are passed over. Every other line has one answer,
-//!    in order.
+//! 1. Empty lines and lines that begin with `#` are passed over, and so is a byte order mark. Every
+//!    other line has one answer, in order.
 //! 2. Lines that create or spend are collected and done in one step, as long as whole lines are
 //!    waiting in the buffer of the input: one sync of the disk serves them all. Any other line,
 //!    and one that must see the records as they are then, first has the collected ones done.
@@ -29,6 +29,8 @@ use super::unit::{UnitDraft, UnitLine};
 
 /// The buffer of the input: what is collected at most, apart from one line that is longer.
 const BUFFER: usize = 1 << 20;
+/// What some programs write at the beginning of a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Lines that are done in one step.
 const COLLECT: usize = 1_000;
 
@@ -65,7 +67,7 @@ impl<W: Write> Apply<'_, W> {
             if input.read_until(b'\n', &mut line)? == 0 {
                 return Ok(());
             }
-            let text = line.trim_ascii();
+            let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&line).trim_ascii();
             if !text.is_empty() && !text.starts_with(b"#") {
                 self.line(text)?;
             }

@@ -32,8 +32,9 @@ impl<'a> Arguments<'a> {
     }
 
     fn find(&self, names: &[&str]) -> Option<(&'a str, &'a Value)> {
-        let found = names.iter().find_map(|name| self.0.get_key_value(*name));
-        found.filter(|(_, value)| !value.is_null()).map(|(name, value)| (name.as_str(), value))
+        let given = names.iter().filter_map(|name| self.0.get_key_value(*name));
+        let mut given = given.filter(|(_, value)| !value.is_null());
+        given.next().map(|(name, value)| (name.as_str(), value))
     }
 
     fn get<T>(

@@ -16,6 +16,8 @@ use varve_records::store::StoreError;
 use varve_records::{ErrorCode, RecordError, SlotError, SpendItem};
 use varve_types::Outpoint;
 
+use super::shape::txids;
+
 /// Why a line was refused.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -72,7 +74,13 @@ impl Failure {
             Self::Tip(error) => coded(ErrorCode::StorageError, &error.to_string()).into(),
             Self::Store(StoreError::Record(error)) => refusal(error),
             Self::Store(StoreError::ZeroHeight(error)) => invalid(&error.to_string()),
-            Self::Store(error) => coded(error.code(), &error.to_string()).into(),
+            Self::Store(error) => {
+                let mut answer = coded(error.code(), &error.to_string());
+                if let StoreError::Missing { first, .. } = error {
+                    answer.insert("missing".into(), txids(first));
+                }
+                answer.into()
+            }
             Self::Partly { list, items } => partly(list, items),
         }
     }
@@ -125,7 +133,7 @@ pub(super) fn refusal(error: &RecordError) -> Value {
 }
 
 /// One input of a spend that failed.
-fn spend_item(item: &SpendItem) -> Value {
+pub(super) fn spend_item(item: &SpendItem) -> Value {
     let mut answer = match (item.code(), item.error) {
         (Some(code), Some(error)) => {
             let mut answer = coded(code, &error.to_string());

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use indicatif::HumanBytes;
 use varve_io::{Disk, Storage, StoreId};
 use varve_records::blob::{Blobs, DiskBucket, Fanout, ObjectBucket};
 use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
@@ -29,8 +30,9 @@ use crate::data_dir::random;
 /// Where records can be kept.
 const SCHEMES: &str = "embedded: or memory:";
 
-/// Opens the store that a URL names, in this folder where it needs one.
-pub(super) fn open(url: &str, folder: &Path, settings: Settings) -> Result<Session> {
+/// Opens the store that a URL names, in this folder where it needs one, to be kept in so many bytes
+/// of memory.
+pub(super) fn open(url: &str, folder: &Path, settings: Settings, memory: u64) -> Result<Session> {
     let Some((scheme, rest)) = url.split_once(':') else {
         bail!("--engine {url} has no scheme; name {SCHEMES}");
     };
@@ -40,15 +42,16 @@ pub(super) fn open(url: &str, folder: &Path, settings: Settings) -> Result<Sessi
     if !rest.trim_matches('/').is_empty() {
         bail!("--engine {url}: nothing can follow {scheme}:; the folder is that of --datadir");
     }
-    if scheme == "memory" { memory(settings) } else { embedded(folder, settings) }
+    if scheme == "memory" { in_memory(settings) } else { embedded(folder, settings, memory) }
 }
 
-fn embedded(folder: &Path, settings: Settings) -> Result<Session> {
+fn embedded(folder: &Path, settings: Settings, memory: u64) -> Result<Session> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let storage: Arc<dyn Storage> = Arc::new(Disk::open(folder)?);
     let key = StoreKey { id: StoreId(random()?), secret: random()? };
-    let options = EmbeddedOptions::new(key);
+    let options = EmbeddedOptions::new(key).within(memory);
     let engine = EmbeddedEngine::open(Arc::clone(&storage), options)?;
+    warn_of_index(&engine, &options, memory)?;
     let fanout = Fanout::default();
     let bucket = DiskBucket::open(storage.directory("blobs")?, fanout)?;
     let blobs = Blobs::new(bucket, fanout);
@@ -56,7 +59,22 @@ fn embedded(folder: &Path, settings: Settings) -> Result<Session> {
     Session::new(store, Some(TipFile::new(storage)))
 }
 
-fn memory(settings: Settings) -> Result<Session> {
+/// The index is in memory whatever was asked for: without it no record is found. Whoever asked for
+/// less is told.
+fn warn_of_index(engine: &EmbeddedEngine, options: &EmbeddedOptions, memory: u64) -> Result<()> {
+    let index = engine.sizes()?.index as u64;
+    let needed = index + options.cache + options.segment_size;
+    if needed > memory {
+        let (index, needed, memory) = (HumanBytes(index), HumanBytes(needed), HumanBytes(memory));
+        eprintln!(
+            "the records need about {needed} of memory, {index} of it for their index; --memory \
+             {memory} does not bound that. Prune records, or allow more"
+        );
+    }
+    Ok(())
+}
+
+fn in_memory(settings: Settings) -> Result<Session> {
     let blobs = Blobs::new(ObjectBucket::memory(), Fanout::default());
     let engine = Arc::new(MemoryEngine::open(MemoryDisk::default()));
     Session::new(Store::new(engine, blobs, settings, Box::new(Session::now)), None)

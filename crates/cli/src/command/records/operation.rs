@@ -36,6 +36,7 @@ struct Named(&'static [&'static str], Perform);
 const OTHERS: &[Named] = &[
     Named(&["spend_and_create_multi"], create::spend_and_create_multi),
     Named(&["create_outputs"], create::create_outputs),
+    Named(&["spend_multi"], life::spend_multi),
     Named(&["unspend"], life::unspend),
     Named(&["set_mined", "set_mined_multi"], life::set_mined),
     Named(
@@ -73,6 +74,7 @@ const OTHERS: &[Named] = &[
     Named(&["set_block_height"], tip::set_block_height),
     Named(&["get_block_height"], tip::get_block_height),
     Named(&["set_median_block_time"], tip::set_median_block_time),
+    Named(&["set_block_state"], tip::set_block_state),
     Named(&["block_state", "get_block_state"], tip::block_state),
 ];
 

@@ -7,6 +7,7 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Map, Value, json};
+use varve_records::meta::Meta;
 use varve_records::record::{BlockRef, Body, PartCounts, Record};
 use varve_records::slot::{SPENT_LEN, Slot};
 use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput};
@@ -18,6 +19,8 @@ use super::failure::{Failure, spending_data};
 /// A name, what must be read for it, and what comes along.
 struct Field(&'static str, Fields, &'static [&'static str]);
 
+/// The name of what is told only when it is asked for: it repeats other fields.
+const META_BYTES: &str = "meta_bytes";
 const BLOCKS: &[&str] = &["block_ids", "block_heights", "subtree_idxs"];
 const COUNTS: &[&str] = &[
     "total_utxos",
@@ -33,6 +36,7 @@ const FIELDS: &[Field] = &[
     Field("inputs", Fields::TX, &["tx"]),
     Field("outputs", Fields::TX, &["tx"]),
     Field("tx_inpoints", Fields::INPOINTS, &[]),
+    Field(META_BYTES, Fields::INPOINTS, &[]),
     Field("utxos", Fields::UTXOS, COUNTS),
     Field("spending_datas", Fields::UTXOS, &[]),
     Field("utxo_spendable_in", Fields::ALERTS, &[]),
@@ -43,7 +47,7 @@ const FIELDS: &[Field] = &[
     Field("block_ids", Fields::HEAD, BLOCKS),
     Field("block_heights", Fields::HEAD, &[]),
     Field("subtree_idxs", Fields::HEAD, &[]),
-    Field("size", Fields::HEAD, &["size_in_bytes"]),
+    Field("size", Fields::HEAD, &[]),
     Field("size_in_bytes", Fields::HEAD, &[]),
     Field("total_utxos", Fields::HEAD, &[]),
     Field("record_utxos", Fields::HEAD, &[]),
@@ -107,6 +111,10 @@ impl Selection {
         let mut answer = head(record);
         answer.extend(parts(record));
         if let Some(names) = &self.names {
+            if names.contains(&META_BYTES) {
+                let bytes = Meta::of(record).to_bytes().to_lower_hex_string();
+                answer.insert(META_BYTES.to_owned(), bytes.into());
+            }
             answer.retain(|name, _| names.contains(&name.as_str()));
         }
         answer.into()
@@ -132,6 +140,7 @@ fn head(record: &Record) -> Map<String, Value> {
         "version": record.version,
         "lock_time": record.lock_time,
         "fee": record.fee.to_sat(),
+        "size": record.size,
         "size_in_bytes": record.size,
         "extended_size": record.extended_size,
         "is_coinbase": record.is_coinbase,
@@ -215,7 +224,10 @@ fn inpoints(record: &Record) -> Value {
     let inpoints = record.inpoints();
     let parents: Value = inpoints.parents().map(|(txid, _)| txid.to_string()).collect();
     let outputs: Value = inpoints.parents().map(|(_, vouts)| Value::from(vouts)).collect();
-    json!({ "parent_tx_hashes": parents, "idxs": outputs })
+    let mut bytes = Vec::new();
+    inpoints.encode(&mut bytes);
+    let bytes = bytes.to_lower_hex_string();
+    json!({ "parent_tx_hashes": parents, "idxs": outputs, "bytes": bytes })
 }
 
 fn slot(slot: &Option<Slot>) -> Value {

@@ -95,16 +95,32 @@ impl UnitLine {
         let mut spender = None;
         let list = arguments.objects(&["spends"])?.unwrap_or_else(|| vec![*arguments]);
         for item in list {
-            let data = required("spending_data", item.spending_data()?)?;
-            if *spender.get_or_insert(data.txid) != data.txid {
-                let what = "one line spends for one transaction";
+            let (txid, spend) = spend_of(&item, session)?;
+            if *spender.get_or_insert(txid) != txid {
+                let what = "one line spends for one transaction; spend_multi for many";
                 return Err(Failure::argument("spending_data", what));
             }
-            let slot = slot_ref(&item, session)?;
-            spends.push(Spend { outpoint: slot.outpoint, hash: slot.hash, vin: data.vin });
+            spends.push(spend);
         }
         let txid = required("spends", spender)?;
+        Self::spending(txid, spends, rules(arguments, session)?)
+    }
+
+    /// Spends of outputs that are named with their spenders, each by itself.
+    pub(super) fn of_each(
+        arguments: &Arguments<'_>,
+        session: &Session,
+    ) -> Result<Vec<Self>, Failure> {
         let rules = rules(arguments, session)?;
+        let list = required("spends", arguments.objects(&["spends"])?)?;
+        let line = |item: &Arguments<'_>| {
+            let (txid, spend) = spend_of(item, session)?;
+            Self::spending(txid, vec![spend], rules)
+        };
+        list.iter().map(line).collect()
+    }
+
+    fn spending(txid: Txid, spends: Vec<Spend>, rules: SpendRules) -> Result<Self, Failure> {
         if rules.height == Height::GENESIS {
             let reason = "the height must be above 0";
             return Err(RecordError::Processing { txid, reason }.into());
@@ -121,6 +137,7 @@ impl UnitLine {
             created: unit.create.as_ref().map(|new| {
                 json!({
                     "fee": new.fee.to_sat(),
+                    "size": new.size,
                     "size_in_bytes": new.size,
                     "is_coinbase": new.is_coinbase,
                     "total_utxos": new.utxos.len(),
@@ -191,8 +208,8 @@ pub(super) fn rules(arguments: &Arguments<'_>, session: &Session) -> Result<Spen
     let flags = arguments.object(&["ignore_flags"])?.unwrap_or(*arguments);
     let flag = |name| flags.flag(&[name]).map(|flag| flag.unwrap_or(false));
     let tier = match arguments.text(&["tier"])? {
-        None | Some("policy") => Tier::Policy,
-        Some("consensus") => Tier::Consensus,
+        None | Some("consensus") => Tier::Consensus,
+        Some("policy") => Tier::Policy,
         Some(_) => return Err(Failure::argument("tier", "expected policy or consensus")),
     };
     Ok(SpendRules {
@@ -227,19 +244,34 @@ fn height(arguments: &Arguments<'_>, session: &Session) -> Result<Height, Failur
     Ok(arguments.height(HEIGHT)?.unwrap_or(Height::new(next)))
 }
 
-/// An output; its hash is that of the record when none is given.
+/// The spender of an output, and the spend.
+fn spend_of(item: &Arguments<'_>, session: &Session) -> Result<(Txid, Spend), Failure> {
+    let data = required("spending_data", item.spending_data()?)?;
+    let slot = slot_ref(item, session)?;
+    Ok((data.txid, Spend { outpoint: slot.outpoint, hash: slot.hash, vin: data.vin }))
+}
+
+/// An output; its hash is that of the record when none is given, and when it is given with its
+/// bytes in the order in which txids are written.
 pub(super) fn slot_ref(arguments: &Arguments<'_>, session: &Session) -> Result<SlotRef, Failure> {
     let outpoint = arguments.outpoint()?;
-    let hash = match arguments.utxo_hash(&["utxo_hash"])? {
-        Some(hash) => hash,
-        None => {
-            let view = session.store.engine().slots(&[outpoint])?.pop().flatten();
-            let found = view.and_then(|view| view.slot).map(|slot| slot.hash);
-            // Without a slot no hash is right, and the store says what is missing.
-            found.unwrap_or(UtxoHash::from_bytes([0; 32]))
-        }
+    let view = session.store.engine().slots(&[outpoint])?.pop().flatten();
+    let found = view.and_then(|view| view.slot).map(|slot| slot.hash);
+    let given = arguments.utxo_hash(&["utxo_hash"])?;
+    let hash = match (given, found) {
+        (Some(given), Some(found)) if reversed(given) == found => found,
+        (Some(given), _) => given,
+        (None, Some(found)) => found,
+        // Without a slot no hash is right, and the store says what is missing.
+        (None, None) => UtxoHash::from_bytes([0; 32]),
     };
     Ok(SlotRef { outpoint, hash })
+}
+
+fn reversed(hash: UtxoHash) -> UtxoHash {
+    let mut bytes = hash.to_bytes();
+    bytes.reverse();
+    UtxoHash::from_bytes(bytes)
 }
 
 /// Whether the outputs that it spends are missing.

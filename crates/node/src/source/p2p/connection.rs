@@ -13,7 +13,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use varve_sha256::Message as Hashed;
@@ -27,8 +27,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const WRITE: Duration = Duration::from_secs(20);
 /// Messages that may come before the handshake is through.
 const HANDSHAKE_MESSAGES: usize = 32;
-/// How much a payload grows by before its bytes are there: a length is not believed.
-const STEP: u64 = 1 << 20;
+/// How much a payload grows by before its bytes are there: a length is not believed. A step is also
+/// the sign of life of a peer that is slow.
+const STEP: u64 = 1 << 16;
 /// The oldest protocol that announces by headers.
 const OLDEST: i32 = 70_012;
 
@@ -141,6 +142,9 @@ impl Link {
     }
 }
 
+/// The link of a call, from when the connection is made. Whoever waits for the handshake closes it.
+pub(super) type Line = Arc<OnceLock<Arc<Link>>>;
+
 /// What a connection is made with.
 pub(super) struct Call {
     pub(super) peer: Giver,
@@ -148,6 +152,7 @@ pub(super) struct Call {
     pub(super) network: Network,
     pub(super) nonce: u64,
     pub(super) time: i64,
+    pub(super) line: Line,
     pub(super) inbox: SyncSender<(Giver, Incoming)>,
 }
 
@@ -169,6 +174,8 @@ impl Call {
             network: self.network,
             received: AtomicU64::new(0),
         });
+        // Nobody else sets it.
+        let _ = self.line.set(link.clone());
         let mut reader = MessageReader { stream, link: link.clone() };
         self.handshake(&mut reader)?;
         reader.stream.set_read_timeout(None)?;
@@ -323,4 +330,38 @@ fn check_linked(headers: &[HeaderBytes]) -> Result<(), Offence> {
         Header::new(header).previous().as_bytes() == below
     };
     if linked.all(follows) { Ok(()) } else { Err(Offence::Unlinked) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// A slow peer is heard while a block of it comes, not only when it is there.
+    #[test]
+    fn bytes_count_before_their_message_is_whole() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let network = Network::Regtest;
+        let link = Arc::new(Link {
+            stream: Mutex::new(stream.try_clone().unwrap()),
+            network,
+            received: AtomicU64::new(0),
+        });
+        let mut reader = MessageReader { stream, link: link.clone() };
+        let reading = thread::spawn(move || reader.message());
+        let block = Message::Block(vec![7; 300_000]);
+        let bytes = block.encode(network);
+        let (first, rest) = bytes.split_at(150_000);
+        peer.write_all(first).unwrap();
+        while link.received.load(Ordering::Relaxed) < 2 * STEP {
+            thread::sleep(Duration::from_millis(1));
+        }
+        peer.write_all(rest).unwrap();
+        assert_eq!(reading.join().unwrap().unwrap(), block);
+        assert_eq!(link.received.load(Ordering::Relaxed), bytes.len() as u64);
+    }
 }

@@ -16,10 +16,9 @@
 //! 2. Nodes answer in order, and say nothing when they are asked for a block that they do not have.
 //!    So a block that comes shows that those asked of its peer before will not: others get them.
 //! 3. A peer that owes something and sends not a byte for [`SILENCE`] is given up, and so is one
-//!    that comes to owe more than [`MAX_OWED`].
-//! 4. When no block has come, and peers that were there have sent nothing for [`LOST`] in all, then
-//!    nobody has the blocks that are wanted: they are given up.
-//! 5. A block that comes late, after another peer was asked for it, is taken if it is the first.
+//!    that comes to owe more than [`MAX_OWED`]. A block for which that happened [`SILENCES`] times
+//!    is one that nobody has.
+//! 4. A block that comes late, after another peer was asked for it, is taken if it is the first.
 //!    A block that its peer was never asked for is an offence.
 //!
 //! Nothing here knows a socket or a clock: time is what the caller says it waited.
@@ -40,8 +39,8 @@ pub(super) const IN_FLIGHT: usize = 16;
 pub(super) const HOLD: Duration = Duration::from_secs(2);
 /// How long a peer that owes something may say nothing.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
-/// How long to wait in vain for blocks.
-pub(super) const LOST: Duration = Duration::from_secs(60);
+/// How often a block is asked for of peers that say nothing.
+pub(super) const SILENCES: u32 = 3;
 /// Blocks that a peer may owe, with those that others were asked for meanwhile.
 const MAX_OWED: usize = 4 * IN_FLIGHT;
 /// Blocks for which it is remembered who told of them: of one message, and in all.
@@ -72,8 +71,6 @@ pub(super) struct Download {
     told: HashMap<BlockHash, Giver>,
     /// How long nobody has sent anything.
     still: Duration,
-    /// How long peers were there and sent nothing, since a block came or all have come.
-    in_vain: Duration,
     next_order: u64,
     /// The lowest in flight, and how long the window has waited for it.
     held: Option<(u64, Duration)>,
@@ -85,6 +82,8 @@ struct Wanted {
     avoid: Option<Giver>,
     /// Who said that it is not there.
     lacking: BTreeSet<Giver>,
+    /// How many peers were given up for their silence while they were asked for it.
+    silences: u32,
 }
 
 struct Load {
@@ -111,7 +110,7 @@ impl Download {
             self.wanted.entry(*hash).or_insert_with(|| {
                 self.next_order += 1;
                 self.waiting.insert(order, *hash);
-                Wanted { order, avoid: None, lacking: BTreeSet::new() }
+                Wanted { order, avoid: None, lacking: BTreeSet::new(), silences: 0 }
             });
         }
     }
@@ -184,7 +183,6 @@ impl Download {
         let Some(load) = self.peers.get_mut(&peer) else { return Receipt::Unasked };
         let Some(question) = load.asked.remove(hash) else { return Receipt::Unasked };
         load.limit = (load.limit + 1).min(IN_FLIGHT);
-        self.in_vain = Duration::ZERO;
         let passed = load.asked.iter().filter(|(_, asked)| **asked < question);
         for hash in passed.map(|(hash, _)| *hash).collect::<Vec<_>>() {
             self.take_back(peer, &hash, Some(peer));
@@ -225,34 +223,38 @@ impl Download {
     /// be given up.
     pub(super) fn waited(&mut self, time: Duration, heard: &BTreeSet<Giver>) -> Vec<Giver> {
         self.still = if heard.is_empty() { self.still + time } else { Duration::ZERO };
-        if heard.is_empty() && !self.peers.is_empty() {
-            self.in_vain += time;
-        }
         self.hold(time);
         let mut given_up = Vec::new();
         for (peer, load) in &mut self.peers {
             let excused = heard.contains(peer) || load.flying == 0;
             load.silent = if excused { Duration::ZERO } else { load.silent + time };
-            if load.silent >= SILENCE || load.asked.len() > MAX_OWED {
+            let is_silent = load.silent >= SILENCE;
+            for hash in load.asked.keys().filter(|_| is_silent) {
+                if let Some(wanted) = self.wanted.get_mut(hash)
+                    && self.flying.get(&wanted.order) == Some(peer)
+                {
+                    wanted.silences += 1;
+                }
+            }
+            if is_silent || load.asked.len() > MAX_OWED {
                 given_up.push(*peer);
             }
         }
         given_up
     }
 
-    /// The blocks that nobody has, which are no longer wanted.
-    pub(super) fn give_up(&mut self) -> Vec<BlockHash> {
-        if self.wanted.is_empty() {
-            self.in_vain = Duration::ZERO;
+    /// The blocks that nobody seems to have, in their order. They are no longer wanted.
+    pub(super) fn unanswered(&mut self) -> Vec<BlockHash> {
+        let silent = self.wanted.iter().filter(|(_, wanted)| wanted.silences >= SILENCES);
+        let silent: BTreeMap<_, _> = silent.map(|(hash, wanted)| (wanted.order, *hash)).collect();
+        for (order, hash) in &silent {
+            self.wanted.remove(hash);
+            self.waiting.remove(order);
+            if let Some(peer) = self.flying.remove(order) {
+                self.landed(peer);
+            }
         }
-        if self.in_vain < LOST {
-            return Vec::new();
-        }
-        self.in_vain = Duration::ZERO;
-        self.waiting.clear();
-        self.flying.clear();
-        self.peers.values_mut().for_each(|load| load.flying = 0);
-        self.wanted.drain().map(|(hash, _)| hash).collect()
+        silent.into_values().collect()
     }
 
     /// Looks whether one peer holds the window.

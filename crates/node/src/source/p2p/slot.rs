@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::Settings;
-use super::connection::{Call, Incoming, Link};
+use super::connection::{Call, Incoming, Line, Link};
 use super::wire::Message;
 use crate::source::Giver;
 
@@ -23,6 +23,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const PING: Duration = Duration::from_secs(60);
 /// And given up after this.
 const DEAD: Duration = Duration::from_secs(120);
+/// How long it may take to connect and shake hands.
+const CALL: Duration = Duration::from_secs(30);
 /// How long an answer to `getheaders` may take.
 const HEADERS: Duration = Duration::from_secs(30);
 
@@ -37,7 +39,7 @@ pub(super) struct Slot {
 /// How it stands with an address.
 pub(super) enum State {
     Waiting { until: Duration },
-    Calling { giver: Giver },
+    Calling { giver: Giver, line: Line, waited: Duration },
     Ready(Peer),
     Banned { reason: String },
 }
@@ -82,7 +84,7 @@ impl Slot {
     /// The giver that this address is at the moment.
     pub(super) const fn giver(&self) -> Option<Giver> {
         match &self.state {
-            State::Calling { giver } => Some(*giver),
+            State::Calling { giver, .. } => Some(*giver),
             State::Ready(peer) => Some(peer.giver),
             State::Waiting { .. } | State::Banned { .. } => None,
         }
@@ -112,16 +114,25 @@ impl Slot {
         inbox: SyncSender<(Giver, Incoming)>,
     ) {
         let time = settings.epoch.saturating_add((settings.clock)().as_secs());
+        let line = Line::default();
         let call = Call {
             peer: giver,
+            line: line.clone(),
             address: self.address.clone(),
             network: settings.network,
             nonce: settings.nonce.wrapping_add(u64::from(giver.0)),
             time: i64::try_from(time).unwrap_or(0),
             inbox,
         };
-        self.state = State::Calling { giver };
+        self.state = State::Calling { giver, line, waited: Duration::ZERO };
         thread::spawn(move || call.run());
+    }
+
+    /// Counts the time of a call. `true`: it takes too long.
+    pub(super) fn is_stuck(&mut self, time: Duration) -> bool {
+        let State::Calling { waited, .. } = &mut self.state else { return false };
+        *waited += time;
+        *waited >= CALL
     }
 
     /// The handshake is through.
@@ -157,8 +168,10 @@ impl Slot {
     }
 
     fn close(&self) {
-        if let Some(peer) = self.ready() {
-            peer.link.close();
+        match &self.state {
+            State::Ready(peer) => peer.link.close(),
+            State::Calling { line, .. } => line.get().into_iter().for_each(|link| link.close()),
+            State::Waiting { .. } | State::Banned { .. } => {}
         }
     }
 }

@@ -97,3 +97,17 @@ fn a_slot_survives_its_bytes() {
     }
     assert_eq!(Slot::decode(&[0; SLOT_LEN]), None);
 }
+
+#[test]
+fn a_key_takes_at_most_forty_bytes() {
+    let hasher = KeyHasher::new(&[9; 16]);
+    let mut index = Index::new(4);
+    for number in 0..200_000 {
+        let key = key(number);
+        assert!(index.put(hasher.hash(&key), key.part, None, &version(number + 1, 5)));
+        let keys = index.len();
+        if keys > 10_000 {
+            assert!(index.memory() <= 41 * keys, "{} bytes for {keys} keys", index.memory());
+        }
+    }
+}

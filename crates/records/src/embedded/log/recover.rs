@@ -245,7 +245,7 @@ fn settle(
     }
     // What lies before `from` was not read, so nobody knows whether it is sound.
     let from = from.max(tail.start).min(tail.end());
-    let frames = tail.rest(from)?.to_vec();
+    let frames = tail.rest(from)?.into_vec();
     let proven = usize::try_from(known.since(from).unwrap_or(0)).unwrap_or(usize::MAX);
     let proven = proven.min(frames.len());
     let unproven = frames.get(proven..).unwrap_or_default();

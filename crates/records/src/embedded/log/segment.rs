@@ -30,6 +30,10 @@ use crate::embedded::entry::{self, ENTRY_HEAD_LEN};
 /// The bytes of a file before its first frame.
 pub(super) const FRAMES_AT: u64 = BLOCK as u64;
 
+/// What is written at once: the buffer is no longer than that. Most frames are shorter.
+const LONGEST_WRITE: usize = 8 << 20;
+const _: () = assert!(LONGEST_WRITE.is_multiple_of(BLOCK));
+
 /// Frames in memory, and where they begin behind the file's header.
 type Piece = (u64, Arc<Vec<u8>>);
 
@@ -73,12 +77,17 @@ impl Segment {
     /// Writes a frame behind the others, through a buffer that a disk can read from directly.
     pub(super) fn append(&self, frame: Vec<u8>, buffer: &mut AlignedBuffer) -> Result<()> {
         let len = self.len();
-        if buffer.len() < frame.len() {
-            *buffer = AlignedBuffer::zeroed(frame.len() + frame.len() / 4);
+        let wanted = frame.len().min(LONGEST_WRITE);
+        if buffer.len() < wanted {
+            *buffer = AlignedBuffer::zeroed((wanted + wanted / 4).next_multiple_of(BLOCK));
         }
-        let aligned = buffer.get_mut(..frame.len()).unwrap_or_default();
-        aligned.copy_from_slice(&frame);
-        self.file.write_at(place(len), aligned)?;
+        let mut at = len;
+        for piece in frame.chunks(LONGEST_WRITE) {
+            let aligned = buffer.get_mut(..piece.len()).unwrap_or_default();
+            aligned.copy_from_slice(piece);
+            self.file.write_at(place(at), aligned)?;
+            at += piece.len() as u64;
+        }
         let grown = len + frame.len() as u64;
         self.pieces_mut().push((len, Arc::new(frame)));
         self.len.store(grown, Ordering::Release);
@@ -230,6 +239,14 @@ impl EntryBytes {
     /// Whether they were kept in memory since they were written or verified.
     pub(super) const fn is_own(&self) -> bool {
         matches!(self.source, Source::Piece(_))
+    }
+
+    /// The bytes as a vector: without a copy when they were just read.
+    pub(super) fn into_vec(self) -> Vec<u8> {
+        match self.source {
+            Source::Owned(bytes) if bytes.len() == self.range.len() => bytes,
+            _ => self.to_vec(),
+        }
     }
 
     /// The first `len` bytes; `None` when there are not so many.

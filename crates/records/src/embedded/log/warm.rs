@@ -20,6 +20,8 @@ use super::{Log, find};
 const PROBES: usize = 16;
 /// What is read for an entry; most are shorter.
 const USUAL_ENTRY: u64 = 512;
+/// Reads that have a buffer at once: a transaction may spend from millions of records.
+const TOGETHER: usize = 4_096;
 /// Reads under way at once.
 const DEPTH: u16 = 128;
 
@@ -49,14 +51,16 @@ impl Warmer {
             .collect();
         pages.sort_unstable_by_key(|(segment, page)| (segment.number, page.0));
         pages.dedup_by_key(|(segment, page)| (segment.number, page.0));
-        let requests = pages.into_iter().map(|(segment, (offset, len))| {
+        let request = |(segment, (offset, len)): &(&Arc<Segment>, (u64, usize))| {
             let file = Arc::clone(&segment.file);
-            let (offset, buffer) = (FileOffset::new(offset), AlignedBuffer::zeroed(len));
+            let (offset, buffer) = (FileOffset::new(*offset), AlignedBuffer::zeroed(*len));
             ReadRequest { tag: 0, file, offset, buffer }
-        });
+        };
         let mut reader = self.take();
-        reader.submit(requests);
-        while reader.next().is_some() {}
+        for some in pages.chunks(TOGETHER) {
+            reader.submit(some.iter().map(request));
+            while reader.next().is_some() {}
+        }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
     }
 

@@ -5,20 +5,25 @@ use std::sync::Arc;
 use varve_io::faulty::{Crash, Fault, FaultRule, Operation as Call, When};
 use varve_io::{Access, Caching, FileOffset, Storage as _};
 
-use super::twin::{Chance, Twin, see, small};
+use super::twin::{Chance, Seen, Twin, see, small};
 use crate::embedded::EmbeddedEngine;
 
-#[test]
-fn a_flipped_bit_is_an_error_or_no_difference() {
-    let mut chance = Chance(3);
+/// A store that is closed, whose log is known to be durable to its end, and what is in it.
+fn closed(seed: u64) -> (Twin, Seen) {
+    let mut chance = Chance(seed);
     let mut twin = Twin::new(small());
     for _ in 0..60 {
         twin.apply(&Twin::batch(&mut chance));
     }
-    // The end of the log is known to be durable.
     twin.engine().checkpoint().unwrap();
-    let expected = see(twin.engine()).unwrap();
+    let seen = see(twin.engine()).unwrap();
     twin.engine = None;
+    (twin, seen)
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_or_no_difference() {
+    let (twin, expected) = closed(3);
     let (mut errors, mut same) = (0, 0);
     for name in twin.storage.list().unwrap() {
         let file = twin.storage.open(&name, Access::Read, Caching::Buffered).unwrap();
@@ -44,14 +49,7 @@ fn a_flipped_bit_is_an_error_or_no_difference() {
 /// Reads that lie or fail.
 #[test]
 fn a_failing_read_is_an_error_and_never_a_wrong_answer() {
-    let mut chance = Chance(4);
-    let mut twin = Twin::new(small());
-    for _ in 0..60 {
-        twin.apply(&Twin::batch(&mut chance));
-    }
-    twin.engine().checkpoint().unwrap();
-    let expected = see(twin.engine()).unwrap();
-    twin.engine = None;
+    let (twin, expected) = closed(4);
     for fault in [Fault::Io, Fault::BitFlip, Fault::Short, Fault::Interrupted] {
         for nth in 0..60 {
             let left = twin.storage.crash(twin.storage.operations(), Crash::KeepAll);

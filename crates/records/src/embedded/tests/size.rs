@@ -25,7 +25,7 @@ pub(super) fn create(txid: Txid, outputs: u32) -> Operation {
         spending_height: None,
         body: Body::External,
         inputs: Vec::new(),
-        utxos: (0..outputs).map(slot).collect(),
+        utxos: Arc::new((0..outputs).map(slot).collect()),
         batch: BatchSize::new(20_000).unwrap(),
         height: Height::new(100),
         created_at: 5,

@@ -1,6 +1,9 @@
 //! Many callers at once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
 
 use varve_types::{Height, Outpoint, Txid};
 
@@ -121,4 +124,32 @@ fn what_threads_did_is_there_after_reopening() {
         twin.reopen();
         assert_eq!(see(twin.engine()).unwrap(), expected);
     }
+}
+
+/// One thread has the disk, one waits for it, and a third panics: the disk does not come back, and
+/// the one that waits is told.
+#[test]
+fn who_waits_for_a_disk_that_is_lost_is_told() {
+    // Threads that would hang are not waited for.
+    let twin: &'static Twin = Box::leak(Box::new(Twin::new(small())));
+    let commit = &twin.engine().commit;
+    let ((taken, is_taken), (go, may_go), (told, is_told)) = (channel(), channel(), channel());
+    let holder = thread::spawn(move || {
+        commit.with_disk(|_, _| {
+            taken.send(()).unwrap();
+            may_go.recv().unwrap();
+            Ok(())
+        })
+    });
+    is_taken.recv().unwrap();
+    thread::spawn(move || {
+        let write = create(name(1), 1);
+        told.send(twin.engine().apply(&twin.context, &[write]).is_err()).unwrap();
+    });
+    assert!(is_told.recv_timeout(Duration::from_millis(200)).is_err(), "it waits for the disk");
+    let panicking = thread::spawn(|| commit.run::<()>(|_| panic!("on purpose")));
+    assert!(panicking.join().is_err());
+    go.send(()).unwrap();
+    assert!(holder.join().unwrap().is_err());
+    assert_eq!(is_told.recv_timeout(Duration::from_secs(20)), Ok(true));
 }

@@ -100,7 +100,7 @@ fn new_record(number: u32, chance: &mut Chance) -> NewRecord {
         spending_height: (number == 3).then_some(Height::new(106)),
         body: if external { Body::External } else { body },
         inputs: inputs(number),
-        utxos: places.map(slot).collect(),
+        utxos: Arc::new(places.map(slot).collect()),
         batch: BatchSize::new(7).unwrap(),
         height: Height::new(100 + chance.below(10)),
         created_at: u64::from(chance.below(1 << 20)),

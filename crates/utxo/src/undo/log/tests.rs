@@ -83,6 +83,11 @@ fn old_segments_go_and_the_last_blocks_stay() {
     assert!(largest < (128 + 64) * record_bytes + 2 * 4096, "{largest} bytes are kept");
     let mut log = open(&storage, &checkpoint);
     assert_eq!(walk(&mut log, 128), (873..=1000).rev().collect::<Vec<_>>());
+    // The checkpoint is older than the pruning, and marks records that have gone since.
+    let kept = open(&storage, &checkpoint).kept_from().unwrap().to_u32();
+    let blocks = usize::try_from(1001 - kept).unwrap();
+    let all = (kept..=1000).rev().collect::<Vec<_>>();
+    assert_eq!(walk(&mut open(&storage, &checkpoint), blocks), all, "all from there on are kept");
     let deeper = (0..200).try_for_each(|_| log.pop());
     assert!(matches!(deeper, Err(UndoError::TooDeep)), "{deeper:?}");
 }

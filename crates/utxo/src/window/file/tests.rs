@@ -7,8 +7,8 @@ use varve_io::faulty::{Crash, FaultyStorage};
 use varve_types::Outpoint;
 
 use super::*;
-use crate::window::WindowVersion;
 use crate::window::tests::model::{Model, Random, outpoint};
+use crate::window::{Lookup, WindowVersion};
 
 const ID: FileId = FileId([5; 16]);
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
@@ -69,6 +69,34 @@ fn a_loaded_window_goes_on_like_the_saved_one() {
     model.flush_ready = true;
     model.connect(&spent, &[]).unwrap();
     model.moment().check((0..4300).step_by(3).map(outpoint));
+}
+
+/// Batches of one loaded pane are all of the same step. A table that grew between two of them took
+/// only what was there before the step, and the coins of the batches before it were not found.
+#[test]
+fn coins_are_found_whichever_batch_of_a_pane_they_were_loaded_with() {
+    let model = model();
+    let storage = FaultyStorage::new(0);
+    let saved = model.window.save(&storage, "window", ID).unwrap();
+    let keys: Vec<Outpoint> = (0..4300).map(outpoint).collect();
+    let births = |window: &Window| -> Vec<Option<Sequence>> {
+        let mut found = Vec::new();
+        window.version().lookup(&keys, &mut found);
+        let birth = |found| match found {
+            Lookup::Found(coin) => Some(coin.birth),
+            Lookup::Deleted(_) | Lookup::Unknown => None,
+        };
+        found.into_iter().map(birth).collect()
+    };
+    let expected = births(&model.window);
+    assert!(expected.iter().flatten().count() > 1000);
+    for shards in [1, 2, 16] {
+        let config = WindowConfig { shards, pane_steps: 5 };
+        let loaded = Window::load(&storage, &saved, (config, hasher()), ONE).unwrap();
+        let oldest = loaded.panes().next().unwrap();
+        assert!(oldest.memory > 2 * BATCH, "there is more than one batch in a pane");
+        assert_eq!(births(&loaded), expected, "{shards} shards");
+    }
 }
 
 #[test]

@@ -41,9 +41,9 @@ pub(super) fn freeze_window(
 }
 
 pub(super) fn reassign(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
-    let old = arguments.object(&["old_utxo", "utxo"])?.unwrap_or(*arguments);
+    let old = arguments.object(&["old_utxo", "old"])?.unwrap_or(*arguments);
     let slot = slot_ref(&old, session)?;
-    let to = match arguments.object(&["new_utxo"])? {
+    let to = match arguments.object(&["new_utxo", "new"])? {
         Some(new) => new_hash(&new, &["utxo_hash", "new_utxo_hash"], slot.outpoint, session)?,
         None => new_hash(arguments, &["new_utxo_hash"], slot.outpoint, session)?,
     };

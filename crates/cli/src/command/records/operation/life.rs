@@ -1,18 +1,34 @@
 //! What happens to a record between its creation and its removal.
 
 use serde_json::{Map, Value, json};
-use varve_records::SlotView;
 use varve_records::operation::{MinedBlockInfo, SlotRef, Unspend};
 use varve_records::record::BlockId;
 use varve_records::spending_data::SpendingData;
+use varve_records::utxo_hash::UtxoHash;
+use varve_records::{RecordError, SlotView, StoreError};
 use varve_types::{Outpoint, Txid};
 
 use super::all_or_failure;
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
-use crate::command::records::failure::{Failure, place, refusal};
+use crate::command::records::failure::{Failure, place, refusal, spend_item};
 use crate::command::records::session::Session;
 use crate::command::records::shape::txids;
-use crate::command::records::unit::slot_ref;
+use crate::command::records::unit::{UnitLine, slot_ref};
+
+/// Spends outputs for many transactions, each by itself: those that pass are spent.
+pub(super) fn spend_multi(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
+    let answers = session.perform_units(UnitLine::of_each(arguments, session)?)?;
+    let item = |answer: Result<Value, Failure>| match answer {
+        Ok(mut told) => {
+            told.get_mut("spends").and_then(|spends| spends.get_mut(0)).map(Value::take)
+        }
+        Err(Failure::Store(StoreError::Record(RecordError::Spend(items)))) => {
+            items.first().map(spend_item)
+        }
+        Err(failure) => Some(failure.to_json()),
+    };
+    all_or_failure("spends", answers.into_iter().filter_map(item).collect())
+}
 
 pub(super) fn unspend(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let spends = unspends(session, arguments)?;
@@ -35,11 +51,13 @@ fn unspends(session: &Session, arguments: &Arguments<'_>) -> Result<Vec<Unspend>
         let outpoints = tx.outpoints();
         let views = session.store.engine().slots(&outpoints)?;
         let spend = |(vin, (outpoint, view)): (u32, (Outpoint, Option<SlotView>))| {
-            let hash = view.and_then(|view| view.slot).map(|slot| slot.hash)?;
+            // Without a slot no hash is right, and the store says what is missing.
+            let hash = view.and_then(|view| view.slot).map(|slot| slot.hash);
+            let hash = hash.unwrap_or(UtxoHash::from_bytes([0; 32]));
             let by = SpendingData::new(tx.txid(), vin);
-            Some(Unspend { slot: SlotRef { outpoint, hash }, by })
+            Unspend { slot: SlotRef { outpoint, hash }, by }
         };
-        return Ok((0..).zip(outpoints.into_iter().zip(views)).filter_map(spend).collect());
+        return Ok((0..).zip(outpoints.into_iter().zip(views)).map(spend).collect());
     }
     let by = arguments.spending_data()?;
     let list = arguments.objects(&["spends"])?.unwrap_or_else(|| vec![*arguments]);

@@ -15,13 +15,7 @@ const PAGE: usize = 1_000;
 
 pub(super) fn unmined(session: &Session, _: &Arguments<'_>) -> Result<Value, Failure> {
     let found: Vec<UnminedTx> = session.store.unmined().collect::<Result<_, _>>()?;
-    Ok(unmined_txs(found))
-}
-
-/// Unmined transactions in the order in which their records were created.
-pub(super) fn unmined_txs(mut found: Vec<UnminedTx>) -> Value {
-    found.sort_by_key(|tx| (tx.created_at, tx.txid));
-    found.iter().map(unmined_tx).collect()
+    Ok(UnminedTx::by_creation(found).iter().map(unmined_tx).collect())
 }
 
 fn unmined_tx(tx: &UnminedTx) -> Value {
@@ -29,6 +23,7 @@ fn unmined_tx(tx: &UnminedTx) -> Value {
     json!({
         "txid": tx.txid.to_string(),
         "fee": tx.fee.to_sat(),
+        "size": tx.size,
         "size_in_bytes": tx.size,
         "inputs": tx.inputs.iter().map(input).collect::<Value>(),
         "created_at": tx.created_at,

@@ -7,6 +7,9 @@ use crate::command::records::arguments::{Arguments, HEIGHT, required};
 use crate::command::records::failure::Failure;
 use crate::command::records::session::Session;
 
+/// The names of a median time.
+const MEDIAN_TIME: &[&str] = &["median_time", "median_block_time", "time"];
+
 pub(super) fn set_block_height(
     session: &Session,
     arguments: &Arguments<'_>,
@@ -24,9 +27,18 @@ pub(super) fn set_median_block_time(
     session: &Session,
     arguments: &Arguments<'_>,
 ) -> Result<Value, Failure> {
-    let names = ["median_time", "median_block_time", "time"];
-    let median_time = required("median_time", arguments.u32(&names)?)?;
+    let median_time = required("median_time", arguments.u32(MEDIAN_TIME)?)?;
     session.set_tip(BlockState { median_time, ..session.store.block_state() })?;
+    block_state(session, arguments)
+}
+
+pub(super) fn set_block_state(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let height = required("height", arguments.height(HEIGHT)?)?;
+    let median_time = required("median_time", arguments.u32(MEDIAN_TIME)?)?;
+    session.set_tip(BlockState { height, median_time })?;
     block_state(session, arguments)
 }
 

@@ -90,6 +90,32 @@ fn a_silent_peer_is_given_up_and_a_slow_one_is_not() {
 }
 
 #[test]
+fn a_block_is_missing_when_peers_say_nothing_of_it_again_and_again() {
+    let mut download = Download::default();
+    let blocks = hashes(2);
+    download.want(&blocks);
+    for silences in 1..=SILENCES {
+        let peer = Giver(silences);
+        download.add_peer(peer);
+        let asked = download.assign();
+        assert!(asked.iter().any(|(_, asked)| asked.contains(&blocks[0])));
+        if silences == 1 {
+            assert_eq!(download.received(peer, &blocks[1]), Receipt::Wanted);
+            download.assign();
+        }
+        assert_eq!(download.waited(SILENCE, &BTreeSet::new()), [peer]);
+        download.remove_peer(peer);
+        let missing = download.unanswered();
+        assert_eq!(missing.len(), usize::from(silences == SILENCES), "{silences}");
+        assert!(missing.iter().all(|hash| *hash == blocks[0]));
+    }
+    download.add_peer(Giver(9));
+    assert_eq!(download.assign(), [], "it is wanted no longer");
+    download.want(&blocks[..1]);
+    assert_eq!(download.assign().len(), 1, "unless somebody asks again");
+}
+
+#[test]
 fn a_block_is_missing_when_every_peer_lacks_it() {
     let (mut download, blocks) = two_peers(1);
     let first = download.assign()[0].0;
@@ -250,26 +276,4 @@ fn who_never_delivers_is_not_asked_until_it_tells_of_something() {
     download.waited(SECOND, &BTreeSet::new());
     download.want(&hashes(1));
     assert_eq!(download.assign(), [(A, hashes(1))]);
-}
-
-#[test]
-fn what_nobody_sends_is_given_up_at_last() {
-    let (mut download, blocks) = two_peers(3);
-    download.assign();
-    assert_eq!(download.received(A, &blocks[0]), Receipt::Wanted);
-    for second in 1..=59 {
-        download.waited(SECOND, &BTreeSet::new());
-        // While somebody sends, however little, it is no time in vain.
-        download.waited(SECOND, &BTreeSet::from([B]));
-        assert!(download.give_up().is_empty(), "after {second} seconds");
-        download.assign();
-    }
-    download.waited(SECOND, &BTreeSet::new());
-    let mut given_up = download.give_up();
-    given_up.sort();
-    assert_eq!(given_up, blocks[1..]);
-    assert!(download.assign().is_empty());
-    // They can be wanted again.
-    download.want(&blocks[1..2]);
-    assert!(download.give_up().is_empty());
 }
