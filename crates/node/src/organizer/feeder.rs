@@ -142,7 +142,9 @@ impl Feeder<'_, '_, '_, '_> {
     fn checkpoint(&mut self) -> Result<(), Error> {
         self.commit()?;
         self.joiner.begin_flush()?;
-        self.stores.checkpoint()
+        self.stores.checkpoint()?;
+        self.stores.since_checkpoint = 0;
+        Ok(())
     }
 
     /// Submits what there is room for.
