@@ -373,3 +373,27 @@ fn a_disk_that_was_full_needs_no_new_opening() {
     }
     assert!(failures > 2, "{failures} disks became full");
 }
+
+/// The operations on files of a sync of these blocks, and of a checkpoint behind it.
+fn operations(blocks: &[Vec<u8>], lag: u64) -> (usize, usize) {
+    let storage = Arc::new(FaultyStorage::new(3));
+    let limits = Limits { lag, ..Limits::default() };
+    let options = Options { limits, ..eager_options() };
+    let mut node = Organizer::open(storage.clone(), options).unwrap();
+    let mut source = pipe(Network::Regtest, blocks);
+    assert_eq!(sync(&mut node, &mut source, &sync_options()).unwrap(), []);
+    let synced = storage.operations();
+    node.checkpoint().unwrap();
+    (synced, storage.operations() - synced)
+}
+
+/// A checkpoint beside the joiner was not counted, so that one followed every block.
+#[test]
+fn a_checkpoint_is_made_once_when_it_is_due() {
+    let blocks = bytes_of(&Mined::genesis().chain(1, 100));
+    let bytes: usize = blocks.iter().map(Vec::len).sum();
+    let (without, one) = operations(&blocks, u64::MAX);
+    let (with, _) = operations(&blocks, bytes as u64 / 4);
+    assert!(with > without, "some are made");
+    assert!(with < without + 16 * one, "{with} operations instead of {without}, {one} each");
+}
