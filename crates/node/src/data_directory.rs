@@ -69,6 +69,8 @@ impl DataDirectory {
     /// Takes the folder. A new one becomes a folder of `network`, with an identity out of `seed`.
     pub fn open(root: Arc<dyn Storage>, network: Network, seed: &Seed) -> Result<Self, Error> {
         let lock = root.lock()?;
+        // Names that a process before this one left, before anything is built on them.
+        root.sync_dir()?;
         let identity = match load(root.as_ref(), FILE, KIND)? {
             Some(found) => identity_of(root.as_ref(), &found, network)?,
             None => create(root.as_ref(), network, seed)?,
@@ -156,7 +158,7 @@ fn identity_of(
 
 #[cfg(test)]
 mod tests {
-    use varve_io::faulty::{Crash, FaultyStorage};
+    use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 
     use super::*;
 
@@ -182,6 +184,19 @@ mod tests {
         replace(root.as_ref(), FILE, KIND, &newer).unwrap();
         let message = open(&root, Network::Regtest, 2).unwrap_err().to_string();
         assert!(message.contains("format 2"), "{message}");
+    }
+
+    /// A process dies between the name of the identity's file and its sync. The next one builds on
+    /// what it finds, so it makes that durable first: stores of a lost identity never open again.
+    #[test]
+    fn an_inherited_identity_survives_a_power_cut() {
+        let root = Arc::new(FaultyStorage::new(1));
+        root.inject(FaultRule::new(Operation::SyncDir, When::Nth(0), Fault::Io));
+        open(&root, Network::Regtest, 1).unwrap_err();
+        let root = Arc::new(root.reopen());
+        let found = open(&root, Network::Regtest, 2).unwrap();
+        let after = Arc::new(root.crash(root.operations(), Crash::LoseAll));
+        assert_eq!(open(&after, Network::Regtest, 3).unwrap().store, found.store);
     }
 
     #[test]

@@ -332,7 +332,8 @@ fn readers_see_only_what_was_published() {
     done.store(true, Ordering::Relaxed);
     for thread in threads {
         let seen = thread.join().unwrap();
-        assert!(seen.len() > 10, "{} blocks were seen", seen.len());
+        // How many depends on the machine and on what else it does.
+        assert!(seen.len() > 2, "{} blocks were seen", seen.len());
         for (tip, coins) in seen {
             assert_eq!(Some(&coins), states.get(&tip), "{tip} was never the tip");
         }
