@@ -111,21 +111,20 @@ impl HeaderTree {
         window
     }
 
-    /// The blocks of the best header's branch that are not stored: of at most `count` heights from
-    /// the lowest of them upwards, in their order. These are the ones to fetch.
+    /// The blocks of the branch that ends with `tip` that are not stored: of at most `count`
+    /// heights from the lowest of them upwards, in their order. These are the ones to fetch.
     #[must_use]
-    pub fn to_fetch(&self, count: u32) -> Vec<HeaderId> {
-        let best = self.best_header();
+    pub fn to_fetch(&self, tip: HeaderId, count: u32) -> Vec<HeaderId> {
         // All below a whole block are whole, so the lowest that is not is found by halving.
-        let (mut whole, mut first) = (0, self.height(best).to_u32().saturating_add(1));
+        let (mut whole, mut first) = (0, self.height(tip).to_u32().saturating_add(1));
         while whole + 1 < first {
             let middle = whole.midpoint(first);
-            match self.ancestor(best, Height::new(middle)).is_some_and(|id| self.is_whole(id)) {
+            match self.ancestor(tip, Height::new(middle)).is_some_and(|id| self.is_whole(id)) {
                 true => whole = middle,
                 false => first = middle,
             }
         }
-        let mut window = self.window(best, Height::new(first), count);
+        let mut window = self.window(tip, Height::new(first), count);
         window.retain(|id| !self.is_stored(*id));
         window
     }

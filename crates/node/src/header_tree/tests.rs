@@ -244,13 +244,13 @@ fn locators_and_windows() {
     assert_eq!((window(1, 3), window(999, 10)), (ids[..3].to_vec(), ids[998..].to_vec()));
     assert_eq!((window(1001, 5), window(5, 0)), (vec![], vec![]));
     tree.mark_stored(ids[1]);
-    assert_eq!(tree.to_fetch(4), [ids[0], ids[2], ids[3]]);
+    assert_eq!(tree.to_fetch(tree.best_header(), 4), [ids[0], ids[2], ids[3]]);
     tree.mark_stored(ids[0]);
-    assert_eq!(tree.to_fetch(4), ids[2..6], "above those that are whole");
+    assert_eq!(tree.to_fetch(tree.best_header(), 4), ids[2..6], "above those that are whole");
     ids[2..999].iter().for_each(|id| tree.mark_stored(*id));
-    assert_eq!(tree.to_fetch(4), [tip]);
+    assert_eq!(tree.to_fetch(tree.best_header(), 4), [tip]);
     tree.mark_stored(tip);
-    assert_eq!(tree.to_fetch(4), []);
+    assert_eq!(tree.to_fetch(tree.best_header(), 4), []);
     let branch = tree.branch(ids[500]);
     for height in [501, 3, 77, 76, 75, 400, 0] {
         let id = tree.ancestor(tip, Height::new(height)).unwrap();

@@ -3,7 +3,9 @@
 //! 1. A header that is new goes into the tree and the archive. One that breaks a rule is told to
 //!    the user and its giver is blamed.
 //! 2. Blocks are asked for lowest first, at most [`WINDOW`] at a time: those of the best header's
-//!    branch; of a source that has them at hand also those of branches that have lost.
+//!    branch; of a source that has them at hand also those of branches that have lost. The best
+//!    header may be one whose blocks nobody has, so those of the best that the source told of come
+//!    before them, if they can move the tip.
 //! 3. A block that comes is checked by itself ([`Checkers`]) and then stored, in whatever order
 //!    blocks come. Those that the chain needs next are kept in memory, so that they are read and
 //!    hashed once.
@@ -53,6 +55,8 @@ pub(crate) struct Intake<'a> {
     /// Headers whose blocks are to be asked for, when those of all branches are.
     unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
+    /// The header with the most work that the source has told of.
+    given: Option<HeaderId>,
     /// The blocks that were refused: each is told once.
     told: HashSet<BlockHash>,
     kept: HashMap<HeaderId, StoredBlock>,
@@ -78,6 +82,7 @@ impl<'a> Intake<'a> {
             strays: HashMap::new(),
             unfetched: BTreeSet::new(),
             headers_done: false,
+            given: None,
             told: HashSet::new(),
             kept: HashMap::new(),
             kept_bytes: 0,
@@ -123,18 +128,24 @@ impl<'a> Intake<'a> {
             Event::Headers { headers, giver } => self.headers(stores, &headers, giver)?,
             Event::HeadersDone => self.headers_done = true,
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
-            Event::Missing { hash } => {
-                self.owed.remove(&hash);
-                self.missing.insert(hash, ATTEMPTS);
-                if self.reported.insert(hash) {
-                    (self.report)(Report::Missing { hash });
-                }
-            }
+            Event::Missing { hash } => self.missed(stores, hash),
             Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
             Event::Idle => self.ask_again(),
         }
         self.want(stores)
+    }
+
+    /// Nobody has a block, unless another copy of it has come meanwhile.
+    fn missed(&mut self, stores: &Stores, hash: BlockHash) {
+        self.owed.remove(&hash);
+        let tree = &stores.chain.read().tree;
+        if tree.find(&hash).is_some_and(|id| is_wanted(tree, id)) {
+            self.missing.insert(hash, ATTEMPTS);
+            if self.reported.insert(hash) {
+                (self.report)(Report::Missing { hash });
+            }
+        }
     }
 
     /// Somebody may have what nobody had.
@@ -168,6 +179,8 @@ impl<'a> Intake<'a> {
                 Ok((id, is_new)) => {
                     let tree = &stores.chain.read().tree;
                     new |= is_new;
+                    let given = self.given.filter(|given| tree.work(*given) >= tree.work(id));
+                    self.given = given.or(Some(id));
                     if is_new && !tree.is_stored(id) {
                         self.unfetched.insert((tree.height(id), id));
                     }
@@ -297,7 +310,14 @@ impl<'a> Intake<'a> {
                 self.unfetched.iter().map(|(_, id)| *id).filter(wanted).take(room).collect()
             } else {
                 let count = u32::try_from(2 * WINDOW).unwrap_or(u32::MAX);
-                tree.to_fetch(count).into_iter().filter(wanted).take(room).collect()
+                let best = tree.best_header();
+                let other = self.given.filter(|given| {
+                    !tree.is_on_branch(*given, best) && tree.work(*given) > tree.work(stores.tip)
+                });
+                let branches = other.into_iter().chain([best]);
+                let mut seen = HashSet::new();
+                let ids = branches.flat_map(|tip| tree.to_fetch(tip, count)).filter(wanted);
+                ids.filter(|id| seen.insert(*id)).take(room).collect()
             };
             ids.into_iter().map(|id| tree.hash(id)).collect()
         };

@@ -163,8 +163,8 @@ mod tests {
         }
     }
 
-    /// A block in a file that was written over is where it was found last, whether it waited for its
-    /// parent meanwhile or not.
+    /// A block in a file that was written over is where it was found last, whether it waited for
+    /// its parent meanwhile or not.
     #[test]
     fn the_last_copy_stays() {
         let genesis = BlockHash::from_bytes([1; 32]);

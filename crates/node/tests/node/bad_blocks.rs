@@ -144,6 +144,30 @@ fn bytes_that_are_not_those_of_the_header_do_not_condemn_it() {
     assert_eq!(node.snapshot().tip.1, main[2].hash);
 }
 
+/// The best header may be one whose block nobody has. A source that gives the best chain alone
+/// still brings the chain on that it tells of.
+#[test]
+fn a_branch_that_nobody_has_does_not_hold_up_another() {
+    let main = Mined::genesis().chain(1, 5);
+    let branch = main[2].chain(2, 9);
+    let mut blocks = bytes_of(main.iter().chain(&branch));
+    let torn = blocks[6].len() - 6;
+    blocks[6][torn] ^= 1;
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Organizer::open(disk(folder.path()), young_options()).unwrap();
+    sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+    assert_eq!(node.snapshot().tip.1, main[4].hash);
+    assert_eq!(node.header_height().to_u32(), 12);
+    let longer = main[4].chain(3, 2);
+    let file = folder.path().join("blk00000.dat");
+    let blocks = bytes_of(main.iter().chain(&longer));
+    std::fs::write(&file, framed(Network::Regtest, &blocks)).unwrap();
+    let mut source = Directory::open(&file, Network::Regtest, false).unwrap();
+    let best_alone = SyncOptions { all_branches: false, ..sync_options() };
+    sync(&mut node, &mut source, &best_alone).unwrap();
+    assert_eq!(node.snapshot().tip.1, longer[1].hash);
+}
+
 #[test]
 fn a_header_without_work() {
     let main = Mined::genesis().chain(1, 3);
