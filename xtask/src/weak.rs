@@ -9,12 +9,8 @@ use anyhow::{Result, bail};
 use crate::run;
 use crate::tally::Tally;
 
-/// The packages that have the feature, and the tests that are run with it.
-const PACKAGES: &[(&str, &[&str])] = &[
-    ("varve-records", &["--lib", "embedded::"]),
-    ("varve-utxo", &["--lib"]),
-    ("varve-archive", &["--lib"]),
-];
+/// Packages that have the feature, and the tests that are run with it.
+const PACKAGES: &[(&str, &[&str])] = &[("varve-records", &["--lib", "embedded::"])];
 
 /// Runs them all and counts their tests.
 pub(crate) fn run(tally: &mut Tally) -> Result<()> {

@@ -12,7 +12,7 @@
 //! the bytes of the transaction, once
 //! + so many bytes an output, by what is done: 50 to create, 80 to read all slots, 40 to remove
 //! + what the store keeps in memory anyway: of its log, and of outputs that spenders asked for
-//! + 16 MiB
+//! + 12 MiB
 //! ```
 //!
 //! CI runs 600,000 outputs and 64 MiB. With `VARVE_SEQUENCES` set, as `cargo xtask soak` does, it

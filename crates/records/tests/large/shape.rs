@@ -67,7 +67,7 @@ impl Shape {
         let log = if written { log.min(self.cache + 2 * self.segment_size) } else { log };
         let decorated = self.bytes().min(CacheConfig::default().capacity);
         let decorated = if written { 0 } else { decorated };
-        bytes + output * u64::from(self.outputs) + log + decorated + 16 * MIB
+        bytes + output * u64::from(self.outputs) + log + decorated + 12 * MIB
     }
 
     /// The transaction, which spends `coin`.

@@ -95,8 +95,12 @@ fn what_was_done_on_a_group_that_failed_fails_too() {
             let engine = twin.engine();
             scope.spawn(move || {
                 let vouts = (0..EACH).map(|number| number * CALLERS + caller);
-                let spend = |vout| spend(name(vout + 1), Outpoint::new(root, vout));
-                let done = |vout| (vout, engine.apply(&CONTEXT, &[spend(vout)]).is_ok());
+                let batch = |vout| {
+                    // With enough to write that others come meanwhile.
+                    let spender = name(vout + 1);
+                    [spend(spender, Outpoint::new(root, vout)), create(spender, 1_000)]
+                };
+                let done = |vout| (vout, engine.apply(&CONTEXT, &batch(vout)).is_ok());
                 vouts.map(done).collect::<Vec<_>>()
             })
         });
