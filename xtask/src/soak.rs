@@ -10,8 +10,8 @@ use crate::metadata::Metadata;
 use crate::tally::Tally;
 use crate::{loom, run};
 
-/// The tests that have a long form, of many lives or of one that is large: by `VARVE_SEQUENCES`, or because the build is optimised. Each
-/// is a package, a test, and a part of the names.
+/// The tests that have a long form, of many lives or of a large one: by `VARVE_SEQUENCES`, or
+/// because the build is optimised. Each is a package, a test, and a part of the names.
 const LIVES: &[(&str, &str, &str)] = &[
     ("varve-utxo", "database", "random::"),
     ("varve-utxo", "hostile", "ground_keys"),

@@ -10,6 +10,9 @@ use varve_types::Height;
 
 use crate::header_tree::{HeaderId, HeaderTree};
 
+/// A branch is not followed while the best header is more blocks above it than this: a day's.
+const FAR: u32 = 144;
+
 /// The headers and what is known of them.
 pub(crate) struct Chain {
     pub(crate) tree: HeaderTree,
@@ -47,10 +50,11 @@ impl Chain {
     }
 
     /// Where the chain should go from `tip`: to the best chain, but not above `stop`; `tip` itself
-    /// when that is as good or on the way already, and rather than to less work than it has.
-    pub(crate) fn target(&self, tip: HeaderId, stop: Option<Height>) -> HeaderId {
+    /// when that is as good or on the way already, and rather than to less work than it has. While
+    /// blocks are `coming`, a branch that is going to lose is not taken for the best.
+    pub(crate) fn target(&self, tip: HeaderId, stop: Option<Height>, coming: bool) -> HeaderId {
         let tree = &self.tree;
-        let best = tree.best_chain();
+        let best = if coming { self.best_to_last() } else { tree.best_chain() };
         if tree.work(best) <= tree.work(tip) && tree.invalid(tip).is_none() {
             return tip;
         }
@@ -58,6 +62,15 @@ impl Chain {
         let target = tree.ancestor(best, height).expect("not above the best");
         let is_worse = tree.work(target) < tree.work(tip) && tree.invalid(tip).is_none();
         if is_worse || tree.is_on_branch(target, tip) { tip } else { target }
+    }
+
+    /// The best chain, but only as far as it is on the branch of a best header that is far above:
+    /// beyond, the set would go there and come back.
+    fn best_to_last(&self) -> HeaderId {
+        let tree = &self.tree;
+        let (best, header) = (tree.best_chain(), tree.best_header());
+        let above = tree.height(header).since(tree.height(best)).unwrap_or(0);
+        if above > FAR { tree.fork_point(best, header) } else { best }
     }
 }
 
@@ -95,5 +108,44 @@ pub(crate) struct SharedBranch<'a> {
 impl Ancestors for SharedBranch<'_> {
     fn ancestor(&self, height: Height) -> Option<Ancestor> {
         self.chain.read().tree.branch(self.tip).ancestor(height)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use varve_consensus::Params;
+    use varve_types::{Header, Network};
+
+    use super::*;
+    use crate::fixture::{NOW, chain_above, genesis};
+
+    /// Ten blocks, of two branches above: four of the one, six of the other.
+    #[test]
+    fn a_branch_that_is_going_to_lose_is_not_followed() {
+        let mut chain = Chain::new(HeaderTree::new(Params::new(Network::Regtest), [7; 16]));
+        let common = chain_above(&genesis(), 10, 1);
+        let stale = chain_above(&common[9], 6, 2);
+        let winner = chain_above(&common[9], 6 + FAR as usize + 1, 3);
+        let (winner, rest) = winner.split_at(6 + FAR as usize);
+        let mut insert = |headers: &[_], stored: usize| -> Vec<HeaderId> {
+            let insert = |header| chain.tree.insert(Header::new(header), NOW).unwrap();
+            let ids: Vec<HeaderId> = headers.iter().map(insert).collect();
+            ids[..stored].iter().for_each(|id| chain.tree.mark_stored(*id));
+            ids
+        };
+        let common = insert(&common, 10);
+        let (stale, won) = (insert(&stale, 6), insert(winner, 4));
+        let target = |chain: &Chain, tip, coming| chain.target(tip, None, coming);
+        let tip = common[8];
+        assert_eq!(target(&chain, tip, true), stale[5], "the best header is not far above");
+        let last = chain.tree.insert(Header::new(&rest[0]), NOW).unwrap();
+        assert_eq!(target(&chain, tip, true), common[9]);
+        assert_eq!(target(&chain, tip, false), stale[5], "nothing better comes");
+        assert_eq!(target(&chain, stale[5], true), stale[5], "it is not left before it has lost");
+        won[4..].iter().take(3).for_each(|id| chain.tree.mark_stored(*id));
+        assert_eq!(target(&chain, tip, true), won[6]);
+        assert_eq!(target(&chain, stale[5], true), won[6]);
+        won[7..].iter().chain([&last]).for_each(|id| chain.tree.mark_stored(*id));
+        assert_eq!(target(&chain, tip, true), last);
     }
 }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! * **Target**: the chain with the most work whose blocks are all stored and none known to be
-//!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)).
+//!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)). In a long sync, not a
+//!   branch of which the headers say that it is going to lose.
 //! * When the target is above the set, its blocks go to the joiner. When it is on another branch,
 //!   the set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the
 //!   snapshot of the last commit, and get the next when the new branch has won.
@@ -36,7 +37,7 @@ use varve_utxo::{
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
 use crate::header_tree::{ChainTip, Invalid};
-use crate::settings::{Index, Settings, SettingsChange};
+use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
 use crate::stores::Stores;
@@ -282,7 +283,7 @@ impl Organizer {
         let mut intake = Intake::new(source, options, report, checkers);
         intake.begin(&self.stores)?;
         loop {
-            self.turn(options.stop_height)?;
+            self.turn(&intake)?;
             let pause = self.join(&mut intake)?;
             if pause == Pause::Turn {
                 continue;
@@ -346,8 +347,8 @@ impl Organizer {
     }
 
     /// Rewinds the set until it is on the branch of the target.
-    fn turn(&mut self, stop: Option<Height>) -> Result<(), Error> {
-        let target = self.stores.chain.read().target(self.stores.tip, stop);
+    fn turn(&mut self, intake: &Intake<'_>) -> Result<(), Error> {
+        let target = intake.target(&self.stores);
         self.check_reach(target)?;
         self.rewind_to_branch(target)
     }
@@ -364,6 +365,8 @@ impl Organizer {
         let at = self.utxo_tip()?;
         let (set, limits) = (self.utxo.reader(), self.options.limits);
         let sync_every = (self.options.undo.blocks / 2).max(1);
+        // Pruning goes by the set's checkpoint, and the figures are made behind one.
+        let pauses = self.settings.prune != Prune::Off || self.settings.indexes.has(Index::Stats);
         let stores = &mut self.stores;
         let committed_at = (options.clock)();
         let joiner_options = JoinerOptions::new(self.options.workers);
@@ -377,6 +380,7 @@ impl Organizer {
                 joiner,
                 set,
                 limits,
+                pauses,
                 head,
                 reached,
                 in_flight,

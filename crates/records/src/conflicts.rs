@@ -146,7 +146,8 @@ pub fn process_conflicting(
             }
         }
     }
-    // The losers of earlier tries are among those of the last.
+    // The last try has completed its intent, and done what the earlier ones left.
+    begun.pop();
     for id in begun {
         store.apply_one(Operation::CompleteIntent(id))?;
     }

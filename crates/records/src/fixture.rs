@@ -242,11 +242,14 @@ pub(crate) struct FailingEngine {
     pub(crate) left: AtomicU64,
     /// How often it was called.
     pub(crate) calls: AtomicU64,
+    /// How long it waits before it does operations.
+    pub(crate) pause_ms: AtomicU64,
 }
 
 impl FailingEngine {
     pub(crate) fn new(inner: Arc<dyn Engine>, left: u64) -> Self {
-        Self { inner, left: AtomicU64::new(left), calls: AtomicU64::new(0) }
+        let (left, calls, pause_ms) = (AtomicU64::new(left), AtomicU64::new(0), AtomicU64::new(0));
+        Self { inner, left, calls, pause_ms }
     }
 
     fn failure() -> EngineError {
@@ -266,6 +269,8 @@ impl Engine for FailingEngine {
         operations: &[Operation],
     ) -> Result<Vec<Outcome>, EngineError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        let pause = self.pause_ms.load(Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(pause));
         let left = self.left.load(Ordering::SeqCst);
         let done = usize::try_from(left).unwrap().min(operations.len());
         self.left.store(left - done as u64, Ordering::SeqCst);

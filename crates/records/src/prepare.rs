@@ -7,8 +7,8 @@
 //!    given apart. The height is above 0.
 //! 2. A record needs outputs. It needs extended inputs too, unless it is a coinbase or has no
 //!    inputs at all (an outputs-only import).
-//! 3. The fee is what the inputs are worth beyond the outputs; 0 without inputs. Whether outputs may
-//!    be worth more is a rule of the caller; here the fee is 0 then.
+//! 3. The fee is what the inputs are worth beyond the outputs; 0 without inputs. Whether outputs
+//!    may be worth more is a rule of the caller; here the fee is 0 then.
 //! 4. Outputs that can never be spent get no slot, but keep their number.
 
 use std::sync::Arc;

@@ -105,6 +105,8 @@ pub struct Database {
     waiting: Option<Waiting>,
     /// A run has taken a pane's place since the last checkpoint.
     checkpoint_due: bool,
+    /// The owner has asked for a checkpoint that is not begun.
+    checkpoint_asked: bool,
     /// What was merged since the last whole checkpoint was decided, in that order.
     merged: Vec<Merged>,
     work: Work,
@@ -154,6 +156,7 @@ impl Database {
             sequence,
             waiting: None,
             checkpoint_due: false,
+            checkpoint_asked: false,
             merged: Vec::new(),
             work,
             published: Arc::new(ArcSwap::new(Arc::clone(&latest))),
@@ -225,6 +228,14 @@ impl Database {
     /// the coins of a snapshot reads the rest.
     pub fn verify_undo(&self) -> Result<u64, Error> {
         Ok(self.undo.verify()?)
+    }
+
+    /// Begins to make the set durable as it is now, beside the steps that follow. While another
+    /// checkpoint is under way it begins after that, before a later step; the step before which a
+    /// failure is noticed fails.
+    pub fn begin_flush(&mut self) -> Result<(), Error> {
+        self.checkpoint_asked = true;
+        self.checkpoint_if_due()
     }
 
     fn next_sequence(&self) -> Result<Sequence, StepError> {

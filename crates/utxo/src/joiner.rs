@@ -235,6 +235,12 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
         self.pool.try_retire()
     }
 
+    /// Begins to make the set durable as far as steps have been made, while blocks go on
+    /// ([`Database::begin_flush`]).
+    pub fn begin_flush(&self) -> Result<(), Error> {
+        self.pool.with_database(Database::begin_flush)
+    }
+
     /// How far each block under way has come, by height.
     #[must_use]
     pub fn states(&self) -> Vec<(Height, JoinState)> {

@@ -42,6 +42,12 @@ impl Shard {
         Self { batches: (0..cells.min(BATCHES_MAX)).map(|_| OnceLock::new()).collect() }
     }
 
+    /// Fills the next cell.
+    fn fill(&self, number: u16, batch: Batch) {
+        let filled = self.batches.get(usize::from(number)).is_some_and(|c| c.set(batch).is_ok());
+        assert!(filled, "the window begins a new pane before the cells are used up");
+    }
+
     /// The entry at a place, if its step is there already.
     #[inline]
     pub(crate) fn head(&self, place: Place) -> Option<(&Batch, &Head)> {

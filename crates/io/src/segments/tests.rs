@@ -63,8 +63,8 @@ fn long_payloads_begin_and_end_anywhere_in_a_block() {
         let lengths = [to_start, LONG, 9 * block - FRAME_HEADER_LEN + LONG, 5, LONG - 1, 1];
         let lengths = lengths.into_iter().chain([LONG + 1, (1 << 21) + 77, 4 << 20, 3, LONG]);
         for (number, length) in (1_u8..).zip(lengths) {
-            let payload: Vec<u8> =
-                (0..=u8::MAX).map(|byte| number ^ byte).cycle().step_by(7).take(length).collect();
+            let pattern = (0..=250_u8).cycle().map(|byte| byte ^ number);
+            let payload: Vec<u8> = pattern.take(length).collect();
             let place = log.append(&[&payload]).unwrap()[0];
             let len = (FRAME_HEADER_LEN + length) as u64;
             all.push((place, payload, log.reader().bytes(place, len).unwrap()));

@@ -8,12 +8,14 @@
 //!    one, or is all there is to reach. Commits are grouped by bytes and by time, so that a long
 //!    sync is not held up by the disk's syncs; with nothing more on its way a commit is made at
 //!    once.
-//! 3. Submit blocks of the target's branch, while there is room.
-//! 4. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
+//! 3. Make a checkpoint when it is due. The stores are made durable here and the set by a thread of
+//!    its own, so the joiner goes on with the blocks that it has.
+//! 4. Submit blocks of the target's branch, while there is room.
+//! 5. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
 //!    source does not run ahead.
 //!
 //! It ends with a [`Pause`] when the unspent set must be turned to another branch, when a
-//! checkpoint is due, or when all is done.
+//! checkpoint is due behind which more is to be done than the feeder can, or when all is done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +63,8 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     /// Sees the set up to the last block that the joiner published.
     pub(crate) set: Reader,
     pub(crate) limits: Limits,
+    /// Whether a checkpoint needs the set and the stores at the same block.
+    pub(crate) pauses: bool,
     /// The last block that was submitted, or that the set stood at.
     pub(crate) head: HeaderId,
     /// The last block that came out good, or that the set stood at.
@@ -84,6 +88,9 @@ impl Feeder<'_, '_, '_, '_> {
             let target = self.target();
             if self.is_commit_due(target) {
                 self.commit()?;
+            }
+            if self.is_checkpoint_due() && !self.pauses {
+                self.checkpoint()?;
             }
             let pause = self.pause(target);
             if pause.is_none() {
@@ -112,7 +119,7 @@ impl Feeder<'_, '_, '_, '_> {
     }
 
     fn target(&self) -> HeaderId {
-        self.stores.chain.read().target(self.stores.tip, self.intake.options.stop_height)
+        self.intake.target(self.stores)
     }
 
     fn pause(&self, target: HeaderId) -> Option<Pause> {
@@ -123,7 +130,19 @@ impl Feeder<'_, '_, '_, '_> {
         if !tree.is_on_branch(self.head, target) {
             return Some(Pause::Turn);
         }
-        (self.stores.since_checkpoint >= self.limits.lag).then_some(Pause::Checkpoint)
+        (self.is_checkpoint_due() && self.pauses).then_some(Pause::Checkpoint)
+    }
+
+    const fn is_checkpoint_due(&self) -> bool {
+        self.stores.since_checkpoint >= self.limits.lag
+    }
+
+    /// Makes the stores durable, and begins to with the set. Neither needs the other: the set may
+    /// be ahead of the commit log, and behind it.
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        self.commit()?;
+        self.joiner.begin_flush()?;
+        self.stores.checkpoint()
     }
 
     /// Submits what there is room for.

@@ -110,6 +110,11 @@ impl<'a> Intake<'a> {
         !self.owed.is_empty() || !self.headers_done
     }
 
+    /// Where the chain should go.
+    pub(crate) fn target(&self, stores: &Stores) -> HeaderId {
+        stores.chain.read().target(stores.tip, self.options.stop_height, self.is_waiting())
+    }
+
     /// A block that is still in memory. It is given once.
     pub(crate) fn take_kept(&mut self, id: HeaderId) -> Option<StoredBlock> {
         let block = self.kept.remove(&id)?;

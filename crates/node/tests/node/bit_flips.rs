@@ -194,3 +194,23 @@ fn every_flip_is_an_error_or_harmless_and_repair_mends_what_derives() {
     }
     assert!(errors > 50, "{errors} errors, {harmless} harmless flips");
 }
+
+/// The last commit is damaged and not yet covered by a durable position; but the archive has
+/// followed it, so it was acknowledged.
+#[test]
+fn a_lost_commit_that_the_archive_has_followed_is_told() {
+    let storage = Arc::new(FaultyStorage::new(9));
+    let mut node = Organizer::open(storage.clone(), eager_options()).unwrap();
+    let (all, name) = (chain(), "commit/commits-000000000000");
+    sync(&mut node, &mut pipe(Network::Regtest, &all), &sync_options()).unwrap();
+    drop(node);
+    let mut told = 0;
+    for n in (0..=storage.operations()).rev().take(80) {
+        let cut = Arc::new(storage.crash(n, Crash::KeepAll));
+        let size = files(&cut).into_iter().find(|(found, _)| found == name).unwrap().1;
+        assert!(cut.flip_bit(name, FileOffset::new(size - 3), 4));
+        let opened = Organizer::open(cut, eager_options());
+        told += usize::from(opened.is_err_and(|error| error.to_string().contains("has followed")));
+    }
+    assert!(told > 0);
+}

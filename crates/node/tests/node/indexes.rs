@@ -187,6 +187,39 @@ fn figures_are_opened_without_a_look_at_all_of_them() {
     assert_eq!(count(&node, 12).unwrap(), (hash, 12));
 }
 
+/// After a reorganisation figures are cut off and made again. A power cut in between leaves those of
+/// the new chain alone.
+#[test]
+fn power_cuts_while_figures_are_made_again() {
+    let old = Mined::genesis().chain(1, 5);
+    let new: Vec<Mined> = old[..2].iter().cloned().chain(old[1].chain(2, 4)).collect();
+    let storage = Arc::new(FaultyStorage::new(3));
+    let mut node = Organizer::open(storage.clone(), young_options()).unwrap();
+    let figures = |node: &Organizer| -> Vec<_> {
+        let tip = node.snapshot().tip.0.to_u32();
+        let at = |height| node.stats_at(Height::new(height), &mut |_, _| {}).unwrap();
+        let rows = (0..=tip).rev().map(at);
+        rows.map(|row| (row.block, row.txouts, row.bogosize, row.total_amount)).collect()
+    };
+    for chain in [&old, &new] {
+        let blocks = bytes_of(chain);
+        sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+        figures(&node);
+    }
+    let (tip, expected, end) = (node.snapshot().tip, figures(&node), storage.operations());
+    let (mut n, mut cuts) = (end, 0);
+    loop {
+        let crash = [Crash::LoseAll, Crash::KeepAll, Crash::Seed(n as u64)][n % 3];
+        let node = Organizer::open(Arc::new(storage.crash(n, crash)), young_options()).unwrap();
+        if node.snapshot().tip != tip {
+            assert!(cuts > 20, "{cuts}");
+            return;
+        }
+        assert_eq!(figures(&node), expected, "after {n} of {end}, {crash:?}");
+        (n, cuts) = (n - 1, cuts + 1);
+    }
+}
+
 /// A power cut at every write while indexes are chosen and dropped.
 #[test]
 fn power_cuts_while_indexes_change() {

@@ -312,6 +312,55 @@ fn cut_off_anywhere(new: fn() -> Arc<dyn Engine>, case: fn(&Store) -> Case) {
     assert!(cuts > 6, "every step was cut off: {cuts}");
 }
 
+/// A store on which the resolution of [`case`] was cut off when losers had given way and winners
+/// had taken nothing: the intent, a mark for each loser, and the freeing are done.
+fn cut_off_when_freed(new: fn() -> Arc<dyn Engine>) -> (Store, Case) {
+    let engine = new();
+    let whole = store(Arc::clone(&engine));
+    let case = case(&whole);
+    let cut = store(Arc::new(FailingEngine::new(engine, 4)));
+    win(&cut, &[&case.winner]).unwrap_err();
+    assert_eq!(whole.spender(&case.parent, 0), None);
+    (whole, case)
+}
+
+#[test]
+fn what_was_freed_is_locked_until_the_winner_has_it() {
+    with_engines(|new| {
+        let (store, case) = cut_off_when_freed(new);
+        let third = child(&[(&case.parent, 0)], 1, 9);
+        assert!(store.record(&case.parent).locked);
+        store.spend(&third, SpendRules::at(NEXT)).unwrap_err();
+        assert_eq!(replay(&store).unwrap(), 1);
+        assert_eq!(store.spender(&case.parent, 0), Some(case.winner.txid()));
+        assert!(!store.record(&case.parent).locked);
+    });
+}
+
+/// Losers are scheduled for removal as soon as they are marked, so a replay may find them gone.
+#[test]
+fn a_replay_passes_over_losers_that_are_gone() {
+    with_engines(|new| {
+        let (store, case) = cut_off_when_freed(new);
+        store.delete(&[case.loser.txid(), case.grandchild.txid()]).unwrap();
+        assert_eq!(replay(&store).unwrap(), 1);
+        assert_eq!(store.spender(&case.parent, 0), Some(case.winner.txid()));
+    });
+}
+
+/// What the loser no longer owns is none of the replay's business.
+#[test]
+fn a_replay_passes_over_what_was_freed_and_frozen_since() {
+    with_engines(|new| {
+        let (store, case) = cut_off_when_freed(new);
+        let frozen = store.freeze(&[slot(&case.parent, 1)]).unwrap();
+        assert!(frozen.iter().all(Result::is_ok), "{frozen:?}");
+        assert_eq!(replay(&store).unwrap(), 1);
+        assert_eq!(store.spender(&case.parent, 0), Some(case.winner.txid()));
+        assert!(store.record(&case.parent).utxos[1].unwrap().is_frozen());
+    });
+}
+
 /// A block unlocked an owner in the middle of a resolution, and somebody took what was free.
 #[test]
 fn one_who_takes_what_was_freed_loses_too() {

@@ -4,6 +4,7 @@ mod clean;
 mod crash;
 mod damage;
 mod faults;
+mod flying;
 mod random;
 mod size;
 mod threads;

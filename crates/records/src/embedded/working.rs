@@ -1,6 +1,8 @@
 //! The records as the rules see them: the overlay of the group at hand, over the group that is
 //! being written, over the index and the log.
 
+mod further;
+
 use std::sync::Arc;
 
 use varve_io::{Error, FormatError, GlobalOffset, Result};
@@ -14,7 +16,7 @@ use super::index::Index;
 use super::intent;
 use super::key::{Key, KeyHash, Part};
 use super::log::Entry;
-use super::overlay::{BodyPlace, Further, Held, HeldId, HeldRecord, Overlay, Value};
+use super::overlay::{BodyPlace, Further, HeldId, HeldRecord, Overlay, Value};
 use super::state::State;
 use crate::freeze_window::FreezeWindow;
 use crate::intent::{Intent, IntentId};
@@ -23,6 +25,7 @@ use crate::record::Reassignment;
 use crate::rules::{Head, Working};
 use crate::slot::Slot;
 use crate::spending_data::SpendingData;
+pub(super) use further::chunks;
 
 /// What the operations of one caller work on.
 #[derive(Debug)]
@@ -40,28 +43,7 @@ pub(super) struct SlotAt {
     vout: u32,
 }
 
-/// The newest version of a chunk.
-enum ChunkAt<'a> {
-    /// At hand.
-    Open(HeldId),
-    /// As it was created, with a record at hand.
-    New(Chunk),
-    /// Held by the group that is being written.
-    Flying(&'a Held),
-    /// As it was created, with a record of the group that is being written.
-    NewFlying(Chunk),
-    /// In the log.
-    Logged(GlobalOffset, Entry),
-}
-
-/// A chunk that is about to go.
-enum Doomed {
-    Held(HeldId),
-    /// Not at hand: its number, where it lies, and whether it is being written.
-    Elsewhere(u32, Option<GlobalOffset>, bool),
-}
-
-impl<'a> Work<'a> {
+impl Work<'_> {
     /// Holds the newest version of a key.
     pub(super) fn hold(&mut self, key: Key) -> Result<HeldId> {
         let hash = self.base.hasher.hash(&key);
@@ -79,87 +61,6 @@ impl<'a> Work<'a> {
             Some((at, entry)) => (Some(at), self.base.decode(at, &entry)?),
         };
         Ok(self.open.hold((key, hash), before, value))
-    }
-
-    /// Where the newest version of a record's chunk is, behind the first.
-    fn find_chunk(&self, record: HeldId, number: u32) -> Result<ChunkAt<'a>> {
-        let key = Key { part: Part::new(number), ..self.open.get(record).key };
-        let hash = self.base.hasher.hash(&key);
-        if let Some(id) = self.open.find(&key, hash) {
-            return Ok(ChunkAt::Open(id));
-        }
-        if let Some(chunk) = new_chunk(self.open, record, number) {
-            return Ok(ChunkAt::New(chunk));
-        }
-        if let Some(flying) = self.flying {
-            if let Some(id) = flying.find(&key, hash) {
-                return Ok(ChunkAt::Flying(flying.get(id)));
-            }
-            // A chunk of a record that is being written is not held there unless it was changed.
-            let owner = Key::record(key.txid);
-            let owner = flying.find(&owner, self.base.hasher.hash(&owner));
-            if let Some(chunk) = owner.and_then(|owner| new_chunk(flying, owner, number)) {
-                return Ok(ChunkAt::NewFlying(chunk));
-            }
-        }
-        match self.base.locate(self.index, &key, hash)? {
-            Some((at, entry)) => Ok(ChunkAt::Logged(at, entry)),
-            None => Err(self.missing(record)),
-        }
-    }
-
-    /// Holds a chunk of a record, behind the first.
-    fn hold_chunk(&mut self, record: HeldId, number: u32) -> Result<HeldId> {
-        let key = Key { part: Part::new(number), ..self.open.get(record).key };
-        let key = (key, self.base.hasher.hash(&key));
-        let id = match self.find_chunk(record, number)? {
-            ChunkAt::Open(id) => id,
-            ChunkAt::New(chunk) => {
-                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
-                // From here on it is written by itself and not with the others of the new record.
-                self.open.change(id);
-                id
-            }
-            ChunkAt::Flying(held) => self.open.insert(held.fly_on()),
-            ChunkAt::NewFlying(chunk) => {
-                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
-                self.open.fly(id);
-                id
-            }
-            ChunkAt::Logged(at, entry) => {
-                let value = self.base.decode(at, &entry)?;
-                self.open.hold(key, Some(at), value)
-            }
-        };
-        match self.open.get(id).value() {
-            Value::Chunk(_) => Ok(id),
-            _ => Err(self.missing(record)),
-        }
-    }
-
-    /// Shows the slots of a chunk without holding it: a record may have very many.
-    fn show_chunk(&self, record: HeldId, number: u32, show: &mut dyn FnMut(&Slot)) -> Result<()> {
-        let logged;
-        let value = match &self.find_chunk(record, number)? {
-            ChunkAt::Open(id) => self.open.get(*id).value(),
-            ChunkAt::Flying(held) => held.value(),
-            ChunkAt::New(chunk) | ChunkAt::NewFlying(chunk) => {
-                chunk.slots.iter().flatten().for_each(show);
-                return Ok(());
-            }
-            ChunkAt::Logged(at, entry) => {
-                logged = self.base.decode(*at, entry)?;
-                &logged
-            }
-        };
-        let Value::Chunk(chunk) = value else { return Err(self.missing(record)) };
-        chunk.slots.iter().flatten().for_each(show);
-        Ok(())
-    }
-
-    /// Says that slots of a record at hand are not there.
-    fn missing(&self, record: HeldId) -> Error {
-        self.base.missing(self.open.get(record).before.unwrap_or_default())
     }
 
     /// Which held thing has the slot of an output; `None` when the record has no such output.
@@ -193,19 +94,6 @@ impl<'a> Work<'a> {
         }
         Ok(())
     }
-}
-
-/// The chunk `number` of a new record, as it was created; `None` when the record is not new.
-fn new_chunk(overlay: &Overlay, record: HeldId, number: u32) -> Option<Chunk> {
-    let Value::Record(record) = overlay.get(record).value() else { return None };
-    let further = record.further.as_ref()?;
-    let hashes = further.chunks().nth(number as usize - 1)?;
-    Some(Chunk::new(hashes, further.spending))
-}
-
-/// The number of chunks of a record with so many outputs, the first included.
-pub(super) const fn chunks(outputs: u32) -> u32 {
-    if outputs == 0 { 1 } else { outputs.div_ceil(CHUNK) }
 }
 
 impl Base {
@@ -325,35 +213,7 @@ impl Working for Work<'_> {
     }
 
     fn remove(&mut self, at: HeldId) -> Result<()> {
-        // All that can fail comes first.
-        let mut doomed = Vec::new();
-        for number in 1..chunks(self.open.record(at).state.head.total_utxos) {
-            doomed.extend(match self.find_chunk(at, number)? {
-                ChunkAt::Open(id) => Some(Doomed::Held(id)),
-                ChunkAt::New(_) => None,
-                ChunkAt::Flying(held) => {
-                    Some(Doomed::Elsewhere(number, held.before, held.is_dirty()))
-                }
-                ChunkAt::NewFlying(_) => Some(Doomed::Elsewhere(number, None, true)),
-                ChunkAt::Logged(place, _) => Some(Doomed::Elsewhere(number, Some(place), false)),
-            });
-        }
-        let owner = self.open.get(at).key;
-        for chunk in doomed {
-            let id = match chunk {
-                Doomed::Held(id) => id,
-                Doomed::Elsewhere(number, before, flying) => {
-                    let key = Key { part: Part::new(number), ..owner };
-                    let hash = self.base.hasher.hash(&key);
-                    let id = self.open.hold((key, hash), before, Value::Gone);
-                    if flying {
-                        self.open.fly(id);
-                    }
-                    id
-                }
-            };
-            *self.open.change(id) = Value::Gone;
-        }
+        self.remove_chunks(at)?;
         *self.open.change(at) = Value::Gone;
         Ok(())
     }
@@ -447,20 +307,6 @@ impl Working for Work<'_> {
         let held = held.expect("the place was brought");
         if !self.open.chunk(held).notes.as_ref().is_some_and(|n| n.pruned.contains(&child)) {
             self.open.chunk_mut(held).notes_mut().pruned.push(child);
-        }
-    }
-}
-
-impl Work<'_> {
-    /// A record was removed and is created again in the same group: chunks that are held as gone
-    /// become those of the new one.
-    fn renew_chunks(&mut self, record: HeldId, key: Key, outputs: usize) {
-        for number in 1..chunks(u32::try_from(outputs).unwrap_or(u32::MAX)) {
-            let key = Key { part: Part::new(number), ..key };
-            let held = self.open.find(&key, self.base.hasher.hash(&key));
-            if let (Some(held), Some(chunk)) = (held, new_chunk(self.open, record, number)) {
-                *self.open.change(held) = Value::Chunk(Box::new(chunk));
-            }
         }
     }
 }

@@ -1,8 +1,15 @@
 //! Recovery of what waits for a block.
 
+use std::sync::Arc;
+
+use varve_types::BlockHash;
+
 use super::*;
+use crate::conflicts::{ConflictBlock, process_conflicting};
 use crate::extended::Transaction;
-use crate::fixture::{child, everywhere, mined, options, root, store_with};
+use crate::fixture::{
+    FailingEngine, NEXT, child, everywhere, mined, options, root, store, store_with, with_engines,
+};
 use crate::operation::{MinedBlockInfo, SpendRules};
 use crate::prepare::CreateOptions;
 
@@ -19,7 +26,7 @@ fn recovered(store: &Store, best: &[u32]) -> Recovery {
 
 fn add_at(store: &Store, tx: &Transaction, created_at: u64, locked: bool) {
     let create = CreateOptions { created_at, locked, ..options() };
-    let rules = SpendRules { ignore_locked: true, ..SpendRules::at(crate::fixture::NEXT) };
+    let rules = SpendRules { ignore_locked: true, ..SpendRules::at(NEXT) };
     store.spend_and_create(tx, rules, &create).unwrap();
 }
 
@@ -140,5 +147,30 @@ fn block_assembly_that_fails_leaves_the_locks() {
         let error = recover(store, &|_| false, &mut refuse).unwrap_err();
         assert!(matches!(error, RecoveryError::Assembly(_)), "{error}");
         assert!(store.record(&tx).locked);
+    });
+}
+
+#[test]
+fn a_resolution_that_was_cut_off_is_done_again_first() {
+    with_engines(|new| {
+        let engine = new();
+        let whole = store(Arc::clone(&engine));
+        let parent = root(1, 1);
+        whole.add_mined(&parent);
+        let (loser, winner) = (child(&[(&parent, 0)], 1, 1), child(&[(&parent, 0)], 1, 2));
+        whole.add(&loser);
+        whole.add_conflicting(&winner);
+        let block = ConflictBlock {
+            height: NEXT,
+            hash: BlockHash::from_bytes([7; 32]),
+            now_ms: 5,
+            budget: 10,
+            is_ancestor: &|_| false,
+        };
+        let cut = store(Arc::new(FailingEngine::new(engine, 1)));
+        process_conflicting(&cut, &[winner.txid()], &block).unwrap_err();
+        let recovery = recovered(&whole, &[1]);
+        assert_eq!((recovery.replayed, recovery.added), (1, vec![winner.txid()]));
+        assert_eq!(whole.spender(&parent, 0), Some(winner.txid()));
     });
 }

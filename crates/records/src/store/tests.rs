@@ -263,6 +263,46 @@ fn a_crash_between_blob_and_record_leaves_nothing_that_is_half_there() {
 }
 
 #[test]
+fn a_record_that_could_not_be_removed_keeps_its_blob() {
+    with_engines(|new| {
+        let failing = Arc::new(FailingEngine::new(new(), u64::MAX));
+        let shared: Arc<dyn Engine> = Arc::<FailingEngine>::clone(&failing);
+        let store = external(shared);
+        let tx = root(1, 2);
+        store.add_mined(&tx);
+        failing.left.store(0, Ordering::SeqCst);
+        store.delete(&[tx.txid()]).unwrap_err();
+        failing.left.store(u64::MAX, Ordering::SeqCst);
+        assert_eq!(store.record(&tx).body, Some(Body::Transaction(tx.clone())));
+    });
+}
+
+/// Two create the same transaction at once, and one of them fails. It must not take the blob that
+/// the other one's record needs.
+#[test]
+fn one_who_fails_to_create_leaves_the_blob_of_one_who_does() {
+    with_engines(|new| {
+        let failing = Arc::new(FailingEngine::new(new(), u64::MAX));
+        let shared: Arc<dyn Engine> = Arc::<FailingEngine>::clone(&failing);
+        let store = external(shared);
+        let tx = root(1, 2);
+        // Slow to come to its record, with its blob in place.
+        failing.pause_ms.store(100, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            scope.spawn(|| store.create(&tx, &options()).unwrap());
+            while !store.blobs().contains(tx.txid()).unwrap() {
+                std::thread::yield_now();
+            }
+            failing.pause_ms.store(0, Ordering::SeqCst);
+            // Its parent has no record.
+            let rules = SpendRules::at(NEXT);
+            store.spend_and_create(&tx, rules, &options()).unwrap_err();
+        });
+        assert_eq!(store.record(&tx).body, Some(Body::Transaction(tx.clone())));
+    });
+}
+
+#[test]
 fn outputs_are_imported_without_the_rest() {
     with_engines(|new| {
         for outside in [false, true] {

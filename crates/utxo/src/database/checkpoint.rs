@@ -11,7 +11,7 @@
 //!
 //! A crash anywhere leaves one whole checkpoint, the old or the new. It is *due* when a pane has
 //! become a run since the last and `flush_interval` steps have been made, so small panes of a small
-//! memory do not cost a window file each.
+//! memory do not cost a window file each; and when the owner has asked for one.
 //!
 //! **Naming.** A merge changes no coin, at any step. So a manifest in which the merged run stands
 //! in place of its parts is a checkpoint of the same step as before, with the same window file, and
@@ -98,7 +98,8 @@ impl Database {
 
     fn is_checkpoint_due(&self) -> bool {
         let steps = self.sequence.to_u32() - self.manifest.checkpoint.sequence.to_u32();
-        self.checkpoint_due && steps >= self.manifest.parameters.flush_interval
+        let flushed = self.checkpoint_due && steps >= self.manifest.parameters.flush_interval;
+        flushed || self.checkpoint_asked
     }
 
     /// The plan of a whole checkpoint of this step.
@@ -108,7 +109,7 @@ impl Database {
         let checkpoint = Checkpoint { sequence: self.sequence, tip: self.tip };
         let runs = self.runs.infos();
         let manifest = Manifest { checkpoint, undo, runs, window: None, ..self.manifest.clone() };
-        self.checkpoint_due = false;
+        (self.checkpoint_due, self.checkpoint_asked) = (false, false);
         self.merged.clear();
         let whole = Some(Whole { number, image: self.window.image(), undo: pending });
         Ok(self.plan(manifest, whole))

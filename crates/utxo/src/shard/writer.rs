@@ -20,9 +20,9 @@ use std::ops::Range;
 
 use varve_types::Outpoint;
 
+use super::Seen;
 use super::batch::{BatchBuilder, Head};
 use super::table::{Place, Table};
-use super::{Seen, Shard};
 use crate::entry::Entry;
 use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::pane::{Pane, PaneId};
@@ -390,12 +390,4 @@ fn conflicts(head: &Head, new: &Head) -> bool {
 
 fn number(count: usize) -> u32 {
     u32::try_from(count).expect("a batch has at most 2^28 entries")
-}
-
-impl Shard {
-    /// Fills the next cell.
-    fn fill(&self, number: u16, batch: super::Batch) {
-        let filled = self.batches.get(usize::from(number)).is_some_and(|c| c.set(batch).is_ok());
-        assert!(filled, "the window begins a new pane before the cells are used up");
-    }
 }

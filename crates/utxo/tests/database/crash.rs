@@ -5,7 +5,7 @@
 //! that had returned by then; and replaying the chain must lead to the coins of the end.
 
 use varve_io::faulty::Crash;
-use varve_utxo::{Database, Options, Sequence};
+use varve_utxo::{Compaction, Database, Options, Sequence};
 
 use crate::twin::{Chance, Twin, small, state, threaded};
 
@@ -22,6 +22,12 @@ fn life(seed: u64, options: Options, steps: usize) -> (Twin, Promises) {
             for _ in 0..1 + chance.below(5) {
                 twin.rewind().unwrap();
             }
+        }
+        if step % 7 == 3 {
+            let before = twin.database().checkpoint().sequence;
+            twin.database().begin_flush().unwrap();
+            let after = twin.database().checkpoint().sequence;
+            assert!(options.compaction == Compaction::Threads || after > before, "done at once");
         }
         if step % 11 == 10 {
             let at = twin.database().flush().unwrap().sequence;

@@ -86,6 +86,10 @@ fn join(
             if failed {
                 left.clear();
             }
+            if results.len() % 5 == 2 {
+                // Blocks are under way, some of them appended and not checked.
+                joiner.begin_flush().unwrap();
+            }
         }
         results
     });

@@ -23,7 +23,7 @@ const WHILE: Duration = Duration::from_millis(700);
 struct Rig {
     node: Bitcoind,
     followers: Vec<Follower>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Rig {
@@ -36,7 +36,7 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let follow = |way| Follower::start(way, folder.path(), source(way, &node, true));
         let followers = WAYS.into_iter().map(follow).collect();
-        let rig = Self { node, followers, _folder: folder };
+        let rig = Self { node, followers, folder };
         rig.all_follow();
         Some(rig)
     }
@@ -68,10 +68,10 @@ impl Rig {
         self.node.call("getblockhash", &json!([self.node.height() + 1 - depth]))
     }
 
-    /// Ends ours, and gives them.
-    fn stop(self) -> Vec<(String, Organizer)> {
+    /// Ends ours, and gives them with their folder.
+    fn stop(self) -> (Vec<(String, Organizer)>, TempDir) {
         let stop = |follower: Follower| (follower.name.clone(), follower.stop());
-        self.followers.into_iter().map(stop).collect()
+        (self.followers.into_iter().map(stop).collect(), self.folder)
     }
 }
 
@@ -96,7 +96,8 @@ fn new_blocks_and_branches_up_to_ten_deep() {
     assert_eq!(tips.as_array().unwrap().len(), 11, "{tips}");
     let verified = |ours: &Organizer| ours.verify(&mut |_, _| {}).unwrap().coins;
     let coins = node.call("gettxoutsetinfo", &json!(["none"]))["txouts"].clone();
-    for (name, ours) in rig.stop() {
+    let (all, _folder) = rig.stop();
+    for (name, ours) in all {
         assert_eq!(chain_tips(&ours), expected_tips(&tips), "{name}");
         assert_eq!(coins, verified(&ours), "{name}");
     }
@@ -159,7 +160,8 @@ fn branches_that_spend_a_coin_in_two_ways_and_win_by_turns() {
     spender_is(&txids[0]);
     node.call("reconsiderblock", &json!([second]));
     let tips = node.call("getchaintips", &json!([]));
-    for (name, ours) in rig.stop() {
+    let (all, _folder) = rig.stop();
+    for (name, ours) in all {
         assert_eq!(chain_tips(&ours), expected_tips(&tips), "{name}");
         let view = ours.snapshot().view();
         for (txid, confirmed) in txids.iter().zip([true, false]) {
@@ -194,7 +196,8 @@ fn a_node_that_is_away_for_a_while_and_one_that_forgets_its_last_blocks() {
     assert!(rig.followers.iter().all(|follower| follower.tip() == tip), "no more work");
     rig.node.mine(3);
     rig.all_follow();
-    for (name, ours) in rig.stop() {
+    let (all, _folder) = rig.stop();
+    for (name, ours) in all {
         let stale = chain_tips(&ours).into_iter().find(|(_, hash, _)| *hash == tip);
         let length = stale.map(|(_, _, length)| length);
         assert_eq!(length, Some(u64::from(forgotten)), "{name}");

@@ -1,6 +1,6 @@
 //! The log alone: what comes back, what a crash leaves, what damage is told.
 
-use varve_io::faulty::{Crash, FaultyStorage};
+use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{FileOffset, Storage};
 use varve_types::Txid;
 
@@ -26,6 +26,15 @@ fn reopen(
     from: GlobalOffset,
     durable: GlobalOffset,
 ) -> Result<(LogWriter, Arc<Log>, Found)> {
+    reopen_with(CONFIG, storage, from, durable)
+}
+
+fn reopen_with(
+    config: LogConfig,
+    storage: &Arc<FaultyStorage>,
+    from: GlobalOffset,
+    durable: GlobalOffset,
+) -> Result<(LogWriter, Arc<Log>, Found)> {
     let (mut whole, mut begun) = (Vec::new(), Vec::new());
     let mut visit = |frame: &GroupFrame<'_>| {
         for entry in frame.entries() {
@@ -38,7 +47,7 @@ fn reopen(
         Ok(())
     };
     let storage = Arc::clone(storage) as Arc<dyn Storage>;
-    let (writer, log) = open(storage, CONFIG, 0, Replay { from, durable, visit: &mut visit })?;
+    let (writer, log) = open(storage, config, 0, Replay { from, durable, visit: &mut visit })?;
     Ok((writer, log, whole))
 }
 
@@ -119,6 +128,48 @@ fn a_power_cut_leaves_whole_groups() {
             assert_eq!(again.len(), found.len() + 1, "after {operation}, {crash:?}");
         }
     }
+}
+
+/// The first frame of a group was lost and the second was not. What a shorter group leaves of the
+/// second must not be taken for a part of it: the position, the store and the group's number are
+/// those of the lost one.
+#[test]
+fn what_is_left_of_a_torn_group_does_not_come_back() {
+    const ZERO: GlobalOffset = GlobalOffset::ZERO;
+    let config = LogConfig { segment_size: 64 << 20, ..CONFIG };
+    let storage = Arc::new(FaultyStorage::new(1));
+    let (mut writer, ..) = reopen_with(config, &storage, ZERO, ZERO).unwrap();
+    write(&mut writer, &[1]).unwrap();
+    let places = write(&mut writer, &[250; 14_000]).unwrap();
+    drop(writer);
+    let apart = places.windows(2).position(|pair| pair[1].since(pair[0]) != Some(64 + 250));
+    let first_frame = apart.unwrap() + 1;
+    // Its second block, behind the file's header and the group before.
+    assert!(storage.flip_bit("log-000000000000", FileOffset::new(3 * 4096), 0));
+    let (mut writer, _, found) = reopen_with(config, &storage, ZERO, ZERO).unwrap();
+    assert_eq!(found.len(), 1);
+    // As long as the lost frame: what was the second one follows it at once.
+    write(&mut writer, &vec![250; first_frame]).unwrap();
+    drop(writer);
+    let (.., found) = reopen_with(config, &storage, ZERO, ZERO).unwrap();
+    assert_eq!(found.len(), 1 + first_frame);
+}
+
+/// A process that died before its sync, or whose sync failed, may leave whole groups that only the
+/// system's cache has. Once they were served they must not go.
+#[test]
+fn what_was_found_after_a_failed_sync_survives_a_power_cut() {
+    let (storage, mut writer, _) = fresh();
+    write(&mut writer, &[1]).unwrap();
+    storage.inject(FaultRule::new(Operation::Sync, When::Nth(0), Fault::Io));
+    write(&mut writer, &[2]).unwrap_err();
+    drop(writer);
+    let next = Arc::new(storage.reopen());
+    let (_, _, found) = reopen(&next, GlobalOffset::ZERO, GlobalOffset::ZERO).unwrap();
+    assert_eq!(found.len(), 2);
+    let cut = Arc::new(next.crash(next.operations(), Crash::LoseAll));
+    let (_, _, again) = reopen(&cut, GlobalOffset::ZERO, GlobalOffset::ZERO).unwrap();
+    assert_eq!(again, found);
 }
 
 /// Every bit of every file, with a durable position known from outside.

@@ -3,6 +3,11 @@
 //! The writer does not wait that long by itself, a thread that writes runs would. Coins of the pane
 //! die meanwhile, some by being reorganised away and made again with another birth, and their
 //! deletes come in a younger pane than the coins made again.
+//!
+//! Blocks are late too: they are prepared at a version of some steps ago, of a branch perhaps that
+//! was left since, as the workers of a joiner do.
+
+use std::collections::VecDeque;
 
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::{MemorySet, Undo};
@@ -13,6 +18,8 @@ use super::super::*;
 use crate::compacter::Compaction;
 use crate::fixture::KEY;
 use crate::manifest::Parameters;
+use crate::prepare::{Prepared, Repeats};
+use crate::window::Lookup;
 
 /// A number below `end` by chance.
 fn below(seed: &mut u64, end: usize) -> usize {
@@ -26,6 +33,8 @@ struct Life {
     chain: Vec<(Vec<u8>, Undo)>,
     /// The run that is late, and how many steps it still takes.
     late: Option<(Waiting, usize)>,
+    /// The versions of the last steps.
+    versions: VecDeque<Arc<Version>>,
 }
 
 impl Life {
@@ -40,7 +49,7 @@ impl Life {
         };
         let database = Database::open(Arc::new(FaultyStorage::new(1)), options).unwrap();
         let oracle = MemorySet::new(Network::Regtest);
-        Self { database, oracle, chain: Vec::new(), late: None }
+        Self { database, oracle, chain: Vec::new(), late: None, versions: VecDeque::new() }
     }
 
     fn next_height(&self) -> Height {
@@ -48,23 +57,39 @@ impl Life {
     }
 
     fn append(&mut self, seed: &mut u64) {
+        let coins: Vec<Outpoint> = self.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
+        let spends = !coins.is_empty() && below(seed, 3) > 0;
+        let spent = spends.then(|| coins[below(seed, coins.len())]);
+        self.note_version();
+        let version = Arc::clone(&self.versions[below(seed, self.versions.len())]);
+        self.append_prepared(spent, u32::try_from(below(seed, 1 << 30)).unwrap(), &version);
+    }
+
+    /// Appends a block that spends a coin and is prepared at this version.
+    fn append_prepared(&mut self, spent: Option<Outpoint>, nonce: u32, version: &Version) {
         let previous = self.database.tip().map_or(BlockHash::ZERO, |(_, hash)| hash);
         let mut txs = vec![TxDraft::coinbase(self.next_height(), 1)];
-        let coins: Vec<Outpoint> = self.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
-        if !coins.is_empty() && below(seed, 3) > 0 {
-            txs.push(TxDraft::spending(&[coins[below(seed, coins.len())]], 2));
-        }
-        let nonce = u32::try_from(below(seed, 1 << 30)).unwrap();
+        txs.extend(spent.map(|spent| TxDraft::spending(&[spent], 2)));
         let bytes = BlockDraft { previous, nonce, ..BlockDraft::new(txs) }.bytes();
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
         let at = BlockAt::new(self.next_height(), &block);
-        self.database.append(&at).unwrap();
+        let prepared = Prepared::new(version, Network::Regtest, &at, Repeats::Possible).unwrap();
+        self.database.append_prepared(&at, prepared).unwrap();
+        self.database.publish();
         let undo = self.oracle.connect(&at).unwrap();
         self.chain.push((bytes, undo));
     }
 
+    fn note_version(&mut self) {
+        self.versions.push_back(Arc::clone(self.database.latest()));
+        if self.versions.len() > 8 {
+            self.versions.pop_front();
+        }
+    }
+
     fn rewind(&mut self) {
         let Some((bytes, undo)) = self.chain.pop() else { return };
+        self.note_version();
         self.database.rewind().unwrap();
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
         self.oracle.disconnect(&BlockAt::new(self.next_height(), &block), undo);
@@ -120,4 +145,33 @@ fn late_runs_agree_with_the_oracle() {
             }
         }
     }
+}
+
+/// A coin dies while its run is being written, a block is prepared then and does not find it, and
+/// the death is taken back. When the run takes the place of the pane, the window drops the coin in
+/// its favour: that the panes do not know it must not be taken for the answer.
+#[test]
+fn a_coin_that_the_window_gave_to_a_late_run_is_found() {
+    let mut life = Life::new();
+    let version = |life: &Life| Arc::clone(life.database.latest());
+    (0..6).for_each(|nonce| life.append_prepared(None, nonce, &version(&life)));
+    life.database.maintain(0).unwrap();
+    let late = life.database.waiting.take().expect("the oldest pane is due");
+    let coins: Vec<Outpoint> = life.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
+    let mut found = Vec::new();
+    let before = version(&life);
+    before.window().lookup(&coins, &mut found);
+    let in_pane = |found: &Lookup<'_>| match found {
+        Lookup::Found(found) => found.location.pane() == late.pane,
+        Lookup::Deleted(_) | Lookup::Unknown => false,
+    };
+    let coin = coins[found.iter().position(in_pane).expect("the pane has a coin that lives")];
+    life.append_prepared(Some(coin), 10, &version(&life));
+    let without = version(&life);
+    life.rewind();
+    life.database.waiting = Some(late);
+    life.append_prepared(None, 11, &version(&life));
+    life.check();
+    life.append_prepared(Some(coin), 12, &without);
+    life.check();
 }

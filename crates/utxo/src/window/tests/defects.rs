@@ -205,3 +205,25 @@ fn wrong_steps_are_refused() {
     let again = Step { sequence: next.next().unwrap(), ..step };
     assert_eq!(apply(&again), Err(StepError::Spent { outpoint: outpoint(0), at: next }));
 }
+
+/// A step that is refused leaves nothing, also when the table had to grow for it: what it had ended
+/// is found by all that come after it.
+#[test]
+fn a_refused_step_that_made_the_table_grow_loses_nothing() {
+    let mut model = Model::new(SMALL);
+    model.connect(&[], &numbers(0..20)).unwrap();
+    let sequence = model.sequence.next().unwrap();
+    let coins = (100..700).chain([19]).map(outpoint).map(|o| (o, OwnCoin::of(&o, sequence)));
+    let coins: Vec<_> = coins.collect();
+    let adds: Vec<_> = coins.iter().map(|(o, c)| Entry::add(*o, sequence, c.coin())).collect();
+    let before = model.moment();
+    let spends: Vec<_> = numbers(0..10).iter().map(|o| before.spend(o)).collect();
+    let height = Height::GENESIS;
+    let step = Step { sequence, height, adds: &adds, spends: &spends, replaces: None };
+    let refused = model.window.apply(&step, NonZeroUsize::MIN).unwrap_err();
+    assert_eq!(refused, StepError::Exists { outpoint: outpoint(19) });
+    model.connect(&[outpoint(15)], &[outpoint(900)]).unwrap();
+    model.moment().check((0..1000).map(outpoint));
+    model.connect(&numbers(0..10), &[]).unwrap();
+    model.moment().check((0..1000).map(outpoint));
+}
