@@ -3,9 +3,9 @@
 //! What counts are the frames of the block store and the frames of the commit log. `repair` keeps
 //! those, removes everything else, and opens the node, which makes it again:
 //!
-//! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify.
-//!    The blocks of the commits behind that are stored still; the next sync confirms them again,
-//!    and finds again which are bad.
+//! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify or
+//!    is not there. The blocks of the commits behind that are stored still; the next sync confirms
+//!    them again, and finds again which are bad.
 //! 2. *The block store.* Its index, tables of offsets and manifest are made from the frames.
 //! 3. *Unspent set, archive, figures by height* are made from the blocks.
 //!
@@ -42,7 +42,7 @@ impl Organizer {
                 DataDirectory::open(Arc::clone(&root), options.params.network, &options.seed)?;
             let (storage, store) = (directory.store("commit")?, directory.identity().store);
             let (mut log, history) = match CommitLog::open(Arc::clone(&storage), store) {
-                Err(error) if error.is_damage() => CommitLog::salvage(storage, store)?,
+                Err(error) if is_lost(&error) => CommitLog::salvage(storage, store)?,
                 opened => opened?,
             };
             BlockStore::forget_index(directory.store("blocks")?.as_ref())?;
@@ -60,4 +60,9 @@ impl Organizer {
         organizer.checkpoint()?;
         Ok(organizer)
     }
+}
+
+/// Whether bytes are not what was written, or not there at all.
+fn is_lost(error: &varve_io::Error) -> bool {
+    error.is_damage() || matches!(error, varve_io::Error::NotFound { .. })
 }

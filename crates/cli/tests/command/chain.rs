@@ -146,6 +146,11 @@ fn damage_is_found_and_what_derives_from_blocks_is_made_anew() {
     assert_eq!(ask(&data, &["repair"])["bestblock"], expected["tip"]);
     check_answers(&data, &expected);
     assert_eq!(ask(&data, &["verify"]), whole);
+    // The log of commits is lost: the blocks are there, and a sync confirms them again.
+    fs::remove_file(data.join("commit/commits-000000000000")).unwrap();
+    assert_eq!(ask(&data, &["repair"])["height"], 0);
+    ask(&data, &["sync", "--from", chain.to_str().unwrap()]);
+    check_answers(&data, &expected);
     // One bit of what is needed for a reorganisation, and one of a block.
     for name in ["utxo/undo-000000000000", "blocks/blocks-000000000000"] {
         let path = data.join(name);
