@@ -3,9 +3,9 @@
 //! What counts are the frames of the block store and the frames of the commit log. `repair` keeps
 //! those, removes everything else, and opens the node, which makes it again:
 //!
-//! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify or
-//!    is not there. The blocks of the commits behind that are stored still; the next sync confirms
-//!    them again, and finds again which are bad.
+//! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify
+//!    or is not there. The blocks of the commits behind that are stored still; the next sync
+//!    confirms them again, and finds again which are bad.
 //! 2. *The block store.* Its index, tables of offsets and manifest are made from the frames.
 //! 3. *Unspent set, archive, figures by height* are made from the blocks.
 //!

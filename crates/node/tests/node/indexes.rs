@@ -187,8 +187,8 @@ fn figures_are_opened_without_a_look_at_all_of_them() {
     assert_eq!(count(&node, 12).unwrap(), (hash, 12));
 }
 
-/// After a reorganisation figures are cut off and made again. A power cut in between leaves those of
-/// the new chain alone.
+/// After a reorganisation figures are cut off and made again. A power cut in between leaves those
+/// of the new chain alone.
 #[test]
 fn power_cuts_while_figures_are_made_again() {
     let old = Mined::genesis().chain(1, 5);
