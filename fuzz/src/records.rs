@@ -72,13 +72,13 @@ fn record_transaction(bytes: &[u8]) {
     if let Ok(theirs) = deserialize::<bitcoin::Transaction>(&standard) {
         assert_eq!(tx.txid().to_string(), theirs.compute_txid().to_string());
     }
-    let spent: Vec<_> = tx.view().inputs().map(|input| input.spent.unwrap_or(NOTHING)).collect();
+    let spent: Vec<_> = tx.inputs().map(|input| input.spent.unwrap_or(NOTHING)).collect();
     let extended = tx.extend(&spent).expect("one output for each input");
     if tx.is_extended() {
         assert_eq!(extended.bytes(), bytes);
     }
     assert_eq!(extended.extended_size(), tx.extended_size());
-    let again = Transaction::parse(extended.bytes().clone(), Format::Legacy);
+    let again = Transaction::parse(extended.bytes().clone(), Format::Segwit);
     assert_eq!(again.expect("extended just now"), extended);
 }
 
@@ -120,8 +120,11 @@ fn record_meta(bytes: &[u8]) {
 /// Short, and long with each transaction.
 fn metas(examples: &Examples) -> Vec<Vec<u8>> {
     let short = [vec![0; 17], inpoints()].concat();
-    let long =
-        transactions(examples).into_iter().map(|tx| [short.clone(), tx, vec![1; 8]].concat());
+    let parse = |tx: &Vec<u8>| Transaction::parse(tx.clone().into(), Format::Segwit);
+    let extended = |tx| parse(tx).expect("an example").extended_bytes().to_vec();
+    let all =
+        examples.transactions.iter().cloned().chain(examples.transactions.iter().map(extended));
+    let long = all.map(|tx| [short.clone(), tx, vec![1; 8]].concat());
     [short.clone()].into_iter().chain(long).collect()
 }
 

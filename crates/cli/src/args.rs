@@ -146,7 +146,7 @@ pub(crate) struct Sync {
     pub from: Option<PathBuf>,
 
     /// A node to fetch from; may be given more than once
-    #[arg(long = "peer", value_name = "HOST:PORT", group = "source")]
+    #[arg(long = "peer", value_name = "HOST:PORT", group = "source", value_parser = peer)]
     pub peers: Vec<String>,
 
     /// The interface of a node: http://user:password@host:port
@@ -301,6 +301,22 @@ fn block_name(text: &str) -> Result<BlockName, String> {
     )
 }
 
+/// A host or an address, with a port or without; an IPv6 address gets its brackets.
+fn peer(text: &str) -> Result<String, String> {
+    if text.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Ok(format!("[{text}]"));
+    }
+    let (host, port) = match text.rsplit_once(':').filter(|_| !text.ends_with(']')) {
+        Some((host, port)) => (host, port.parse::<u16>().is_ok_and(|port| port > 0)),
+        None => (text, true),
+    };
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    if port && !host.is_empty() && (bracketed || !host.contains(':')) {
+        return Ok(text.to_owned());
+    }
+    Err("write HOST or HOST:PORT, as in 127.0.0.1:8333 or [::1]:8333".to_owned())
+}
+
 /// A number of bytes: `4096`, `512M`, `2G`, `2GiB`.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
@@ -396,6 +412,17 @@ mod tests {
         assert_eq!(block_name(&"0".repeat(64)), Ok(BlockName::Hash(BlockHash::ZERO)));
         for wrong in ["", "-1", "4294967296", "xyz", &"f".repeat(63)] {
             assert!(block_name(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn peers() {
+        for right in ["node", "10.0.0.1", "node.example:8333", "[::1]:8333", "[::1]"] {
+            assert_eq!(peer(right), Ok(right.to_owned()));
+        }
+        assert_eq!(peer("::1"), Ok("[::1]".to_owned()));
+        for wrong in ["", ":8333", "node:", "node:port", "node:70000", "node:0", "a:b:8333"] {
+            assert!(peer(wrong).is_err(), "{wrong}");
         }
     }
 

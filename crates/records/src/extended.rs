@@ -135,7 +135,9 @@ impl Transaction {
             return self.bytes.len() as u64;
         }
         let tx = self.view();
-        (MARKER.len() + standard_len(&tx) + tx.inputs().len() * NOTHING_LEN) as u64
+        let form =
+            if tx.has_witness() { tx.bytes().len() } else { MARKER.len() + standard_len(&tx) };
+        (form + tx.inputs().len() * NOTHING_LEN) as u64
     }
 
     /// The same transaction with the outputs that it spends, which come in the order of the

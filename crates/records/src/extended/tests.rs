@@ -57,6 +57,7 @@ fn a_witness_stays_in_front_of_what_is_spent() {
     let whole = with_witness(&bytes, 2);
     let tx = Transaction::parse(whole.clone().into(), Format::Segwit).unwrap();
     assert!(!tx.is_extended());
+    assert_eq!(tx.extended_size(), (whole.len() + 2 * 9) as u64, "as if it spent nothing");
     let output = |value| TxOut { value: Amount::from_sat(value), script: &[0x52; 300] };
     let spent = [output(6), output(7)];
     let extended = tx.extend(&spent).unwrap();
