@@ -72,13 +72,13 @@ pub use header::{HeaderError, MAX_FUTURE_SECONDS, check_header, check_work};
 pub use memory::{MemorySet, OwnedCoin, Undo};
 pub use params::{NEVER, Params, PowParams, UpgradeHeights};
 pub use retarget::next_bits;
-pub use script::{ScriptError, ScriptFlags, check_scripts};
+pub use script::{ScriptChecks, ScriptError, ScriptFlags, check_scripts};
 pub use signet::check_signet_solution;
 pub use spend::{SpendError, Spending, can_repeat, check_spends};
 pub use transaction::{TransactionError, check_transaction};
-#[cfg(feature = "scripts")]
-pub use verifier::CoreVerifier;
-pub use verifier::{ScriptVerifier, SpendingTx, VerifyError};
+#[cfg(any(feature = "scripts", feature = "kernel"))]
+pub use verifier::{CoreTx, CoreVerifier};
+pub use verifier::{PreparedTx, ScriptVerifier, SpendingTx, VerifyError};
 pub use view::{CheckError, PrevoutError, Spend, UnspentOutputsView};
 pub use weight::{MAX_BLOCK_WEIGHT, WITNESS_SCALE, base_size, block_base_size, block_weight};
 pub use work::{Target, Work};

@@ -3,19 +3,16 @@
 //! The flags switch on the rules that came with upgrades. P2SH, WITNESS and TAPROOT hold for all
 //! blocks, even older ones, except for three that would fail; the others by height.
 //!
-//! The inputs of a block are cut into chunks, each of one transaction, and threads take the chunks
-//! in block order from a common counter. After a failure no more are taken, but those that have
-//! been are checked to the end, and all below the failure are among them. So the answer, the first
-//! failing input in block order, does not depend on the number of threads.
+//! [`ScriptChecks`] are the checks of a block for callers that have threads; [`check_scripts`] starts
+//! threads for one block.
 
-mod parallel;
+mod checks;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::num::NonZeroUsize;
-use std::ops::{BitOr, ControlFlow};
+use std::ops::BitOr;
 
 use varve_types::{Height, Network, Outpoint, Txid};
 
@@ -23,6 +20,7 @@ use crate::block_at::BlockAt;
 use crate::params::Params;
 use crate::verifier::{ScriptVerifier, VerifyError};
 use crate::view::{CheckError, PrevoutError, UnspentOutputsView};
+pub use checks::ScriptChecks;
 
 /// Which rules scripts are checked with. The bits are those of Core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -127,7 +125,7 @@ impl ScriptError {
     }
 }
 
-/// Checks the scripts of all spends of a block with as many threads.
+/// Checks the scripts of all spends of a block with this many threads.
 pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     params: &Params,
     block: &BlockAt<'_>,
@@ -135,24 +133,13 @@ pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     verifier: &S,
     threads: NonZeroUsize,
 ) -> Result<(), CheckError<ScriptError, V::Error>> {
-    let network = params.network;
-    if network.is_bsv() {
-        return Err(CheckError::Invalid(ScriptError::Unsupported { network }));
-    }
-    let mut spends = Vec::new();
-    let walk = view.for_each_spend(block, |spend| {
-        spends.push(spend);
-        ControlFlow::<Infallible>::Continue(())
+    let checks = ScriptChecks::new(params, block, view, verifier)?;
+    let helpers = threads.get().min(checks.chunks()).saturating_sub(1);
+    std::thread::scope(|scope| {
+        for _ in 0..helpers {
+            scope.spawn(|| checks.run(|| true));
+        }
+        checks.run(|| true);
     });
-    let ControlFlow::Continue(()) = walk.map_err(|error| error.map(ScriptError::Prevout))?;
-    let flags = ScriptFlags::of(params, block);
-    match parallel::first_failure(block, &spends, flags, verifier, threads) {
-        None => Ok(()),
-        Some((spend, error)) => Err(CheckError::Invalid(ScriptError::Failed {
-            txid: *block.txids().get(spend.tx).expect("the view gives the spends of the block"),
-            vin: spend.vin,
-            outpoint: spend.input.outpoint,
-            error,
-        })),
-    }
+    checks.verdict(block).map_err(CheckError::Invalid)
 }

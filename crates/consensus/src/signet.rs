@@ -28,7 +28,7 @@ use crate::block::BlockError;
 use crate::block_at::BlockAt;
 use crate::params::Params;
 use crate::script::ScriptFlags;
-use crate::verifier::{ScriptVerifier, SpendingTx};
+use crate::verifier::{PreparedTx as _, ScriptVerifier, SpendingTx};
 
 const HEADER: [u8; 4] = [0xec, 0xc7, 0xda, 0xa2];
 /// What the script of a witness commitment begins with.
@@ -55,7 +55,8 @@ pub fn check_signet_solution<S: ScriptVerifier>(
     let spent = [TxOut { value: Amount::ZERO, script: challenge }];
     let flags = ScriptFlags::P2SH | ScriptFlags::WITNESS | ScriptFlags::DERSIG;
     verifier
-        .verify(&SpendingTx { tx: &to_sign, spent: &spent }, 0..1, flags | ScriptFlags::NULLDUMMY)
+        .prepare(&SpendingTx { tx: &to_sign, spent: &spent })
+        .and_then(|signed| signed.verify(0, flags | ScriptFlags::NULLDUMMY))
         .map_err(|_| fail("it does not answer the challenge"))
 }
 

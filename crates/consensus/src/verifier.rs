@@ -1,19 +1,31 @@
 //! Who executes scripts.
 //!
-//! [`ScriptVerifier`] takes some inputs of one transaction at a time, with all outputs that the
-//! transaction spends, for taproot signatures sign them all. The one implementation is Bitcoin
-//! Core's own code, in `CoreVerifier` behind the feature `scripts`: no rule of scripts is written
-//! a second time here.
+//! A [`ScriptVerifier`] prepares a transaction once, with all outputs that it spends: it is parsed,
+//! and what its signatures share is hashed. Any thread can then verify inputs of the
+//! [`PreparedTx`], so that the cost of a transaction grows with its inputs and not with their
+//! square.
+//!
+//! No rule of scripts is written a second time here: [`CoreVerifier`] is Bitcoin Core's own code. It
+//! comes from one of two crates, with the same answers:
+//!
+//! | feature | crate | needs |
+//! |---|---|---|
+//! | `scripts` | `varve-script-core`, the interpreter of Core 26 | a C++ compiler |
+//! | `kernel` | `bitcoinkernel`, the whole engine of a newer Core | cmake and boost too |
+//!
+//! With both features `kernel` is taken.
 
-#[cfg(feature = "scripts")]
+#[cfg(all(feature = "scripts", not(feature = "kernel")))]
 mod core;
-
-use std::ops::Range;
+#[cfg(feature = "kernel")]
+mod kernel;
 
 use varve_types::{Tx, TxOut};
 
-#[cfg(feature = "scripts")]
-pub use core::CoreVerifier;
+#[cfg(all(feature = "scripts", not(feature = "kernel")))]
+pub use core::{CoreTx, CoreVerifier};
+#[cfg(feature = "kernel")]
+pub use kernel::{CoreTx, CoreVerifier};
 
 use crate::script::ScriptFlags;
 
@@ -38,12 +50,24 @@ pub enum VerifyError {
 }
 
 /// Executes scripts.
-pub trait ScriptVerifier: Sync {
-    /// Checks the inputs in `inputs`, or says which is the first that fails, and why.
-    fn verify(
-        &self,
-        tx: &SpendingTx<'_>,
-        inputs: Range<usize>,
-        flags: ScriptFlags,
-    ) -> Result<(), (usize, VerifyError)>;
+pub trait ScriptVerifier {
+    /// A transaction that is ready. It borrows nothing, so that threads can share it.
+    type Prepared: PreparedTx;
+
+    /// Does once what all inputs of a transaction need.
+    fn prepare(&self, tx: &SpendingTx<'_>) -> Result<Self::Prepared, VerifyError>;
+}
+
+/// A transaction whose inputs can be verified, by any thread and in any order.
+pub trait PreparedTx: Send + Sync {
+    /// Executes the scripts of one input.
+    fn verify(&self, input: usize, flags: ScriptFlags) -> Result<(), VerifyError>;
+}
+
+/// What the verifier takes as an amount. The set holds none that is out of range.
+#[cfg(any(feature = "scripts", feature = "kernel"))]
+fn satoshi(output: &TxOut<'_>) -> Result<i64, VerifyError> {
+    let value = output.value.to_sat();
+    let refused = |_| VerifyError::Refused(format!("{value} satoshi are no amount"));
+    i64::try_from(value).map_err(refused)
 }

@@ -13,6 +13,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(not(any(feature = "core", feature = "kernel")))]
+compile_error!("a node needs a verifier of scripts: build with the feature `core` or `kernel`");
+
 mod chain;
 pub mod commit_log;
 mod data_directory;

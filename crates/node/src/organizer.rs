@@ -22,6 +22,7 @@ mod checker;
 mod feeder;
 mod intake;
 mod judge;
+mod script_board;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -42,9 +43,10 @@ use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
 use crate::stores::Stores;
 use checker::Checkers;
-use feeder::{Feeder, Pause};
+use feeder::{Feeder, Joining, Pause};
 use intake::Intake;
-use judge::Judge;
+use judge::{Judge, Refusal};
+use script_board::ScriptBoard;
 
 /// How a node is opened.
 #[derive(Clone, Debug)]
@@ -356,11 +358,15 @@ impl Organizer {
     /// Joins blocks until the feeder pauses.
     fn join(&mut self, intake: &mut Intake<'_>) -> Result<Pause, Error> {
         let options = intake.options;
+        let script_threads = match options.verify {
+            Verify::Spends => NonZeroUsize::MIN,
+            Verify::Scripts => self.options.workers,
+        };
         let judge = Judge {
             chain: self.stores.chain.clone(),
             verify: options.verify,
             assume_valid: options.assume_valid,
-            threads: self.options.workers,
+            board: ScriptBoard::new(script_threads),
         };
         let at = self.utxo_tip()?;
         let (set, limits) = (self.utxo.reader(), self.options.limits);
@@ -371,7 +377,7 @@ impl Organizer {
         let committed_at = (options.clock)();
         let joiner_options = JoinerOptions::new(self.options.workers);
         let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
-        Joiner::scope(&mut self.utxo, &joiner_options, check, |joiner| {
+        let feed = |joiner: &Joiner<'_, '_, Joining, (), Refusal>| {
             let (head, reached) = (at, at);
             let (in_flight, uncommitted, unsynced) = (0, 0, 0);
             let feeder = Feeder {
@@ -390,6 +396,8 @@ impl Organizer {
                 unsynced,
             };
             feeder.run()
-        })?
+        };
+        let utxo = &mut self.utxo;
+        judge.board.with_helpers(|| Joiner::scope(utxo, &joiner_options, check, feed))?
     }
 }

@@ -1,30 +1,31 @@
 //! The threads with a verifier that fails where it is told to.
 
-use std::ops::Range;
-
 use proptest::prelude::*;
 use varve_types::{Amount, Block, Format};
 
 use super::*;
 use crate::contract::draft::{BlockDraft, TxDraft};
 use crate::memory::{MemorySet, OwnedCoin};
-use crate::verifier::SpendingTx;
+use crate::verifier::{PreparedTx, SpendingTx};
 
 /// Fails where the spent amount is zero. Asserts that it gets the whole transaction.
 struct ZeroFails;
 
+/// The amounts that a transaction spends.
+struct Amounts(Vec<Amount>);
+
 impl ScriptVerifier for ZeroFails {
-    fn verify(
-        &self,
-        tx: &SpendingTx<'_>,
-        inputs: Range<usize>,
-        _flags: ScriptFlags,
-    ) -> Result<(), (usize, VerifyError)> {
+    type Prepared = Amounts;
+
+    fn prepare(&self, tx: &SpendingTx<'_>) -> Result<Amounts, VerifyError> {
         assert_eq!(tx.tx.inputs().len(), tx.spent.len());
-        match inputs.clone().find(|input| tx.spent[*input].value == Amount::ZERO) {
-            Some(input) => Err((input, VerifyError::Script)),
-            None => Ok(()),
-        }
+        Ok(Amounts(tx.spent.iter().map(|output| output.value).collect()))
+    }
+}
+
+impl PreparedTx for Amounts {
+    fn verify(&self, input: usize, _flags: ScriptFlags) -> Result<(), VerifyError> {
+        if self.0[input] == Amount::ZERO { Err(VerifyError::Script) } else { Ok(()) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::contract::draft::{BlockDraft, OutputDraft, TxDraft};
-use crate::verifier::VerifyError;
+use crate::verifier::{PreparedTx, VerifyError};
 
 #[test]
 fn the_first_push_with_data_is_cut() {
@@ -55,15 +55,20 @@ fn solutions_that_do_not_parse() {
 /// Answers by the script alone, as a challenge of one opcode would be.
 struct AnyoneCanSign;
 
+/// Whether it is signed.
+struct Signed(bool);
+
 impl ScriptVerifier for AnyoneCanSign {
-    fn verify(
-        &self,
-        tx: &SpendingTx<'_>,
-        _inputs: std::ops::Range<usize>,
-        _flags: ScriptFlags,
-    ) -> Result<(), (usize, VerifyError)> {
-        let signed = tx.spent.iter().all(|output| output.script == [0x51]);
-        signed.then_some(()).ok_or((0, VerifyError::Script))
+    type Prepared = Signed;
+
+    fn prepare(&self, tx: &SpendingTx<'_>) -> Result<Signed, VerifyError> {
+        Ok(Signed(tx.spent.iter().all(|output| output.script == [0x51])))
+    }
+}
+
+impl PreparedTx for Signed {
+    fn verify(&self, _input: usize, _flags: ScriptFlags) -> Result<(), VerifyError> {
+        self.0.then_some(()).ok_or(VerifyError::Script)
     }
 }
 

@@ -10,6 +10,7 @@ mod dependencies;
 mod full_blocks;
 mod hostile;
 mod load;
+mod many_inputs;
 mod mutations;
 mod replay;
 mod scripts;

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use serde_json::Value;
 use varve_consensus::contract::draft::{BlockDraft, InputDraft, OutputDraft, TxDraft};
 use varve_consensus::{
-    BlockAt, CoreVerifier, Params, ScriptError, ScriptFlags, ScriptVerifier as _, SpendingTx,
-    check_scripts,
+    BlockAt, CoreVerifier, Params, PreparedTx as _, ScriptError, ScriptFlags, ScriptVerifier as _,
+    SpendingTx, check_scripts,
 };
 use varve_types::{Amount, Block, Format, Height, Network, Outpoint, Tx, TxOut};
 
@@ -159,7 +159,8 @@ impl Vector {
         let bytes = spend.bytes();
         let tx = Tx::parse(&bytes, Format::Segwit).unwrap();
         let spent = [TxOut { value: Amount::from_sat(self.amount), script: &self.script }];
-        CoreVerifier.verify(&SpendingTx { tx: &tx, spent: &spent }, 0..1, flags).is_ok()
+        let prepared = CoreVerifier.prepare(&SpendingTx { tx: &tx, spent: &spent }).unwrap();
+        prepared.verify(0, flags).is_ok()
     }
 }
 

@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use varve_consensus::{
-    CoreVerifier, Params, ScriptFlags, ScriptVerifier as _, SpendingTx, check_transaction,
+    CoreVerifier, Params, PreparedTx as _, ScriptFlags, ScriptVerifier as _, SpendingTx,
+    check_transaction,
 };
 use varve_types::{Amount, Format, Height, Network, Outpoint, Tx, TxOut};
 
@@ -57,7 +58,8 @@ impl Vector {
                 TxOut { value: Amount::from_sat(*value), script }
             })
             .collect();
-        CoreVerifier.verify(&SpendingTx { tx: &tx, spent: &spent }, 0..spent.len(), flags).is_ok()
+        let prepared = CoreVerifier.prepare(&SpendingTx { tx: &tx, spent: &spent }).unwrap();
+        (0..spent.len()).all(|input| prepared.verify(input, flags).is_ok())
     }
 }
 

@@ -6,16 +6,17 @@
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
 //!    do its scripts hold? Blocks that were good before are not checked again.
 
-use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use varve_consensus::{
-    Ancestors, BlockAt, BlockError, CheckError, CoreVerifier, Params, check_block,
-    check_block_context, check_scripts, check_signet_solution, check_spends,
+    Ancestors, BlockAt, BlockError, CheckError, CoreTx, CoreVerifier, Params, ScriptChecks,
+    check_block, check_block_context, check_signet_solution, check_spends,
 };
-use varve_types::{BlockHash, Height};
+use varve_types::BlockHash;
 use varve_utxo::DatabaseView;
 
 use super::Verify;
+use super::script_board::ScriptBoard;
 use crate::chain::SharedChain;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
@@ -70,8 +71,8 @@ pub(crate) struct Judge {
     pub(crate) chain: SharedChain,
     pub(crate) verify: Verify,
     pub(crate) assume_valid: Option<BlockHash>,
-    /// Threads for the scripts of a block that comes alone.
-    pub(crate) threads: NonZeroUsize,
+    /// Where the workers and their helpers check scripts.
+    pub(crate) board: ScriptBoard<CoreTx>,
 }
 
 impl Judge {
@@ -98,9 +99,15 @@ impl Judge {
                 });
             }
         }
-        let scripts = self.scripts(&self.chain.read().tree, id, block.height());
-        let Some(threads) = scripts else { return Ok(()) };
-        match check_scripts(&params, block, view, &CoreVerifier, threads) {
+        if !self.wants_scripts(&self.chain.read().tree, id) {
+            return Ok(());
+        }
+        let checked = ScriptChecks::new(&params, block, view, &CoreVerifier).and_then(|checks| {
+            let checks = Arc::new(checks);
+            self.board.run(block.height(), &checks);
+            checks.verdict(block).map_err(CheckError::Invalid)
+        });
+        match checked {
             Ok(()) => Ok(()),
             Err(CheckError::View(error)) => Err(unchecked(error.to_string())),
             Err(CheckError::Invalid(error)) => Err(match error.reject_reason() {
@@ -110,19 +117,15 @@ impl Judge {
         }
     }
 
-    /// How many threads check the scripts of a block; `None` when nobody does.
-    fn scripts(&self, tree: &HeaderTree, id: HeaderId, height: Height) -> Option<NonZeroUsize> {
+    /// Whether the scripts of a block are to be checked.
+    fn wants_scripts(&self, tree: &HeaderTree, id: HeaderId) -> bool {
         if self.verify == Verify::Spends {
-            return None;
+            return false;
         }
         let best = tree.best_header();
         let assumed = self.assume_valid.and_then(|hash| tree.find(&hash));
-        if assumed.is_some_and(|assumed| {
+        !assumed.is_some_and(|assumed| {
             tree.is_on_branch(id, assumed) && tree.is_on_branch(assumed, best)
-        }) {
-            return None;
-        }
-        // In a long sync the blocks are checked beside one another instead.
-        Some(if height == tree.height(best) { self.threads } else { NonZeroUsize::MIN })
+        })
     }
 }

@@ -1,0 +1,27 @@
+// The functions of libsecp256k1 that Core's pubkey.cpp calls, by the names that the crate
+// secp256k1-sys gives them. A new version of that crate has another prefix: change it here.
+
+#ifndef VARVE_SECP256K1_NAMES_H
+#define VARVE_SECP256K1_NAMES_H
+
+#define secp256k1_context_static rustsecp256k1_v0_10_0_context_static
+#define secp256k1_ec_pubkey_parse rustsecp256k1_v0_10_0_ec_pubkey_parse
+#define secp256k1_ec_pubkey_serialize rustsecp256k1_v0_10_0_ec_pubkey_serialize
+#define secp256k1_ec_pubkey_tweak_add rustsecp256k1_v0_10_0_ec_pubkey_tweak_add
+#define secp256k1_ecdsa_recover rustsecp256k1_v0_10_0_ecdsa_recover
+#define secp256k1_ecdsa_recoverable_signature_parse_compact \
+    rustsecp256k1_v0_10_0_ecdsa_recoverable_signature_parse_compact
+#define secp256k1_ecdsa_signature_normalize rustsecp256k1_v0_10_0_ecdsa_signature_normalize
+#define secp256k1_ecdsa_signature_parse_compact \
+    rustsecp256k1_v0_10_0_ecdsa_signature_parse_compact
+#define secp256k1_ecdsa_verify rustsecp256k1_v0_10_0_ecdsa_verify
+#define secp256k1_ellswift_decode rustsecp256k1_v0_10_0_ellswift_decode
+#define secp256k1_schnorrsig_verify rustsecp256k1_v0_10_0_schnorrsig_verify
+#define secp256k1_selftest rustsecp256k1_v0_10_0_selftest
+#define secp256k1_xonly_pubkey_from_pubkey rustsecp256k1_v0_10_0_xonly_pubkey_from_pubkey
+#define secp256k1_xonly_pubkey_parse rustsecp256k1_v0_10_0_xonly_pubkey_parse
+#define secp256k1_xonly_pubkey_serialize rustsecp256k1_v0_10_0_xonly_pubkey_serialize
+#define secp256k1_xonly_pubkey_tweak_add rustsecp256k1_v0_10_0_xonly_pubkey_tweak_add
+#define secp256k1_xonly_pubkey_tweak_add_check rustsecp256k1_v0_10_0_xonly_pubkey_tweak_add_check
+
+#endif
