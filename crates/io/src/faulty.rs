@@ -37,10 +37,12 @@
 //!
 //! A *killed process* is milder than a power cut: the system keeps what was written.
 //! [`FaultyStorage::reopen`] is that. Errors come by [`FaultyStorage::inject`], a full disk by
-//! [`FaultyStorage::set_capacity`], rot by [`FaultyStorage::flip_bit`].
+//! [`FaultyStorage::set_capacity`], rot by [`FaultyStorage::flip_bit`], a disk that does not answer
+//! by [`FaultyStorage::hold`].
 
 mod crash;
 mod file;
+mod gate;
 mod image;
 mod plan;
 mod random;
@@ -50,6 +52,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use crash::Crash;
+pub use gate::Gate;
 pub use plan::{Fault, FaultRule, Operation, When};
 
 use crate::error::{Error, Result};
@@ -60,6 +63,7 @@ use crate::poison::Poison;
 use crate::storage::{Access, Caching, File, Storage, check_name};
 use crash::Replay;
 use file::FaultyFile;
+use gate::Gates;
 use image::{Change, DirId, FileId, Image, Node};
 use plan::FaultPlan;
 use random::Random;
@@ -88,6 +92,7 @@ struct World {
     locked: BTreeSet<DirId>,
     capacity: Option<u64>,
     plan: FaultPlan,
+    gates: Arc<Gates>,
     random: Random,
 }
 
@@ -103,6 +108,7 @@ impl World {
             locked: BTreeSet::new(),
             capacity: None,
             plan: FaultPlan::default(),
+            gates: Arc::default(),
             random: Random::new(seed),
         }
     }
@@ -182,6 +188,13 @@ impl FaultyStorage {
         self.world().plan = FaultPlan::default();
     }
 
+    /// Holds up calls of this kind on files whose path contains `path_contains`, until the gate is
+    /// dropped. Everything else goes on.
+    #[must_use]
+    pub fn hold(&self, operation: Operation, path_contains: &str) -> Gate {
+        self.world().gates.close(operation, path_contains)
+    }
+
     /// Limits the bytes of all files together; a write past it stops there with a full disk.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world().capacity = bytes;
@@ -212,6 +225,7 @@ impl FaultyStorage {
     /// The plan's verdict on an operation that happens or does not, but never half.
     fn refuse(&self, operation: Operation, action: &'static str, name: &str) -> Result<()> {
         let path = self.path.join(name);
+        pass(&self.world, operation, &path);
         let error = match self.world().fault(operation, &path) {
             None | Some(Fault::Short | Fault::Interrupted | Fault::BitFlip) => return Ok(()),
             Some(fault) => fault.error(),
@@ -321,6 +335,12 @@ impl Storage for FaultyStorage {
         }
         Ok(LockGuard::new(Unlock { world: Arc::clone(&self.world), dir: self.dir }))
     }
+}
+
+/// Waits at a gate that is closed for this call, without holding the world's lock.
+fn pass(world: &Mutex<World>, operation: Operation, path: &Path) {
+    let gates = Arc::clone(&world.lock().unwrap_or_else(PoisonError::into_inner).gates);
+    gates.pass(operation, &path.to_string_lossy());
 }
 
 struct Unlock {

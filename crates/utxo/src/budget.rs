@@ -34,6 +34,8 @@ const BUFFERS_MAX: usize = 32 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
     pub(crate) window: usize,
+    /// Undo records that are not written yet.
+    pub(crate) unwritten: usize,
 }
 
 impl Budget {
@@ -41,7 +43,8 @@ impl Budget {
     pub(crate) fn new(memory: usize, others: &[usize]) -> Self {
         let buffers = (memory / 8).min(BUFFERS_MAX);
         let others = others.iter().fold(buffers, |sum, part| sum.saturating_add(*part));
-        Self { window: memory.saturating_sub(others).max(memory / 4) }
+        let unwritten = (memory / 16).clamp(1 << 20, 64 << 20);
+        Self { window: memory.saturating_sub(others).max(memory / 4), unwritten }
     }
 
     /// Whether a pane takes no more blocks.

@@ -106,7 +106,13 @@ impl Drop for Lane {
 pub(crate) struct Job<T>(Receiver<T>);
 
 impl<T> Job<T> {
-    fn take(&self, wait: bool) -> Option<T> {
+    /// What came of it, after waiting for it.
+    pub(crate) fn wait(self) -> T {
+        self.take(true).expect("waiting ends with the result")
+    }
+
+    /// What came of it, if it is done, or after waiting for it.
+    pub(crate) fn take(&self, wait: bool) -> Option<T> {
         const PANICKED: &str = "the thread of a job panicked, as its message says";
         if wait {
             return Some(self.0.recv().expect(PANICKED));

@@ -15,14 +15,15 @@
 //! 2. The changes are resolved against the latest version, or what was found at an earlier one is
 //!    brought up to date (`prepare`): every prevout is there, or the block is refused. A coin that
 //!    the block overwrites (BIP30) counts as spent.
-//! 3. The undo record is pushed, or popped. Should the window refuse the step, the log returns to
-//!    where it stood.
+//! 3. The undo record is encoded, or that of the block to be disconnected is read.
 //! 4. The window takes the step. If a run is waiting to take the place of its pane, it does so in
 //!    the same step, so that runs and window always fit one another.
-//! 5. The new version is published by one atomic store, at once or, when the block is appended on
+//! 5. The undo record is handed to the lane that writes it. A step that was refused leaves none.
+//! 6. The new version is published by one atomic store, at once or, when the block is appended on
 //!    trust ([`Database::append_prepared`]), after others have checked it.
 //!
-//! So an error means that nothing has changed, and a reader sees whole steps only.
+//! So an error means that nothing has changed, and a reader sees whole steps only. Nothing in a step
+//! waits for a disk, but for what [`Waits`] counts: a writer that runs too far ahead of its threads.
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
 //! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
@@ -141,7 +142,12 @@ impl Database {
         if window.version().sequence() != sequence {
             return Err(inconsistent("the window file is of another step than the manifest"));
         }
-        let undo = UndoLog::open(Arc::clone(&storage), key.id, options.undo, &manifest.undo)?;
+        let undo = UndoLog::open(
+            Arc::clone(&storage),
+            key.id,
+            (options.undo, options.compaction),
+            &manifest.undo,
+        )?;
         let version =
             Version::new((sequence, tip), crate::sync::Arc::clone(window.version()), runs.clone());
         let latest = Arc::new(version);
@@ -209,7 +215,7 @@ impl Database {
     /// What the rules may ask about a block on the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
         let view = DatabaseView::new(&self.latest, self.options.network, block)?;
-        Ok(view.with_reason(|reason| self.name_spender(reason)))
+        Ok(view.with_reason(|reason| self.spender_search().name(reason)))
     }
 
     /// The chain whose coins these are.

@@ -107,6 +107,13 @@ pub enum Error {
     Storage(#[from] varve_io::Error),
 }
 
+impl Error {
+    /// True when a coin was not alive at the place in the window where it was found.
+    pub(crate) const fn is_moved(&self) -> bool {
+        matches!(self, Self::Step(StepError::Spent { .. } | StepError::NotThere { .. }))
+    }
+}
+
 fn tip_name(tip: Option<(Height, BlockHash)>) -> String {
     match tip {
         Some((height, hash)) => format!("{hash} at {height}"),

@@ -22,8 +22,8 @@
 //! Flushes, merges and checkpoints are done in threads beside the writer, or [inline](Compaction).
 //! What they write is counted ([`Database::written`]) and can be [forecast](Forecast).
 //!
-//! The memory: a [`Window`] of panes takes one [`Step`] a block and gives a [`WindowVersion`]; an
-//! [`UndoLog`] keeps what it takes to go back.
+//! The memory: a [`Window`] of panes takes one [`Step`] a block and gives a [`WindowVersion`];
+//! an [`UndoRecord`] a block keeps what it takes to go back.
 //!
 //! Must not know: the history of blocks, the archive, the records, HTTP or JSON. Layer 2.
 
@@ -105,9 +105,7 @@ pub use sequence::Sequence;
 pub use snapshot_file::{SnapshotError, SnapshotHeader};
 pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
-pub use undo::{
-    UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoLog, UndoPosition, UndoRecord, UndoTx,
-};
+pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoRecord, UndoTx};
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;
 pub use window::{

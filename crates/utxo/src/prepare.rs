@@ -31,6 +31,10 @@
 //! flush interval, to the few blocks that were under way.
 //!
 //! To ask anew is an ordinary lookup at W, which is right whatever the rest is worth.
+//!
+//! **Blocks prepared long before their turn** miss the outputs of all blocks between. So that their
+//! turn does not become long, they are [refreshed](Prepared::refresh) on the way, by any worker:
+//! the same rule, applied to a version between V and W.
 
 use std::ops::Range;
 
@@ -207,6 +211,16 @@ impl Prepared {
         self.ask_anew(version, &anew)
     }
 
+    /// Makes what was found right for a later version than it was found at, before the block's turn
+    /// has come: the less has happened since, the less is left to do then.
+    pub(crate) fn refresh(&mut self, version: &Version) -> Result<(), Error> {
+        self.bring_up_to(version)?;
+        if self.spent.forgotten {
+            self.spent = SpentBytes::of(self.changes.prevouts(), &self.coins);
+        }
+        Ok(())
+    }
+
     /// Looks all keys up at `version` whose coin is not where it was found: a step was refused.
     pub(crate) fn find_again(&mut self, version: &Version) -> Result<(), Error> {
         let keys = self.changes.keys.iter().enumerate();
@@ -300,6 +314,8 @@ struct SpentBytes {
     bytes: Vec<u8>,
     /// Where each prevout's coin is; empty when it was not known.
     spans: Vec<Range<u32>>,
+    /// Some of them were, and are not any more.
+    forgotten: bool,
 }
 
 impl SpentBytes {
@@ -315,7 +331,7 @@ impl SpentBytes {
             }
             spans.push(start..at(&bytes));
         }
-        Self { bytes, spans }
+        Self { bytes, spans, forgotten: false }
     }
 
     /// Where the coin of a key is.
@@ -331,6 +347,7 @@ impl SpentBytes {
     fn forget(&mut self, place: usize) {
         if let Some(span) = self.spans.get_mut(place) {
             *span = 0..0;
+            self.forgotten = true;
         }
     }
 }

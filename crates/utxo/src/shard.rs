@@ -76,6 +76,25 @@ impl Shard {
         })
     }
 
+    /// The last step up to `at` that ended an add of `outpoint`, or that brought a delete of it.
+    pub(crate) fn last_death(
+        &self,
+        table: &Table,
+        hash: OutpointHash,
+        (outpoint, at): (&Outpoint, Sequence),
+    ) -> Option<Sequence> {
+        let (mut probe, mut last) = (table.first(hash), None);
+        while let Some((slot, behind)) = table.next(hash, probe) {
+            probe = behind;
+            let Some((batch, head)) = self.head(slot.place()) else { continue };
+            if head.outpoint == *outpoint {
+                let death = if head.is_add() { head.until() } else { batch.from() };
+                last = last.max(Some(death).filter(|death| *death <= at));
+            }
+        }
+        last
+    }
+
     /// All entries that a reader at `at` sees, in the order in which they came.
     pub(crate) fn living(&self, at: Sequence) -> impl Iterator<Item = Seen<'_>> {
         self.entries(at).filter(move |seen| at < seen.head.until())

@@ -18,14 +18,21 @@
 //! ([`spends_of_disconnect`](crate::spends_of_disconnect)), the spent ones added with the births
 //! they had.
 
+mod checkpoint;
 mod log;
+mod spenders;
+mod writer;
 
 use varve_types::{BlockHash, Height, Outpoint, Reader, Txid, varint};
 
 use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry};
 use crate::sequence::Sequence;
 
-pub use log::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition};
+pub use checkpoint::UndoCheckpoint;
+pub(crate) use log::{Below, UndoLog};
+pub use log::{UndoConfig, UndoError};
+pub(crate) use spenders::Spenders;
+pub(crate) use writer::PendingUndo;
 
 /// The shortest transaction: a txid and two counts.
 const TX_MIN: u64 = 32 + 1 + 1;

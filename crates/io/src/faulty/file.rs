@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::World;
+use super::{World, pass};
 use super::image::{Change, FileId, position};
 use super::plan::{Fault, Operation};
 use crate::error::{Error, Result};
@@ -111,11 +111,13 @@ impl File for FaultyFile {
     }
 
     fn read_at(&self, offset: FileOffset, bytes: &mut [u8]) -> Result<()> {
+        pass(&self.world, Operation::Read, &self.path);
         read_full(&self.path, offset, bytes, |at, rest| self.read_step(at, rest))
     }
 
     fn write_at(&self, offset: FileOffset, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
+        pass(&self.world, Operation::Write, &self.path);
         let changed = offset.get()..offset.plus(bytes.len() as u64).get();
         self.held.change(("write to", &self.path), changed, || {
             let mut failing = None;
@@ -128,6 +130,7 @@ impl File for FaultyFile {
 
     fn truncate(&self, len: FileOffset) -> Result<()> {
         self.check_writable()?;
+        pass(&self.world, Operation::Truncate, &self.path);
         self.held.change(("cut", &self.path), len.get()..u64::MAX, || {
             let mut world = self.world();
             let result = match world.fault(Operation::Truncate, &self.path) {
@@ -145,6 +148,7 @@ impl File for FaultyFile {
 
     fn sync(&self) -> Result<()> {
         self.poison.check()?;
+        pass(&self.world, Operation::Sync, &self.path);
         let mut world = self.world();
         let result = match world.fault(Operation::Sync, &self.path) {
             Some(fault @ (Fault::Io | Fault::NoSpace)) => {

@@ -236,3 +236,21 @@ fn the_same_seed_leaves_the_same_bytes() {
     }
     assert!(outcomes(&storage, "f").len() > 400, "and seeds differ");
 }
+
+/// Calls wait at a closed gate, others pass, and all is as if nothing had been once it is open.
+#[test]
+fn a_gate_holds_up_what_it_is_closed_for() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let file = storage.open("held", Access::Create, Caching::Buffered).unwrap();
+    let other = storage.open("other", Access::Create, Caching::Buffered).unwrap();
+    let gate = storage.hold(Operation::Sync, "held");
+    assert!(!gate.wait_for_caller(std::time::Duration::ZERO), "nobody has called yet");
+    let syncing = std::thread::spawn(move || file.sync());
+    assert!(gate.wait_for_caller(std::time::Duration::from_secs(60)));
+    other.sync().unwrap();
+    let done = storage.operations();
+    assert!(!syncing.is_finished());
+    drop(gate);
+    syncing.join().unwrap().unwrap();
+    assert_eq!(storage.operations(), done + 1);
+}

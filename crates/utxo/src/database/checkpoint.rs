@@ -5,7 +5,8 @@
 //! thread while steps go on:
 //!
 //! 1. The window file is written and synced. (Run files were synced by those who wrote them.)
-//! 2. The undo log is synced as far as it went then, and the names of files are.
+//! 2. The undo log's lane has written all records of that step; then the log is synced as far as it
+//!    went then, and the names of files are.
 //! 3. The manifest is replaced atomically. From here on the checkpoint counts.
 //! 4. Files that neither it nor the running set needs any more are removed.
 //!
@@ -23,7 +24,7 @@
 
 use std::sync::Arc;
 
-use varve_io::{PAGE_LEN, PendingSync, Storage};
+use varve_io::{PAGE_LEN, Storage};
 
 use crate::compacter::Stop;
 use crate::database::Database;
@@ -32,6 +33,7 @@ use crate::footer::RunNumber;
 use crate::manifest::{Checkpoint, Kept, Manifest, SavedWindow};
 use crate::run::RunInfo;
 use crate::run_error::RunError;
+use crate::undo::PendingUndo;
 use crate::window::WindowImage;
 
 /// A manifest that is durable, and what it took.
@@ -64,7 +66,7 @@ struct Plan {
 struct Whole {
     number: RunNumber,
     image: WindowImage,
-    undo: PendingSync,
+    undo: PendingUndo,
 }
 
 impl Database {
@@ -74,7 +76,7 @@ impl Database {
         if !self.work.checkpoint.is_free() {
             return Ok(());
         }
-        let plan = if self.is_checkpoint_due() { Some(self.whole()?) } else { self.naming() };
+        let plan = if self.is_checkpoint_due() { Some(self.whole()) } else { self.naming() };
         let Some(plan) = plan else { return Ok(()) };
         let stop = self.work.stop.clone();
         let job = self.work.checkpoint_lane.start(move || plan.carry_out(&stop));
@@ -85,8 +87,17 @@ impl Database {
     /// Makes a whole checkpoint of this step and waits for it.
     pub(super) fn make_checkpoint(&mut self) -> Result<(), Error> {
         self.take_checkpoint(true)?;
-        let saved = self.whole()?.carry_out(&Stop::never());
+        // What the lane has met is the error, not what it kept the checkpoint from.
+        self.undo.wait(0)?;
+        let saved = self.whole().carry_out(&Stop::never());
         self.note(saved)
+    }
+
+    /// Waits for a checkpoint that is under way, and lets none begin that was asked for before.
+    pub(super) fn forget_checkpoints(&mut self) -> Result<(), Error> {
+        self.take_checkpoint(true)?;
+        (self.checkpoint_due, self.checkpoint_asked) = (false, false);
+        Ok(())
     }
 
     fn take_checkpoint(&mut self, wait: bool) -> Result<(), Error> {
@@ -103,16 +114,16 @@ impl Database {
     }
 
     /// The plan of a whole checkpoint of this step.
-    fn whole(&mut self) -> Result<Plan, Error> {
+    fn whole(&mut self) -> Plan {
         let number = self.next_number();
-        let (undo, pending) = self.undo.begin_sync()?;
+        let (undo, pending) = self.undo.begin_sync();
         let checkpoint = Checkpoint { sequence: self.sequence, tip: self.tip };
         let runs = self.runs.infos();
         let manifest = Manifest { checkpoint, undo, runs, window: None, ..self.manifest.clone() };
         (self.checkpoint_due, self.checkpoint_asked) = (false, false);
         self.merged.clear();
         let whole = Some(Whole { number, image: self.window.image(), undo: pending });
-        Ok(self.plan(manifest, whole))
+        self.plan(manifest, whole)
     }
 
     /// The plan of a manifest that names the last checkpoint's runs as they are merged now, if it
@@ -148,7 +159,7 @@ impl Database {
         self.manifest = Manifest { next_run: self.manifest.next_run, ..manifest };
         let tips = self.tip.zip(self.manifest.checkpoint.tip);
         if let Some(((now, _), (then, _))) = tips {
-            self.undo.prune(now.min(then))?;
+            self.undo.prune(now.min(then));
         }
         swept?;
         Ok(())

@@ -6,7 +6,8 @@
 //! What was found is brought up to date (`prepare`), and the step is tried. It refuses a coin that
 //! is not alive at the place in the window where it was found. That is rare: another block has
 //! spent it, or a run has taken it over. Then such coins are looked up again, and the second try
-//! or the verdict counts.
+//! or the verdict counts. Lookups may read from the disk, so the joiner makes them without holding
+//! the set: it calls the parts, [`Database::append_current`] and what stands around it here, itself.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -20,10 +21,10 @@ use crate::changes::Changes;
 use crate::coins::Coins;
 use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
-use crate::undo::UndoHead;
+use crate::undo::{Spenders, UndoHead};
 use crate::version::Version;
 use crate::view::DatabaseView;
-use crate::window::{Spend, StepError};
+use crate::window::Spend;
 
 /// A block that was connected and not published.
 #[derive(Debug)]
@@ -43,9 +44,8 @@ impl Database {
             return Ok(());
         }
         let network = self.options.network;
-        let prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
-        self.maintain(prepared.window_bytes())?;
-        self.connect(block, prepared)?;
+        let mut prepared = Prepared::new(&self.latest, network, block, Repeats::Possible)?;
+        self.connect(block, &mut prepared)?;
         self.publish();
         Ok(())
     }
@@ -57,39 +57,43 @@ impl Database {
     pub fn append_prepared(
         &mut self,
         block: &BlockAt<'_>,
-        prepared: Prepared,
+        mut prepared: Prepared,
     ) -> Result<Appended, Error> {
+        self.connect(block, &mut prepared)?;
+        let view = DatabaseView::of(prepared, block);
+        Ok(Appended { version: Arc::clone(&self.latest), view })
+    }
+
+    /// Makes the step of a block that was prepared at any version. What was found for it is right
+    /// for the set below it afterwards.
+    fn connect(&mut self, block: &BlockAt<'_>, prepared: &mut Prepared) -> Result<(), Error> {
+        prepared.bring_up_to(&self.latest)?;
+        let connected = match self.append_current(block, prepared) {
+            Err(error) if error.is_moved() => {
+                prepared.find_again(&self.latest)?;
+                self.append_current(block, prepared)
+            }
+            result => result,
+        };
+        connected.map_err(|error| self.spender_search().name_in(error))
+    }
+
+    /// Makes the step of a block for which everything was found at the latest version, without
+    /// reading anything. [`Error::is_moved`] says of an error whether to find coins again.
+    pub(crate) fn append_current(
+        &mut self,
+        block: &BlockAt<'_>,
+        prepared: &mut Prepared,
+    ) -> Result<(), Error> {
         self.check_next(block)?;
         let (made_for, asked) = (prepared.block, block.hash());
         if made_for != asked {
             return Err(Error::OtherBlock { made_for, asked });
         }
         self.maintain(prepared.window_bytes())?;
-        let prepared = self.connect(block, prepared)?;
-        let view = DatabaseView::of(prepared, block);
-        Ok(Appended { version: Arc::clone(&self.latest), view })
-    }
-
-    /// Makes the step of a block that stands on the tip. Gives back what was found for it, which is
-    /// right for the set below it.
-    fn connect(&mut self, block: &BlockAt<'_>, mut prepared: Prepared) -> Result<Prepared, Error> {
-        prepared.bring_up_to(&self.latest)?;
-        match self.try_connect(block, &mut prepared) {
-            // A coin was not where it was found.
-            Err(Error::Step(StepError::Spent { .. } | StepError::NotThere { .. })) => {
-                prepared.find_again(&self.latest)?;
-                self.try_connect(block, &mut prepared)?;
-            }
-            result => result?,
-        }
-        Ok(prepared)
-    }
-
-    fn try_connect(&mut self, block: &BlockAt<'_>, prepared: &mut Prepared) -> Result<(), Error> {
         let sequence = self.next_sequence()?;
         let Prepared { changes, coins, .. } = prepared;
-        let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
-        verdict.map_err(|reason| self.name_spender(reason))?;
+        changes.verdict(block, |place| coins.birth(place).is_some())?;
         let (places, spends) = gone(changes, coins);
         let head = UndoHead {
             sequence,
@@ -97,32 +101,24 @@ impl Database {
             block: block.hash(),
             previous: block.block().header().previous(),
         };
-        let position = self.undo.position();
-        let write = |out: &mut Vec<u8>| prepared.write_spent(&places, out);
-        self.undo.push_parts(&head, (places.len(), write), &prepared.txs)?;
+        let staged = self.undo.stage(&head, places.len(), |out| {
+            let write = |out: &mut Vec<u8>| prepared.write_spent(&places, out);
+            head.encode((places.len(), write), &prepared.txs, out);
+        })?;
         let adds = prepared
             .adds
             .take()
             .unwrap_or_else(|| self.window.lay_out_block(sequence, (block, &prepared.changes)));
         let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
         // What is left is too little for a second thread.
-        if let Err(refused) = self.step(at, (adds, &spends), tip, NonZeroUsize::MIN) {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
+        self.step(at, (adds, &spends), tip, NonZeroUsize::MIN)?;
+        self.undo.push(staged);
         Ok(())
     }
 
-    /// The same reason, with the transaction that spent a missing coin before, where a block did
-    /// whose undo record is kept. A record that cannot be read does not change the verdict.
-    pub(super) fn name_spender(&self, reason: PrevoutError) -> PrevoutError {
-        match reason {
-            PrevoutError::Missing { outpoint, spender, spent_by: None } => {
-                let spent_by = self.undo.spender(&outpoint).unwrap_or(None);
-                PrevoutError::Missing { outpoint, spender, spent_by }
-            }
-            other => other,
-        }
+    /// What it takes to say who spent a coin that a block misses, without the set.
+    pub(crate) fn spender_search(&self) -> SpenderSearch {
+        SpenderSearch { version: Arc::clone(&self.latest), spenders: self.undo.spenders() }
     }
 
     fn check_next(&self, block: &BlockAt<'_>) -> Result<(), Error> {
@@ -133,6 +129,36 @@ impl Database {
         };
         let (block, tip) = (block.hash(), self.tip);
         if follows { Ok(()) } else { Err(Error::NotNext { block, height, previous, tip }) }
+    }
+}
+
+/// Finds the transaction that has spent a coin which a block wants to spend.
+#[derive(Debug)]
+pub(crate) struct SpenderSearch {
+    version: Arc<Version>,
+    spenders: Spenders,
+}
+
+impl SpenderSearch {
+    /// The same reason, with the transaction that spent a missing coin before, where that is found.
+    /// A record that cannot be read does not change the verdict.
+    pub(crate) fn name(&self, reason: PrevoutError) -> PrevoutError {
+        match reason {
+            PrevoutError::Missing { outpoint, spender, spent_by: None } => {
+                let died = self.version.window().last_death(&outpoint);
+                let spent_by = self.spenders.find(&outpoint, died).unwrap_or(None);
+                PrevoutError::Missing { outpoint, spender, spent_by }
+            }
+            other => other,
+        }
+    }
+
+    /// The same error, with that name.
+    pub(crate) fn name_in(&self, error: Error) -> Error {
+        match error {
+            Error::Prevout(reason) => Error::Prevout(self.name(reason)),
+            other => other,
+        }
     }
 }
 

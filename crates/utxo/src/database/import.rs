@@ -1,6 +1,7 @@
 //! Fills a new set from a snapshot of Core.
 //!
-//! 1. The set must be new: no step was ever made in it.
+//! 1. The set must be new: no step was ever made in it. A checkpoint of the empty set that is under
+//!    way is waited for, so that it cannot replace what comes next.
 //! 2. The coins are written as one run, while they are read.
 //! 3. The manifest that names the run, and the base block as tip, replaces that of the empty set.
 //!
@@ -38,6 +39,7 @@ impl Database {
         if self.sequence != Sequence::ZERO || self.tip.is_some() {
             return Err(SnapshotError::NotNew.into());
         }
+        self.forget_checkpoints()?;
         let snapshot = SnapshotReader::new(input, self.manifest.network, base_height)?;
         let (tip, sequence) = (snapshot.base(), snapshot.sequence()?);
         let span = Span { first: Sequence::new(1), last: sequence };
@@ -51,6 +53,8 @@ impl Database {
         let manifest = Manifest {
             checkpoint: Checkpoint { sequence, tip: Some(tip) },
             runs: runs.infos(),
+            // The empty set may have been saved, with a window file of its own.
+            window: None,
             ..self.manifest.clone()
         };
         manifest.store(&*self.storage)?;

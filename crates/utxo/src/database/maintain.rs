@@ -12,9 +12,12 @@
 //!    younger than all of them, so the parts are still neighbours.
 //! 3. **Checkpoint**: see `checkpoint`.
 //!
+//! Undo records are written by a lane too (`undo/writer.rs`).
+//!
 //! The writer goes on meanwhile, but not without limit. It waits for a flush when a step would not
-//! fit into the window, and for a merge when there are `fan_in` runs more than a lookup should
-//! probe. [`Database::waits`] counts both.
+//! fit into the window, for a merge when there are `fan_in` runs more than a lookup should probe,
+//! and for the undo log when more of it is in memory than its share (`budget`).
+//! [`Database::waits`] counts all three.
 //!
 //! **When a job fails**, the step before which that is noticed fails with its error, and nothing
 //! has changed: the pane is still in the window, the runs are as they were, the last checkpoint
@@ -74,6 +77,7 @@ impl Database {
     /// Takes in what is done and starts what is due, before a step that brings `coming` bytes into
     /// the window.
     pub(super) fn maintain(&mut self, coming: usize) -> Result<(), Error> {
+        self.undo.settle()?;
         self.flush_pane(coming)?;
         self.merge()?;
         self.checkpoint_if_due()?;
@@ -93,6 +97,11 @@ impl Database {
         if self.budget().is_full(memory, coming) && !self.work.flush.is_free() {
             self.work.waits.for_memory += 1;
             self.take_flush(true)?;
+        }
+        let unwritten = self.budget().unwritten;
+        if self.undo.unwritten() > unwritten {
+            self.work.waits.for_undo += 1;
+            self.undo.wait(unwritten)?;
         }
         let parameters = self.manifest.parameters;
         let most = parameters.max_probed.saturating_add(parameters.fan_in) as usize;

@@ -4,12 +4,14 @@
 //! may have survived. The record holds every coin that the block took, with its birth: when the
 //! owner appends the block again, nothing has to be looked up on disk.
 //!
-//! **Why it may be believed.** Every step pushes to the undo log or disconnects the tip. The log
-//! gives its next survivor only, cuts all of them off at the first push that differs, and gives
+//! **Why it may be believed.** Every step that was made pushes to the undo log or disconnects the
+//! tip, and nothing else does: a block that was refused has no record. The log gives its next
+//! survivor only, cuts all of them off at the first push that differs, and gives
 //! none whose parent is not the present tip. So when a survivor has the sequence of the step to
 //! come, the steps since the checkpoint have been the same as before the crash: the set is the
 //! same, and the record is the one that looking up would lead to. That it names the same block,
-//! prevouts and outputs is compared all the same.
+//! prevouts and outputs is compared all the same, and so is that no coin of it is one that the
+//! window knows to be gone.
 
 use varve_consensus::BlockAt;
 use varve_types::Outpoint;
@@ -34,23 +36,21 @@ impl Database {
         if !is_of(&record, sequence, (block, &changes)) {
             return Ok(false);
         }
+        let Some(spends) = self.spends_of(&record) else { return Ok(false) };
         let entries = changes.spends() + changes.outputs();
         self.maintain(Window::memory_of(entries, changes.script_bytes))?;
         let adds = self.window.lay_out_block(sequence, (block, &changes));
-        let spends = self.spends_of(&record);
-        let position = self.undo.position();
-        self.undo.push(&record)?;
+        let encode = |payload: &mut Vec<u8>| record.encode(payload);
+        let staged = self.undo.stage(&record.head(), record.spent.len(), encode)?;
         let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
-        let workers = self.options.workers;
-        if let Err(refused) = self.step(at, (adds, &spends), tip, workers) {
-            self.undo.return_to(position);
-            return Err(refused.into());
-        }
+        self.step(at, (adds, &spends), tip, self.options.workers)?;
+        self.undo.push(staged);
         Ok(true)
     }
 
-    /// The spends of a record, with the places of those that the window has.
-    fn spends_of(&self, record: &UndoRecord) -> Vec<Spend> {
+    /// The spends of a record, with the places of those that the window has. `None` when the window
+    /// says that one of them is not there.
+    fn spends_of(&self, record: &UndoRecord) -> Option<Vec<Spend>> {
         let keys: Vec<Outpoint> = record.spent.iter().map(|entry| entry.outpoint).collect();
         let mut found = Vec::with_capacity(keys.len());
         self.window.version().lookup(&keys, &mut found);
@@ -58,9 +58,11 @@ impl Database {
             let (outpoint, birth) = (entry.outpoint, entry.birth);
             let location = match found {
                 Lookup::Found(found) if found.birth == birth => Some(found.location),
-                _ => None,
+                Lookup::Found(_) => return None,
+                Lookup::Deleted(births) if births.contains(&birth) => return None,
+                Lookup::Deleted(_) | Lookup::Unknown => None,
             };
-            Spend { outpoint, birth, location }
+            Some(Spend { outpoint, birth, location })
         };
         record.spent.iter().zip(found).map(spend).collect()
     }

@@ -1,9 +1,11 @@
 //! Disconnecting blocks, at any depth.
 //!
 //! A step forward like every other: the outputs of the tip are spent, what it had spent is added.
-//! What it had spent is told by its undo record, or below the last of these by a source that the
-//! caller passes ([`SpentCoins`]). From there on the undo log is empty: the blocks below have no
-//! records either, and those that are connected next begin a chain of their own.
+//! What it had spent is in its undo record. Where there is none, below the last of them, or where
+//! it is damaged, a source that the caller passes ([`SpentCoins`]) knows. From there on the undo
+//! log is empty: the blocks below have no records either, and those that are connected next begin
+//! a chain of their own. (A record below a damaged one is of no use: it names coins by their
+//! births, and those that a source gave back have new ones.)
 
 use varve_types::{BlockHash, Height};
 
@@ -11,7 +13,7 @@ use super::Database;
 use crate::error::Error;
 use crate::sequence::Sequence;
 use crate::spent_coins::{Disconnect, SpentCoins};
-use crate::undo::UndoError;
+use crate::undo::{Below, UndoError};
 use crate::window::spends_of_disconnect;
 
 impl Database {
@@ -39,7 +41,7 @@ impl Database {
         Ok(())
     }
 
-    /// Disconnects the tip, with the help of `source` when its undo record is gone.
+    /// Disconnects the tip, with the help of `source` when its undo record is gone or damaged.
     pub fn rewind_with(&mut self, source: &dyn SpentCoins) -> Result<(), Error> {
         self.disconnect(Some(source))?;
         self.publish();
@@ -53,7 +55,7 @@ impl Database {
     }
 
     /// Disconnects all blocks above `height` as [`Database::rewind_to`] does, with the help of
-    /// `source` where undo records are gone.
+    /// `source` where undo records are gone or damaged.
     pub fn rewind_to_with(&mut self, height: Height, source: &dyn SpentCoins) -> Result<(), Error> {
         self.disconnect_to(height, Some(source))
     }
@@ -74,34 +76,34 @@ impl Database {
         let (height, hash) = self.tip.ok_or(Error::Empty)?;
         self.maintain(0)?;
         let sequence = self.next_sequence()?;
-        let position = self.undo.position();
-        let step = match (self.by_record(height, hash)?, source) {
-            (Some(step), _) => {
-                self.undo.pop()?;
-                step
-            }
-            (None, Some(source)) => {
-                let step = self.by_source(sequence, (height, hash), source)?;
-                self.undo.forget_chain();
-                step
-            }
+        let by_record = match (self.by_record(height, hash), source) {
+            (Err(Error::Undo(error)), Some(_)) if error.is_damage() => None,
+            (by_record, _) => by_record?,
+        };
+        let (step, below) = match (by_record, source) {
+            (Some((step, below)), _) => (step, Some(below)),
+            (None, Some(source)) => (self.by_source(sequence, (height, hash), source)?, None),
             (None, None) => return Err(Error::RewindTooDeep { height }),
         };
         let adds = self.window.lay_out(sequence, step.adds.iter());
-        let below = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
-        let tip = below.map(|below| (below, step.previous));
-        let workers = self.options.workers;
-        if let Err(refused) = self.step((sequence, height), (adds, &step.spends), tip, workers) {
-            self.undo.return_to(position);
-            return Err(refused.into());
+        let parent = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
+        let tip = parent.map(|parent| (parent, step.previous));
+        self.step((sequence, height), (adds, &step.spends), tip, self.options.workers)?;
+        match below {
+            Some(below) => self.undo.pop(below),
+            None => self.undo.forget_chain(),
         }
         Ok(())
     }
 
     /// By the undo record of the tip; `None` when none is kept.
-    fn by_record(&self, height: Height, hash: BlockHash) -> Result<Option<Disconnect>, Error> {
-        let record = match self.undo.tip() {
-            Ok(Some(record)) => record,
+    fn by_record(
+        &self,
+        height: Height,
+        hash: BlockHash,
+    ) -> Result<Option<(Disconnect, Below)>, Error> {
+        let (record, below) = match self.undo.tip() {
+            Ok(Some(tip)) => tip,
             Ok(None) | Err(UndoError::TooDeep) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
@@ -109,7 +111,8 @@ impl Database {
             return Err(self.inconsistent("the undo log stands at another block than the set"));
         }
         let spends = spends_of_disconnect(self.window.version(), &record);
-        Ok(Some(Disconnect { previous: record.previous, adds: record.spent, spends }))
+        let step = Disconnect { previous: record.previous, adds: record.spent, spends };
+        Ok(Some((step, below)))
     }
 
     fn by_source(

@@ -39,6 +39,8 @@ pub struct Waits {
     pub for_memory: u64,
     /// There were too many runs, and a merge under way.
     pub for_runs: u64,
+    /// Too many undo records were not written yet.
+    pub for_undo: u64,
 }
 
 /// What comes of writing a run: none when there is nothing to write.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use varve_types::Height;
+
 use crate::database::Appended;
 use crate::prepare::{Prepared, Repeats};
 
@@ -81,6 +83,8 @@ pub(super) struct Slot<T, R, X> {
     pub(super) ticket: Ticket,
     pub(super) state: JoinState,
     pub(super) held: Held<R, X>,
+    /// The next block to be appended when its keys were looked up last.
+    pub(super) seen: Height,
     /// A worker is at it, or reads are under way for it.
     pub(super) busy: bool,
 }
@@ -88,7 +92,7 @@ pub(super) struct Slot<T, R, X> {
 impl<T, R, X> Slot<T, R, X> {
     pub(super) const fn new(block: Arc<T>, repeats: Repeats, ticket: Ticket) -> Self {
         let (state, held) = (JoinState::Init, Held::Nothing);
-        Self { block, repeats, ticket, state, held, busy: false }
+        Self { block, repeats, ticket, state, held, seen: Height::GENESIS, busy: false }
     }
 }
 

@@ -16,6 +16,9 @@ use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
 use crate::version::Version;
 
+/// Blocks prepared at most so many steps before their turn are not refreshed.
+const REFRESH_MIN: u32 = 4;
+
 /// Everything under way.
 #[derive(Debug)]
 pub(super) struct State<T, R, E> {
@@ -53,8 +56,10 @@ pub(super) struct Job<T> {
 pub(super) enum Task {
     /// Walk it and look its keys up at this version.
     Prepare(Arc<Version>, Repeats),
-    /// Make its step.
-    Append(Box<Prepared>),
+    /// Bring what was found up to this version, while its turn has not come.
+    Refresh(Box<Prepared>, Arc<Version>),
+    /// Make its step on top of this version.
+    Append(Box<Prepared>, Arc<Version>),
     /// Run the check.
     Check(Box<Appended>),
     /// It has failed: rewind all that is not published.
@@ -133,12 +138,21 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         let begun = self.slots.iter_mut().take_while(|(height, _)| Some(**height) != failed);
         for (height, slot) in begun.filter(|(_, slot)| !slot.busy) {
             let task = match (slot.state, std::mem::replace(&mut slot.held, Held::Nothing)) {
-                (JoinState::Init, _) => Task::Prepare(Arc::clone(&self.newest), slot.repeats),
+                (JoinState::Init, _) => {
+                    slot.seen = append;
+                    Task::Prepare(Arc::clone(&self.newest), slot.repeats)
+                }
                 (JoinState::Fetched, Held::Prepared(prepared))
                     if *height == append && !self.writing =>
                 {
                     self.writing = true;
-                    Task::Append(prepared)
+                    Task::Append(prepared, Arc::clone(&self.newest))
+                }
+                (JoinState::Fetched, Held::Prepared(prepared))
+                    if is_stale(*height, slot.seen, append) =>
+                {
+                    slot.seen = append;
+                    Task::Refresh(prepared, Arc::clone(&self.newest))
                 }
                 (JoinState::Appended, Held::Appended(appended)) => Task::Check(appended),
                 (_, held) => {
@@ -178,6 +192,22 @@ impl<T: AsBlock, R, E> State<T, R, E> {
             slot.state.go_to(JoinState::Fetched);
             slot.held = Held::Prepared(Box::new(prepared));
             slot.busy = false;
+        }
+    }
+
+    pub(super) fn refreshed(
+        &mut self,
+        (height, ticket): (Height, Ticket),
+        result: Result<Box<Prepared>, Error>,
+    ) {
+        match result {
+            Err(error) => self.fail((height, ticket), JoinError::Set(error)),
+            Ok(prepared) => {
+                if let Some(slot) = self.slot(height, ticket) {
+                    slot.held = Held::Prepared(prepared);
+                    slot.busy = false;
+                }
+            }
         }
     }
 
@@ -265,5 +295,38 @@ impl<T: AsBlock, R, E> State<T, R, E> {
             }
             Err(_) => self.stuck = true,
         }
+    }
+}
+
+/// Whether a block that was prepared when `seen` was the next to be appended should be refreshed
+/// now that `append` is: when half of the blocks between have been appended since. So a block is
+/// refreshed a few times, ever closer to its turn, and misses the outputs of a few blocks at last.
+fn is_stale(height: Height, seen: Height, append: Height) -> bool {
+    let (was, is) = (height.since(seen).unwrap_or(0), height.since(append).unwrap_or(0));
+    was > REFRESH_MIN && is > 0 && is <= was / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often a block is refreshed that is prepared so far from its turn, and how far it is then.
+    fn refreshes(distance: u32) -> (u32, u32) {
+        let height = Height::new(1_000);
+        let (mut seen, mut count) = (1_000 - distance, 0);
+        for append in 1_000 - distance..1_000 {
+            if is_stale(height, Height::new(seen), Height::new(append)) {
+                (seen, count) = (append, count + 1);
+            }
+        }
+        (count, 1_000 - seen)
+    }
+
+    #[test]
+    fn a_block_is_refreshed_a_few_times_on_its_way() {
+        assert_eq!(refreshes(1), (0, 1));
+        assert_eq!(refreshes(REFRESH_MIN), (0, REFRESH_MIN));
+        assert_eq!(refreshes(8), (1, 4));
+        assert_eq!(refreshes(64), (4, 4));
     }
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use varve_consensus::BlockAt;
 use varve_io::{BatchReader, Completion};
 use varve_types::Height;
 
@@ -13,10 +14,13 @@ use super::pool::{Next, Pool};
 use super::slot::{JoinState, Ticket};
 use super::state::{Job, Task};
 use super::{AsBlock, JoinError};
+use crate::database::Appended;
+use crate::error::Error;
 use crate::prepare::{Parsed, Prepared, Queried};
 use crate::query::PageBuffers;
 use crate::run_error::RunError;
 use crate::version::{READ_DEPTH, Version};
+use crate::view::DatabaseView;
 
 /// Tags of reads: the ticket above, the number of the read below.
 const TICKET_SHIFT: u32 = 32;
@@ -74,8 +78,12 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
                 pool.note(|state| state.reached((height, ticket), JoinState::Parsed));
                 self.query((height, ticket), (&block, parsed), &version);
             }
-            Task::Append(prepared) => {
-                let result = pool.with_database(|set| set.append_prepared(at, *prepared));
+            Task::Refresh(mut prepared, version) => {
+                let refreshed = prepared.refresh(&version).map(|()| prepared);
+                pool.update(|state| state.refreshed((height, ticket), refreshed));
+            }
+            Task::Append(prepared, version) => {
+                let result = self.append(at, *prepared, &version);
                 pool.update(|state| state.appended((height, ticket), result));
             }
             Task::Check(appended) => {
@@ -90,6 +98,32 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
                     set.rewind_unpublished().map(|()| Arc::clone(set.latest()))
                 });
                 pool.update(|state| state.rewound(result));
+            }
+        }
+    }
+
+    /// Makes the step of the block whose turn it is; `version` is the set below it. Whatever may
+    /// wait for the disk is done without holding the set.
+    fn append(
+        &self,
+        block: &BlockAt<'_>,
+        mut prepared: Prepared,
+        version: &Version,
+    ) -> Result<Appended, Error> {
+        prepared.bring_up_to(version)?;
+        let mut connected = self.pool.with_database(|set| set.append_current(block, &mut prepared));
+        if connected.as_ref().is_err_and(Error::is_moved) {
+            prepared.find_again(version)?;
+            connected = self.pool.with_database(|set| set.append_current(block, &mut prepared));
+        }
+        match connected {
+            Ok(()) => {
+                let version = self.pool.with_database(|set| Arc::clone(set.latest()));
+                Ok(Appended { version, view: DatabaseView::of(prepared, block) })
+            }
+            Err(error) => {
+                let search = self.pool.with_database(|set| set.spender_search());
+                Err(search.name_in(error))
             }
         }
     }

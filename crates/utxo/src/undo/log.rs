@@ -13,8 +13,13 @@
 //! nothing has to be indexed or scanned. The records of disconnected blocks stay where they
 //! are until their segment goes.
 //!
-//! - **Checkpoint.** [`UndoLog::sync`] makes the log durable and returns an [`UndoCheckpoint`], to
-//!   be kept with the set's manifest. Opening takes it back.
+//! - **Only steps that were made have records.** A record is [staged](UndoLog::stage) before the
+//!   step, which is what can fail, and [pushed](UndoLog::push) after it. So an attempt that was
+//!   refused leaves nothing that a replay could take for a block of the chain.
+//! - **Nobody waits for the disk**: records are written by a lane (`writer`), and errors are
+//!   reported by [`UndoLog::settle`] before a later step.
+//! - **Checkpoint.** [`UndoLog::begin_sync`] gives an [`UndoCheckpoint`], to be kept with the set's
+//!   manifest, and what it takes to make it durable. Opening takes it back.
 //! - **Recovery.** Records behind the checkpoint that survived a crash are not part of the chain
 //!   yet, but the replay can ask for the next of them ([`UndoLog::survivor`]) and need not fetch
 //!   spent coins from disk. A push that equals it adopts it; any other cuts the log there.
@@ -24,20 +29,21 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use memchr::memmem;
-use varve_io::{GlobalOffset, Kind, PendingSync, Segments, SegmentsConfig, Storage, StoreId};
-use varve_types::{DecodeError, Height, Outpoint, Reader, Txid, varint};
+use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, Storage, StoreId};
+use varve_types::{Height, Reader};
 
-use super::{UndoHead, UndoRecord};
-use crate::entry_list::{EntryError, plausible, read_u32};
+use super::writer::{PendingUndo, UndoWriter};
+use super::{Spenders, UndoCheckpoint, UndoHead, UndoRecord};
+use crate::compacter::Compaction;
+use crate::entry_list::EntryError;
 use crate::sequence::Sequence;
 
 const KIND: Kind = Kind(*b"UTXOUND1");
-/// A block of so many has a mark.
-const MARK_EVERY: u32 = 64;
+/// Every block whose height is a multiple of this has a mark.
+const MARK_INTERVAL: u32 = 64;
 /// Bytes of a record for each coin spent, with as many made, as a rule.
 const USUAL_LEN: usize = 96;
-const PARENT_LEN: usize = size_of::<u64>();
+pub(super) const PARENT_LEN: usize = size_of::<u64>();
 
 /// How the log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,64 +77,55 @@ pub enum UndoError {
         /// What is wrong.
         error: EntryError,
     },
+    /// An earlier write failed, and what came after it was not tried.
+    #[error(
+        "undo records from position {at} on are not written, because a write failed; see the \
+         error before, and call again"
+    )]
+    Unwritten {
+        /// Where the log ends.
+        at: GlobalOffset,
+    },
     /// The block below the last record that is kept cannot be disconnected from here.
     #[error("no undo record is kept for this block; pass a source of spent coins")]
     TooDeep,
 }
 
-/// What has to be remembered to open the log again.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UndoCheckpoint {
-    durable: GlobalOffset,
-    tip: Option<GlobalOffset>,
-    /// Heights that are multiples of [`MARK_EVERY`], ascending, and where their records are.
-    marks: Vec<(Height, GlobalOffset)>,
-}
-
-impl UndoCheckpoint {
-    /// Appends the bytes, all numbers as VARINT.
-    ///
-    /// ```text
-    /// │ durable │ tip + 1, 0 = none │ count │ height, position │ height, position │ …
-    /// ```
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        varint::write(self.durable.get(), out);
-        varint::write(self.tip.map_or(0, |tip| tip.get() + 1), out);
-        varint::write(self.marks.len() as u64, out);
-        for (height, position) in &self.marks {
-            varint::write(u64::from(height.to_u32()), out);
-            varint::write(position.get(), out);
+impl UndoError {
+    /// True when a stored record is not what was written, or not there.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Storage(error) => {
+                error.is_damage()
+                    || matches!(
+                        error,
+                        varve_io::Error::OutOfRange { .. } | varve_io::Error::NotFound { .. }
+                    )
+            }
+            Self::Damaged { .. } => true,
+            Self::Unwritten { .. } | Self::TooDeep => false,
         }
     }
-
-    /// Decodes the bytes at the front of `reader`.
-    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, EntryError> {
-        let position = |reader: &mut Reader<'_>| -> Result<GlobalOffset, DecodeError> {
-            varint::read(reader, "a position").map(GlobalOffset::new)
-        };
-        let durable = position(reader)?;
-        let tip = varint::read(reader, "a position")?.checked_sub(1).map(GlobalOffset::new);
-        let count = varint::read(reader, "a number of marks")?;
-        let mut marks = Vec::with_capacity(plausible(reader, count, 2, "marks")?);
-        for _ in 0..count {
-            let height = Height::new(read_u32(reader, "a height")?);
-            marks.push((height, position(reader)?));
-        }
-        Ok(Self { durable, tip, marks })
-    }
 }
 
-/// Which block the log stands at.
-#[derive(Clone, Debug)]
-pub struct UndoPosition {
-    tip: Option<GlobalOffset>,
-    marks: Vec<(Height, GlobalOffset)>,
-}
-
-/// The writer of the log.
+/// A record that can be pushed without fail.
 #[derive(Debug)]
-pub struct UndoLog {
-    log: Segments,
+pub(crate) struct Staged {
+    height: Height,
+    payload: Vec<u8>,
+    /// Where it is already, because it survived a crash.
+    adopted: Option<GlobalOffset>,
+}
+
+/// Where the record of the block below is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Below(Option<GlobalOffset>);
+
+/// The chain of records, and the one who changes it.
+#[derive(Debug)]
+pub(crate) struct UndoLog {
+    writer: UndoWriter,
     config: UndoConfig,
     tip: Option<GlobalOffset>,
     marks: Vec<(Height, GlobalOffset)>,
@@ -137,18 +134,16 @@ pub struct UndoLog {
     recent_bytes: usize,
     /// Records behind the checkpoint that nobody has pushed again yet.
     survivors: VecDeque<(Sequence, GlobalOffset)>,
-    /// Bytes appended since it was opened.
-    written: u64,
 }
 
 impl UndoLog {
     /// Opens the log as it was at `checkpoint`, a new one with `UndoCheckpoint::default()`.
-    pub fn open(
+    pub(crate) fn open(
         storage: Arc<dyn Storage>,
         store: StoreId,
-        config: UndoConfig,
+        (config, compaction): (UndoConfig, Compaction),
         checkpoint: &UndoCheckpoint,
-    ) -> Result<Self, UndoError> {
+    ) -> Result<Self, crate::Error> {
         let segments = SegmentsConfig {
             prefix: "undo".to_owned(),
             kind: KIND,
@@ -156,96 +151,96 @@ impl UndoLog {
             segment_size: config.segment_size,
         };
         let log = Segments::open(storage, segments, checkpoint.durable)?;
-        let mut survivors = VecDeque::new();
-        for frame in log.reader().frames(checkpoint.durable) {
-            let frame = frame?;
-            let sequence = frame.get(PARENT_LEN..).unwrap_or_default();
-            let sequence = Reader::new(sequence).u32("a sequence");
-            let sequence = sequence.map_err(|error| damaged(frame.at(), error.into()))?;
-            survivors.push_back((Sequence::new(sequence), frame.at()));
-        }
+        let survivors = survivors(&log, checkpoint)?;
         let UndoCheckpoint { tip, mut marks, .. } = checkpoint.clone();
         // Pruning comes after the checkpoint that allows it, so some marks may be of what is gone.
         marks.retain(|(_, position)| *position >= log.start());
+        let writer = UndoWriter::new(log, compaction).map_err(crate::Error::Thread)?;
         let recent = VecDeque::new();
-        Ok(Self { log, config, tip, marks, recent, recent_bytes: 0, survivors, written: 0 })
+        Ok(Self { writer, config, tip, marks, recent, recent_bytes: 0, survivors })
     }
 
-    /// Adds the record of a block that was connected on the tip.
-    pub fn push(&mut self, record: &UndoRecord) -> Result<(), UndoError> {
-        self.push_encoded(&record.head(), record.spent.len(), |payload| record.encode(payload))
-    }
-
-    /// Adds the record of a block that is being connected, from the coins it takes, so many, which
-    /// are appended by a function, and the bytes of its transactions.
-    pub(crate) fn push_parts(
-        &mut self,
-        head: &UndoHead,
-        spent: (usize, impl FnOnce(&mut Vec<u8>)),
-        txs: &[u8],
-    ) -> Result<(), UndoError> {
-        self.push_encoded(head, spent.0, |payload| head.encode(spent, txs, payload))
-    }
-
-    fn push_encoded(
-        &mut self,
+    /// Makes the record of a block that is to be connected on the tip ready. `encode` appends its
+    /// bytes, with about so many spent coins.
+    pub(crate) fn stage(
+        &self,
         record: &UndoHead,
         coins: usize,
         encode: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<(), UndoError> {
+    ) -> Result<Staged, UndoError> {
         let parent = self.tip.map_or(0, |tip| tip.get() + 1);
         let mut payload = Vec::with_capacity(USUAL_LEN * (coins + 4));
         payload.extend_from_slice(&parent.to_le_bytes());
         encode(&mut payload);
-        let at = match self.adopt(record.sequence, &payload)? {
-            Some(at) => at,
-            None => {
-                let end = self.log.end();
-                let places = self.log.append(&[&payload])?;
-                self.written += self.log.end().since(end).unwrap_or(0);
-                places.first().copied().expect("one payload has one place")
+        let adopted = match self.survivors.front() {
+            Some((sequence, at)) if *sequence == record.sequence => {
+                (*self.payload(*at)? == *payload).then_some(*at)
             }
+            _ => None,
         };
-        if record.height.to_u32().is_multiple_of(MARK_EVERY) {
-            self.marks.retain(|(height, _)| *height < record.height);
-            self.marks.push((record.height, at));
-        }
-        self.tip = Some(at);
-        self.remember(at, Arc::new(payload));
-        Ok(())
+        Ok(Staged { height: record.height, payload, adopted })
     }
 
-    /// The record of the tip; `None` when no block was connected yet.
-    pub fn tip(&self) -> Result<Option<UndoRecord>, UndoError> {
+    /// Adds the record of the block that was connected on the tip since it was staged.
+    pub(crate) fn push(&mut self, staged: Staged) {
+        let Staged { height, mut payload, adopted } = staged;
+        payload.shrink_to_fit();
+        let payload = Arc::new(payload);
+        let survivor = self.survivors.pop_front();
+        let at = adopted.unwrap_or_else(|| {
+            if let Some((_, at)) = survivor {
+                self.writer.cut(at);
+                self.survivors.clear();
+            }
+            self.writer.append(&payload)
+        });
+        if height.to_u32().is_multiple_of(MARK_INTERVAL) {
+            self.marks.retain(|(other, _)| *other < height);
+            self.marks.push((height, at));
+        }
+        self.tip = Some(at);
+        self.remember(at, payload);
+    }
+
+    /// Takes in what the lane has done. An error means that a write has failed; what was not
+    /// written is tried again with the next call.
+    pub(crate) fn settle(&mut self) -> Result<(), UndoError> {
+        self.writer.settle()
+    }
+
+    /// Waits for the lane until at most `bytes` of records are not written.
+    pub(crate) fn wait(&mut self, bytes: usize) -> Result<(), UndoError> {
+        self.writer.wait(bytes)
+    }
+
+    /// Bytes of memory that records take which are not written.
+    pub(crate) const fn unwritten(&self) -> usize {
+        self.writer.unwritten()
+    }
+
+    /// Bytes of memory that records in the cache take.
+    pub(crate) const fn cached(&self) -> usize {
+        self.recent_bytes
+    }
+
+    /// The record of the tip, and where that of the block below is; `None` when no block was
+    /// connected yet.
+    pub(crate) fn tip(&self) -> Result<Option<(UndoRecord, Below)>, UndoError> {
         let Some(at) = self.tip else { return Ok(None) };
         let payload = self.payload(at)?;
-        let (_, record) = split(at, &payload)?;
-        let record = UndoRecord::decode(record);
-        record.map(Some).map_err(|error| damaged(at, error))
+        let (parent, record) = split(at, &payload)?;
+        let record = UndoRecord::decode(record).map_err(|error| damaged(at, error))?;
+        Ok(Some((record, Below(parent))))
     }
 
     /// Goes to the block below: the tip was disconnected.
-    pub fn pop(&mut self) -> Result<(), UndoError> {
-        let Some(at) = self.tip else { return Ok(()) };
-        let payload = self.payload(at)?;
-        self.tip = split(at, &payload)?.0;
-        self.marks.pop_if(|(_, mark)| *mark == at);
-        Ok(())
-    }
-
-    /// Where the log stands, to come back to when the step of a push or a pop is refused.
-    #[must_use]
-    pub fn position(&self) -> UndoPosition {
-        UndoPosition { tip: self.tip, marks: self.marks.clone() }
-    }
-
-    /// Comes back. A record pushed since stays where it is, as those of disconnected blocks do.
-    pub fn return_to(&mut self, position: UndoPosition) {
-        UndoPosition { tip: self.tip, marks: self.marks } = position;
+    pub(crate) fn pop(&mut self, below: Below) {
+        let at = std::mem::replace(&mut self.tip, below.0);
+        self.marks.pop_if(|(_, mark)| Some(*mark) == at);
     }
 
     /// The record that survived a crash and that the next push adopts, if it is the same.
-    pub fn survivor(&self) -> Result<Option<UndoRecord>, UndoError> {
+    pub(crate) fn survivor(&self) -> Result<Option<UndoRecord>, UndoError> {
         let Some((_, at)) = self.survivors.front() else { return Ok(None) };
         let payload = self.payload(*at)?;
         let (parent, record) = split(*at, &payload)?;
@@ -255,29 +250,18 @@ impl UndoLog {
         UndoRecord::decode(record).map(Some).map_err(|error| damaged(*at, error))
     }
 
-    /// The transaction that spent this coin in a block of the chain whose record is kept. Goes
-    /// through all of them, the youngest first: for errors, not for the way of every block.
-    pub fn spender(&self, outpoint: &Outpoint) -> Result<Option<Txid>, UndoError> {
-        let finder = memmem::Finder::new(outpoint.txid.as_bytes());
-        let mut next = self.tip;
-        while let Some(at) = next.filter(|at| *at >= self.log.start()) {
-            let payload = self.payload(at)?;
-            let (parent, bytes) = split(at, &payload)?;
-            if finder.find(bytes).is_some() {
-                let record = UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
-                if let Some(spender) = record.spender(outpoint) {
-                    return Ok(Some(spender));
-                }
-            }
-            next = parent;
-        }
-        Ok(None)
+    /// What it takes to find who spent a coin, without this log.
+    pub(crate) fn spenders(&self) -> Spenders {
+        let recent = self.recent.iter().map(|(at, payload)| (*at, Arc::clone(payload)));
+        let kept = self.writer.kept().map(|(at, payload)| (at, Arc::clone(payload)));
+        let (reader, tip) = (self.writer.reader().clone(), self.tip);
+        Spenders { reader, tip, recent: recent.chain(kept).collect() }
     }
 
     /// Reads every record of the chain that is kept, the youngest first. Gives how many there are.
-    pub fn verify(&self) -> Result<u64, UndoError> {
+    pub(crate) fn verify(&self) -> Result<u64, UndoError> {
         let (mut next, mut records) = (self.tip, 0);
-        while let Some(at) = next.filter(|at| *at >= self.log.start()) {
+        while let Some(at) = next.filter(|at| *at >= self.writer.reader().start()) {
             let payload = self.payload(at)?;
             let (parent, bytes) = split(at, &payload)?;
             UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
@@ -288,82 +272,54 @@ impl UndoLog {
 
     /// A height from which on every block of the chain has a record; `None` when that is not known.
     #[must_use]
-    pub fn kept_from(&self) -> Option<Height> {
+    pub(crate) fn kept_from(&self) -> Option<Height> {
         self.marks.first().map(|(height, _)| *height)
     }
 
     /// Stands at a block without a record: the tip was disconnected by other means.
-    pub fn forget_chain(&mut self) {
+    pub(crate) fn forget_chain(&mut self) {
         self.tip = None;
         self.marks.clear();
     }
 
-    /// Makes all records durable. The checkpoint counts once the owner has made it durable as well.
-    pub fn sync(&mut self) -> Result<UndoCheckpoint, UndoError> {
-        let (checkpoint, pending) = self.begin_sync()?;
-        pending.finish()?;
-        Ok(checkpoint)
-    }
-
     /// The checkpoint of this moment, and what it takes to make its records durable, in another
     /// thread if the owner likes: only then the checkpoint counts.
-    pub fn begin_sync(&mut self) -> Result<(UndoCheckpoint, PendingSync), UndoError> {
-        let (end, pending) = self.log.begin_sync()?;
+    pub(crate) fn begin_sync(&mut self) -> (UndoCheckpoint, PendingUndo) {
+        let (end, pending) = self.writer.begin_sync();
         // Survivors are not part of the chain: whoever opens next meets them again.
         let durable = self.survivors.front().map_or(end, |(_, at)| *at);
-        Ok((UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() }, pending))
+        (UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() }, pending)
     }
 
     /// Gives away segments that hold no record of the last blocks below `tip`. To be called when
-    /// the checkpoint that [`UndoLog::sync`] returned is durable.
-    pub fn prune(&mut self, tip: Height) -> Result<(), UndoError> {
-        let Some(oldest) = tip.checked_sub(self.config.blocks) else { return Ok(()) };
+    /// a checkpoint from [`UndoLog::begin_sync`] is durable.
+    pub(crate) fn prune(&mut self, tip: Height) {
+        let Some(oldest) = tip.checked_sub(self.config.blocks) else { return };
         let passed = self.marks.partition_point(|(height, _)| *height <= oldest);
-        let Some(kept) = passed.checked_sub(1) else { return Ok(()) };
+        let Some(kept) = passed.checked_sub(1) else { return };
         self.marks.drain(..kept);
         if let Some((_, position)) = self.marks.first() {
-            self.log.prune(*position)?;
+            self.writer.prune(*position);
         }
-        Ok(())
     }
 
-    /// The bytes that the log holds.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        self.log.end().since(self.log.start()).unwrap_or(0)
-    }
-
-    /// The bytes that were written since the log was opened.
-    #[must_use]
-    pub const fn written(&self) -> u64 {
-        self.written
-    }
-
-    /// The position of the next survivor, when it is this very record; otherwise no survivor is
-    /// left.
-    fn adopt(
-        &mut self,
-        sequence: Sequence,
-        payload: &[u8],
-    ) -> Result<Option<GlobalOffset>, UndoError> {
-        let Some((survivor, at)) = self.survivors.front().copied() else { return Ok(None) };
-        if survivor == sequence && *self.payload(at)? == *payload {
-            self.survivors.pop_front();
-            return Ok(Some(at));
-        }
-        self.log.truncate(at)?;
-        self.survivors.clear();
-        Ok(None)
+    /// The bytes that were handed to the disk since the log was opened.
+    pub(crate) const fn written(&self) -> u64 {
+        self.writer.written()
     }
 
     fn payload(&self, at: GlobalOffset) -> Result<Arc<Vec<u8>>, UndoError> {
         if let Some((_, payload)) = self.recent.iter().rev().find(|(place, _)| *place == at) {
             return Ok(Arc::clone(payload));
         }
-        if at < self.log.start() {
+        if let Some(payload) = self.writer.find(at) {
+            return Ok(Arc::clone(payload));
+        }
+        let reader = self.writer.reader();
+        if at < reader.start() {
             return Err(UndoError::TooDeep);
         }
-        Ok(Arc::new(self.log.reader().frame(at)?[..].to_vec()))
+        Ok(Arc::new(reader.frame(at)?[..].to_vec()))
     }
 
     fn remember(&mut self, at: GlobalOffset, payload: Arc<Vec<u8>>) {
@@ -376,8 +332,24 @@ impl UndoLog {
     }
 }
 
+/// The records behind the checkpoint, in order.
+fn survivors(
+    log: &Segments,
+    checkpoint: &UndoCheckpoint,
+) -> Result<VecDeque<(Sequence, GlobalOffset)>, UndoError> {
+    let mut survivors = VecDeque::new();
+    for frame in log.reader().frames(checkpoint.durable) {
+        let frame = frame?;
+        let sequence = frame.get(PARENT_LEN..).unwrap_or_default();
+        let sequence = Reader::new(sequence).u32("a sequence");
+        let sequence = sequence.map_err(|error| damaged(frame.at(), error.into()))?;
+        survivors.push_back((Sequence::new(sequence), frame.at()));
+    }
+    Ok(survivors)
+}
+
 /// The parent's position and the record of a frame.
-fn split(at: GlobalOffset, payload: &[u8]) -> Result<(Option<GlobalOffset>, &[u8]), UndoError> {
+pub(super) fn split(at: GlobalOffset, payload: &[u8]) -> Result<(Option<GlobalOffset>, &[u8]), UndoError> {
     let mut reader = Reader::new(payload);
     let parent = reader.u64("a position").map_err(|error| damaged(at, error.into()))?;
     // A parent lies before its child, so a walk ends whatever the bytes say.
@@ -389,7 +361,7 @@ fn split(at: GlobalOffset, payload: &[u8]) -> Result<(Option<GlobalOffset>, &[u8
     Ok((parent, reader.rest()))
 }
 
-const fn damaged(at: GlobalOffset, error: EntryError) -> UndoError {
+pub(super) const fn damaged(at: GlobalOffset, error: EntryError) -> UndoError {
     UndoError::Damaged { at, error }
 }
 

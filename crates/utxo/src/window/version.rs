@@ -109,6 +109,17 @@ impl WindowVersion {
         })
     }
 
+    /// The last step in which a coin of this outpoint died, as far as the panes know: one that died
+    /// while its pane was being flushed may have died some steps earlier.
+    pub(crate) fn last_death(&self, outpoint: &Outpoint) -> Option<Sequence> {
+        let hash = self.hasher.hash(outpoint);
+        let deaths = self.panes.iter().filter_map(|view| {
+            let (shard, table) = (view.shard(hash), view.table(hash));
+            shard.last_death(table, hash, (outpoint, self.sequence))
+        });
+        deaths.max()
+    }
+
     /// Looks up `keys` and appends what it finds, in their order, to `found`.
     pub fn lookup<'v>(&'v self, keys: &[Outpoint], found: &mut Vec<Lookup<'v>>) {
         found.reserve(keys.len());

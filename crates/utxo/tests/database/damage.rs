@@ -88,6 +88,41 @@ fn a_flipped_bit_in_the_undo_log_names_the_place() {
     assert!(errors > 20, "{errors}");
 }
 
+/// With a source of spent coins at hand, a damaged record is as good as none: the block is
+/// disconnected by the source, and so are those below it. Nothing wrong is served on the way.
+#[test]
+fn a_damaged_undo_record_is_replaced_by_the_source() {
+    let mut twin = Twin::new(3, Options { undo: UNDO, ..small() });
+    let mut chance = Chance(3);
+    (0..40).for_each(|_| twin.append_draft(&mut chance).unwrap());
+    twin.database().flush().unwrap();
+    twin.database = None;
+    let sound = twin.storage.reopen();
+    let names = sound.list().unwrap();
+    let (mut errors, mut tries) = (0, 0);
+    for name in names.iter().filter(|name| name.starts_with("undo")) {
+        let size = sound.open(name, Access::Read, Caching::Buffered).unwrap().size().unwrap();
+        for at in (100..size).step_by(usize::try_from(size / 5 + 1).unwrap()) {
+            let damaged = sound.crash(sound.operations(), Crash::KeepAll);
+            assert!(damaged.flip_bit(name, FileOffset::new(at), 5));
+            let damaged = Arc::new(damaged);
+            tries += 1;
+            {
+                let mut alone = Database::open(damaged.clone(), twin.options).unwrap();
+                errors += usize::from(alone.rewind_to(Height::GENESIS).is_err());
+            }
+            let mut database = Database::open(damaged, twin.options).unwrap();
+            while database.tip().is_some_and(|(height, _)| height > Height::GENESIS) {
+                database.rewind_with(&twin.archive).unwrap();
+                let (height, _) = database.tip().unwrap();
+                let steps = twin.history.values().nth(height.to_u32() as usize + 1);
+                assert_eq!(state(&database.snapshot()), **steps.unwrap(), "{name} at {at}");
+            }
+        }
+    }
+    assert!(errors > tries / 2, "without a source {errors} of {tries} are errors");
+}
+
 #[test]
 fn a_flipped_bit_names_the_file() {
     let (sound, coins) = grown();

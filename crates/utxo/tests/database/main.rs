@@ -9,6 +9,7 @@ mod damage;
 mod deep;
 mod defects;
 mod faults;
+mod import;
 mod joiner;
 mod load;
 mod node;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use varve_consensus::BlockAt;
+use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{Access, Caching, FileOffset, Storage as _};
-use varve_types::{Block, Height, Network};
-use varve_utxo::{Database, Error, Options};
+use varve_types::{Block, Height, Network, Outpoint};
+use varve_utxo::{Compaction, Database, Error, Options, Prepared, Repeats};
 
-use crate::twin::{Chance, KEY, Twin, oracle_state, state};
+use crate::twin::{Chance, KEY, Twin, oracle_state, small, state};
 
 const PAGE: u64 = 4096;
 const BASE: usize = 30;
@@ -97,4 +98,97 @@ fn another_way_after_the_crash() {
         (0..4).for_each(|_| twin.rewind_with_archive().unwrap());
         twin.check();
     }
+}
+
+/// A block is prepared, another one spends the same coin, and the first is refused at its turn. A
+/// crash keeps everything that was written by then. Whoever offers the refused block again after
+/// the replay is refused again: the attempt has left nothing that the replay would believe.
+#[test]
+fn a_double_spend_that_was_refused_before_a_crash_is_refused_after_it() {
+    for compaction in [Compaction::Inline, Compaction::Threads] {
+        let mut twin = Twin::new(1, Options { compaction, ..Options::new(Network::Regtest, KEY) });
+        let mut chance = Chance(1);
+        (0..5).for_each(|_| twin.append_draft(&mut chance).unwrap());
+        twin.database().flush().unwrap();
+        let coin = TxDraft::coinbase(Height::new(900), 1);
+        let first = block_of(&twin, vec![coin.clone()]);
+        twin.append(&first).unwrap();
+        let spent = Outpoint::new(coin.txid(), 0);
+        let version = twin.database().snapshot();
+        twin.append(&block_of(&twin, vec![TxDraft::spending(&[spent], 1)])).unwrap();
+        // At this version the coin was still there.
+        let thief = block_of(&twin, vec![TxDraft::spending(&[spent], 2)]);
+        let height = Height::new(twin.height());
+        let parsed = Block::parse(&thief, Network::Regtest.format()).unwrap();
+        let at = BlockAt::new(height, &parsed);
+        let early = Prepared::new(&version, Network::Regtest, &at, Repeats::Possible).unwrap();
+        let error = twin.database().append_prepared(&at, early).unwrap_err();
+        assert!(matches!(error, Error::Prevout(_)), "{error}");
+        // Whoever was beside the writer is done when the set is closed.
+        twin.database = None;
+        let left = twin.storage.crash(twin.storage.operations(), Crash::KeepAll);
+        twin.reopen(Some(left));
+        let error = twin.append(&thief).unwrap_err();
+        assert!(matches!(error, Error::Prevout(_)), "{error}");
+        twin.check();
+    }
+}
+
+/// The same by chance: blocks prepared at any of the last versions, which may spend what has been
+/// spent since, and a crash after any operation.
+#[test]
+fn attempts_that_were_refused_leave_nothing_to_a_replay() {
+    for seed in 0..60 {
+        let mut twin = Twin::new(seed, small());
+        let mut chance = Chance(seed);
+        let mut refused: Vec<(u32, Vec<u8>)> = Vec::new();
+        for _ in 0..25 {
+            let version = twin.database().snapshot();
+            let early = twin.draft(&mut chance);
+            twin.append_draft(&mut chance).unwrap();
+            let moved = BlockDraft { previous: twin.tip_hash(), ..early };
+            let bytes = moved.bytes();
+            let height = twin.height();
+            let parsed = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+            let at = BlockAt::new(Height::new(height), &parsed);
+            let prepared = Prepared::new(&version, Network::Regtest, &at, Repeats::Possible);
+            match twin.database().append_prepared(&at, prepared.unwrap()) {
+                Ok(_) => twin.database().rewind_unpublished().unwrap(),
+                Err(Error::Prevout(_)) => refused.push((height, bytes)),
+                Err(error) => panic!("{error}"),
+            }
+            twin.note();
+        }
+        assert!(!refused.is_empty());
+        let since = twin.storage.operations() - twin.opened;
+        let operation = twin.opened + since - chance.below(since / 4 + 1);
+        let left = twin.storage.crash(operation, Crash::KeepAll);
+        let tall: Vec<Vec<u8>> = twin.chain.iter().map(|(bytes, _)| bytes.clone()).collect();
+        twin.database = None;
+        let mut database = Database::open(Arc::new(left), twin.options).unwrap();
+        let next = database.tip().map_or(0, |(height, _)| height.to_u32() + 1);
+        for (height, bytes) in (0..).zip(&tall).skip(next as usize) {
+            let append = |database: &mut Database, bytes: &[u8]| {
+                let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
+                database.append(&BlockAt::new(Height::new(height), &block))
+            };
+            for (_, bytes) in refused.iter().filter(|(at, _)| *at == height) {
+                // The crash may have left the set on another branch than it was on then.
+                let error = append(&mut database, bytes).unwrap_err();
+                let is_refused = matches!(error, Error::Prevout(_) | Error::NotNext { .. });
+                assert!(is_refused, "seed {seed}: {error}");
+            }
+            if let Err(error) = append(&mut database, bytes) {
+                assert!(matches!(error, Error::NotNext { .. }), "{error}");
+                break;
+            }
+        }
+    }
+}
+
+/// A block of these transactions on the tip.
+fn block_of(twin: &Twin, txs: Vec<TxDraft>) -> Vec<u8> {
+    let coinbase = TxDraft::coinbase(Height::new(1_000 + twin.height()), 1);
+    let txs = [coinbase].into_iter().chain(txs).collect();
+    BlockDraft { previous: twin.tip_hash(), ..BlockDraft::new(txs) }.bytes()
 }

@@ -1,6 +1,8 @@
 //! The undo log through reorganisations, pruning, crashes and damage.
 
-use varve_io::faulty::{Crash, FaultyStorage};
+use std::time::Duration;
+
+use varve_io::faulty::{Crash, FaultyStorage, Operation};
 use varve_types::{Amount, BlockHash, Coin, Outpoint, Txid};
 
 use super::*;
@@ -28,18 +30,55 @@ fn record(sequence: u32, height: u32) -> UndoRecord {
 }
 
 fn open(storage: &Arc<FaultyStorage>, checkpoint: &UndoCheckpoint) -> UndoLog {
+    open_with(storage, Compaction::Inline, checkpoint)
+}
+
+fn open_with(
+    storage: &Arc<FaultyStorage>,
+    compaction: Compaction,
+    checkpoint: &UndoCheckpoint,
+) -> UndoLog {
     let storage: Arc<dyn Storage> = Arc::clone(storage) as _;
-    UndoLog::open(storage, STORE, SMALL, checkpoint).unwrap()
+    UndoLog::open(storage, STORE, (SMALL, compaction), checkpoint).unwrap()
+}
+
+fn push(log: &mut UndoLog, record: &UndoRecord) {
+    let staged = log.stage(&record.head(), 1, |payload| record.encode(payload)).unwrap();
+    log.push(staged);
+}
+
+fn pop(log: &mut UndoLog) {
+    if let Some((_, below)) = log.tip().unwrap() {
+        log.pop(below);
+    }
+}
+
+/// Makes all records durable.
+fn sync(log: &mut UndoLog) -> UndoCheckpoint {
+    let (checkpoint, pending) = log.begin_sync();
+    pending.finish().unwrap();
+    checkpoint
+}
+
+/// The bytes that the log holds.
+fn bytes(log: &mut UndoLog) -> u64 {
+    log.wait(0).unwrap();
+    let reader = log.writer.reader();
+    reader.end().since(reader.start()).unwrap()
+}
+
+fn tip(log: &UndoLog) -> Option<UndoRecord> {
+    log.tip().unwrap().map(|(record, _)| record)
 }
 
 /// The sequences of the chain's records, the tip's first.
 fn walk(log: &mut UndoLog, limit: usize) -> Vec<u32> {
     let mut sequences = Vec::new();
     while sequences.len() < limit
-        && let Some(record) = log.tip().unwrap()
+        && let Some((record, below)) = log.tip().unwrap()
     {
         sequences.push(record.sequence.to_u32());
-        log.pop().unwrap();
+        log.pop(below);
     }
     sequences
 }
@@ -48,22 +87,22 @@ fn walk(log: &mut UndoLog, limit: usize) -> Vec<u32> {
 fn a_reorganisation_goes_back_to_the_fork() {
     let storage = Arc::new(FaultyStorage::new(0));
     let mut log = open(&storage, &UndoCheckpoint::default());
-    assert_eq!(log.tip().unwrap(), None);
-    (1..=5).for_each(|n| log.push(&record(n, n)).unwrap());
-    (0..2).for_each(|_| log.pop().unwrap());
+    assert_eq!(tip(&log), None);
+    (1..=5).for_each(|n| push(&mut log, &record(n, n)));
+    (0..2).for_each(|_| pop(&mut log));
     // Steps 6 and 7 disconnected; 8 and 9 are another branch.
-    log.push(&record(8, 4)).unwrap();
-    log.push(&record(9, 5)).unwrap();
-    let checkpoint = log.sync().unwrap();
+    push(&mut log, &record(8, 4));
+    push(&mut log, &record(9, 5));
+    let checkpoint = sync(&mut log);
     let mut bytes = Vec::new();
     checkpoint.encode(&mut bytes);
     assert_eq!(UndoCheckpoint::decode(&mut Reader::new(&bytes)), Ok(checkpoint.clone()));
-    assert_eq!(log.tip().unwrap(), Some(record(9, 5)));
+    assert_eq!(tip(&log), Some(record(9, 5)));
     assert_eq!(walk(&mut log, 99), [9, 8, 3, 2, 1]);
     let mut log = open(&storage, &checkpoint);
     assert_eq!(walk(&mut log, 99), [9, 8, 3, 2, 1], "from disk");
-    log.pop().unwrap();
-    assert_eq!(log.tip().unwrap(), None, "there is nothing below");
+    pop(&mut log);
+    assert_eq!(tip(&log), None, "there is nothing below");
 }
 
 #[test]
@@ -74,10 +113,10 @@ fn old_segments_go_and_the_last_blocks_stay() {
     for height in 1..=1000_u32 {
         // A node that is restarted all the time prunes as well.
         let mut log = open(&storage, &checkpoint);
-        log.push(&record(height, height)).unwrap();
-        checkpoint = log.sync().unwrap();
-        log.prune(Height::new(height)).unwrap();
-        largest = largest.max(log.bytes());
+        push(&mut log, &record(height, height));
+        checkpoint = sync(&mut log);
+        log.prune(Height::new(height));
+        largest = largest.max(bytes(&mut log));
     }
     let record_bytes = 16 + 8 + 72 + 2 + 38 + 30 + 37;
     assert!(largest < (128 + 64) * record_bytes + 2 * 4096, "{largest} bytes are kept");
@@ -88,30 +127,35 @@ fn old_segments_go_and_the_last_blocks_stay() {
     let blocks = usize::try_from(1001 - kept).unwrap();
     let all = (kept..=1000).rev().collect::<Vec<_>>();
     assert_eq!(walk(&mut open(&storage, &checkpoint), blocks), all, "all from there on are kept");
-    let deeper = (0..200).try_for_each(|_| log.pop());
-    assert!(matches!(deeper, Err(UndoError::TooDeep)), "{deeper:?}");
+    let deeper = loop {
+        match log.tip() {
+            Ok(record) => log.pop(record.unwrap().1),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(deeper, UndoError::TooDeep), "{deeper:?}");
 }
 
 #[test]
 fn a_replay_adopts_what_survived() {
     let storage = Arc::new(FaultyStorage::new(0));
     let mut log = open(&storage, &UndoCheckpoint::default());
-    (1..=3).for_each(|n| log.push(&record(n, n)).unwrap());
-    let checkpoint = log.sync().unwrap();
+    (1..=3).for_each(|n| push(&mut log, &record(n, n)));
+    let checkpoint = sync(&mut log);
     // Over several segments, so that the next ones are sealed and mapped when they are read.
-    (4..=90).for_each(|n| log.push(&record(n, n)).unwrap());
+    (4..=90).for_each(|n| push(&mut log, &record(n, n)));
     assert!(storage.list().unwrap().len() > 3);
-    let end = log.bytes();
+    let end = bytes(&mut log);
     let storage = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
     let mut log = open(&storage, &checkpoint);
-    assert_eq!(log.tip().unwrap(), Some(record(3, 3)), "the chain is as it was at the checkpoint");
+    assert_eq!(tip(&log), Some(record(3, 3)), "the chain is as it was at the checkpoint");
     assert_eq!(log.survivor().unwrap(), Some(record(4, 4)));
-    assert_eq!(log.sync().unwrap(), checkpoint, "survivors are no part of the chain yet");
-    log.push(&record(4, 4)).unwrap();
-    assert_eq!(log.bytes(), end, "nothing was written");
+    assert_eq!(sync(&mut log), checkpoint, "survivors are no part of the chain yet");
+    push(&mut log, &record(4, 4));
+    assert_eq!(bytes(&mut log), end, "nothing was written");
     assert_eq!(log.survivor().unwrap(), Some(record(5, 5)));
     // The replay takes another way: what else survived is cut.
-    log.push(&record(5, 77)).unwrap();
+    push(&mut log, &record(5, 77));
     assert_eq!(log.survivor().unwrap(), None);
     assert_eq!(walk(&mut log, 99), [5, 4, 3, 2, 1]);
 }
@@ -126,15 +170,15 @@ fn a_crash_at_any_instant_loses_no_checkpoint() {
     let mut chain: Vec<u32> = Vec::new();
     for sequence in 1..=60_u32 {
         if sequence % 7 == 0 {
-            log.pop().unwrap();
+            pop(&mut log);
             chain.pop();
         } else {
             chain.push(sequence);
             let height = u32::try_from(chain.len()).unwrap();
-            log.push(&record(sequence, height)).unwrap();
+            push(&mut log, &record(sequence, height));
         }
         if sequence % 5 == 0 {
-            let checkpoint = log.sync().unwrap();
+            let checkpoint = sync(&mut log);
             let mut newest_first = chain.clone();
             newest_first.reverse();
             durable.push((storage.operations(), checkpoint, newest_first));
@@ -145,10 +189,10 @@ fn a_crash_at_any_instant_loses_no_checkpoint() {
         for seed in 0..4 {
             let after = Arc::new(storage.crash(n, Crash::Seed(seed)));
             let mut log = open(&after, checkpoint);
-            log.push(&record(100, 50)).unwrap();
-            log.sync().unwrap();
-            assert_eq!(log.tip().unwrap(), Some(record(100, 50)));
-            log.pop().unwrap();
+            push(&mut log, &record(100, 50));
+            sync(&mut log);
+            assert_eq!(tip(&log), Some(record(100, 50)));
+            pop(&mut log);
             assert_eq!(walk(&mut log, 99), *chain, "crash after operation {n}, seed {seed}");
         }
     }
@@ -158,16 +202,15 @@ fn a_crash_at_any_instant_loses_no_checkpoint() {
 fn damage_is_an_error() {
     let storage = Arc::new(FaultyStorage::new(0));
     let mut log = open(&storage, &UndoCheckpoint::default());
-    (1..=3).for_each(|n| log.push(&record(n, n)).unwrap());
-    let checkpoint = log.sync().unwrap();
+    (1..=3).for_each(|n| push(&mut log, &record(n, n)));
+    let checkpoint = sync(&mut log);
     drop(log);
     let name = storage.list().unwrap().remove(0);
     assert!(storage.flip_bit(&name, varve_io::FileOffset::new(500), 3));
     let mut log = open(&storage, &checkpoint);
     let mut walk = || -> Result<(), UndoError> {
-        for _ in 0..3 {
-            log.tip()?;
-            log.pop()?;
+        while let Some((_, below)) = log.tip()? {
+            log.pop(below);
         }
         Ok(())
     };
@@ -179,19 +222,103 @@ fn damage_is_an_error() {
 }
 
 #[test]
-fn a_spender_is_found_as_far_down_as_records_are_kept() {
+fn a_spender_is_found_in_the_chain() {
     let storage = Arc::new(FaultyStorage::new(0));
     let mut log = open(&storage, &UndoCheckpoint::default());
     let txid = |number| Txid::from_bytes([number; 32]);
     let spent = |number| Outpoint::new(txid(number), 0);
-    (1..=5).for_each(|n| log.push(&record(n, n)).unwrap());
-    assert_eq!(log.spender(&spent(3)).unwrap(), Some(txid(3)));
-    assert_eq!(log.spender(&Outpoint::new(txid(3), 1)).unwrap(), None, "created, not spent");
-    (0..3).for_each(|_| log.pop().unwrap());
-    assert_eq!(log.spender(&spent(3)).unwrap(), None, "no longer part of the chain");
-    assert_eq!(log.spender(&spent(2)).unwrap(), Some(txid(2)));
+    let find = |log: &UndoLog, outpoint: Outpoint, died: Option<u32>| {
+        log.spenders().find(&outpoint, died.map(Sequence::new)).unwrap()
+    };
+    (1..=5).for_each(|n| push(&mut log, &record(n, n)));
+    assert_eq!(find(&log, spent(3), None), Some(txid(3)));
+    for died in 3..6 {
+        assert_eq!(find(&log, spent(3), Some(died)), Some(txid(3)), "no later than {died}");
+    }
+    assert_eq!(find(&log, spent(3), Some(2)), None, "it died before");
+    assert_eq!(find(&log, Outpoint::new(txid(3), 1), None), None, "created, not spent");
+    (0..3).for_each(|_| pop(&mut log));
+    assert_eq!(find(&log, spent(3), None), None, "no longer part of the chain");
+    assert_eq!(find(&log, spent(2), None), Some(txid(2)));
     log.forget_chain();
-    assert_eq!(log.spender(&spent(2)).unwrap(), None);
-    log.push(&record(9, 2)).unwrap();
+    assert_eq!(find(&log, spent(2), None), None);
+    push(&mut log, &record(9, 2));
     assert_eq!(walk(&mut log, 99), [9], "there is nothing below");
+}
+
+/// A storage that does not answer: records are pushed, read, popped and searched all the same, up
+/// to the bytes that the owner lets wait.
+#[test]
+fn nobody_waits_for_a_write_but_a_checkpoint() {
+    for operation in [Operation::Write, Operation::Sync, Operation::SyncDir] {
+        let storage = Arc::new(FaultyStorage::new(0));
+        let mut log = open_with(&storage, Compaction::Threads, &UndoCheckpoint::default());
+        push(&mut log, &record(1, 1));
+        log.wait(0).unwrap();
+        let gate = storage.hold(operation, "");
+        // More than a segment, so that one is sealed, which syncs it and the directory.
+        (2..=60).for_each(|n| push(&mut log, &record(n, n)));
+        assert!(gate.wait_for_caller(Duration::from_secs(60)), "{operation:?}");
+        log.settle().unwrap();
+        assert!(log.unwritten() > 0);
+        assert_eq!(tip(&log), Some(record(60, 60)));
+        let found = log.spenders().find(&Outpoint::new(Txid::from_bytes([60; 32]), 0), None);
+        assert_eq!(found.unwrap(), Some(Txid::from_bytes([60; 32])));
+        let (checkpoint, pending) = log.begin_sync();
+        let finishing = std::thread::spawn(move || pending.finish());
+        assert!(!finishing.is_finished());
+        drop(gate);
+        finishing.join().unwrap().unwrap();
+        log.wait(0).unwrap();
+        assert_eq!(log.unwritten(), 0);
+        drop(log);
+        let left = Arc::new(storage.crash(storage.operations(), Crash::LoseAll));
+        let mut log = open(&left, &checkpoint);
+        assert_eq!(walk(&mut log, 99), (1..=60).rev().collect::<Vec<_>>());
+    }
+}
+
+/// A write that fails is reported once, and made when there is space; nothing is lost or doubled.
+#[test]
+fn what_could_not_be_written_is_written_later() {
+    for compaction in [Compaction::Inline, Compaction::Threads] {
+        let storage = Arc::new(FaultyStorage::new(0));
+        let mut log = open_with(&storage, compaction, &UndoCheckpoint::default());
+        (1..=5).for_each(|n| push(&mut log, &record(n, n)));
+        log.wait(0).unwrap();
+        storage.set_capacity(Some(1_500));
+        (6..=30).for_each(|n| push(&mut log, &record(n, n)));
+        let error = log.wait(0).unwrap_err();
+        assert!(error.to_string().contains("the disk is full"), "{error}");
+        let (_, pending) = log.begin_sync();
+        assert!(matches!(pending.finish(), Err(UndoError::Unwritten { .. })));
+        push(&mut log, &record(31, 31));
+        assert!(log.wait(0).is_err(), "it is still full");
+        storage.set_capacity(None);
+        log.wait(0).unwrap();
+        let checkpoint = sync(&mut log);
+        let mut log = open(&storage, &checkpoint);
+        assert_eq!(walk(&mut log, 99), (1..=31).rev().collect::<Vec<_>>());
+    }
+}
+
+/// A search reads a bounded number of bytes, and none of the records above the step in which the
+/// coin died.
+#[test]
+fn a_search_for_a_spender_is_bounded() {
+    let storage = Arc::new(FaultyStorage::new(0));
+    let mut log = open(&storage, &UndoCheckpoint::default());
+    (1..=200).for_each(|n| push(&mut log, &record(n, n)));
+    let checkpoint = sync(&mut log);
+    drop(log);
+    // Nothing is in memory.
+    let log = open(&storage, &checkpoint);
+    let outpoint = Outpoint::new(Txid::from_bytes([20; 32]), 0);
+    let spenders = log.spenders();
+    let one = 8 + 72 + 2 + 38 + 30 + 37;
+    let found = spenders.find_within(1_000 * one, &outpoint, None).unwrap();
+    assert_eq!(found, Some(Txid::from_bytes([20; 32])));
+    assert_eq!(spenders.find_within(50 * one, &outpoint, None).unwrap(), None, "too far down");
+    let hinted = spenders.find_within(181 * 4_096, &outpoint, Some(Sequence::new(20))).unwrap();
+    assert_eq!(hinted, Some(Txid::from_bytes([20; 32])));
 }

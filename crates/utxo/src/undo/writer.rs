@@ -1,0 +1,260 @@
+//! The undo log's disk, behind a lane: the set's writer hands records over and goes on.
+//!
+//! ```text
+//!  set's writer  ─ step ─ append ─ step ─ append ─ step ─ append ─ … ─ step ─ settle ─ step ─
+//!                            │ at once, with its position    │            ▲ done, or failed
+//!  lane                      └──── write ── write, seal, ────┴─── prune ──┘
+//!                                           sync, new file
+//! ```
+//!
+//! Positions count bytes of frames, so the writer knows a record's position before it is written,
+//! and the next record can name it as its parent. Changes (append, cut, prune) are made in the
+//! order in which they were handed over. Until the writer has seen that a change is made, it keeps
+//! it: a record that is asked for meanwhile is given from there.
+//!
+//! **Durability.** A checkpoint waits for the lane, in its own thread ([`PendingUndo`]): all
+//! records up to its end are written, then the last file is synced.
+//!
+//! **When a change fails**, those behind it are refused, until the writer has learnt of it and
+//! begins a new *round*. It learns of it before its next step, which fails with that error; before
+//! the step after that, all changes that were not made are handed over again, in their order. So a
+//! full disk is waited out, and a step that was made is never taken back.
+//!
+//! **Back-pressure.** [`UndoWriter::unwritten`] says how much is kept; the set's writer waits
+//! ([`UndoWriter::wait`]) when that is more than its share of the memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use varve_io::{FRAME_HEADER_LEN, GlobalOffset, PendingSync, Segments, SegmentsReader};
+
+use super::UndoError;
+use crate::compacter::{Compaction, Job, Lane};
+
+/// Memory that a change takes beside its record: the task, its answer and their places in queues.
+const CHANGE_LEN: usize = 256;
+
+/// Writes the log in a lane.
+#[derive(Debug)]
+pub(super) struct UndoWriter {
+    /// Locked by the lane's jobs only, one at a time.
+    log: Arc<Mutex<Written>>,
+    reader: SegmentsReader,
+    /// Changes that are not known to be made, in order.
+    changes: VecDeque<Pending>,
+    /// Bytes that they take.
+    unwritten: usize,
+    /// The position behind the last record, written or not.
+    end: GlobalOffset,
+    /// Bytes of frames handed over since the log was opened.
+    written: u64,
+    round: u64,
+    lane: Lane,
+}
+
+/// What the lane works on.
+#[derive(Debug)]
+struct Written {
+    segments: Segments,
+    /// The last round in which something has failed.
+    failed: Option<u64>,
+}
+
+impl Written {
+    /// The log, unless something has failed in this round.
+    fn in_round(&mut self, round: u64) -> Result<&mut Segments, UndoError> {
+        match self.failed {
+            Some(failed) if failed >= round => {
+                Err(UndoError::Unwritten { at: self.segments.end() })
+            }
+            _ => Ok(&mut self.segments),
+        }
+    }
+}
+
+/// A change of the log.
+#[derive(Clone, Debug)]
+enum Change {
+    Append { at: GlobalOffset, payload: Arc<Vec<u8>> },
+    Cut(GlobalOffset),
+    Prune(GlobalOffset),
+}
+
+#[derive(Debug)]
+struct Pending {
+    change: Change,
+    /// `None` when it failed or one before it did: it is to be handed over again.
+    job: Option<Job<Result<(), UndoError>>>,
+}
+
+/// What it takes to make a checkpoint's records durable.
+#[derive(Debug)]
+#[must_use = "nothing is durable before it is finished"]
+pub(crate) struct PendingUndo(Job<Result<PendingSync, UndoError>>);
+
+impl PendingUndo {
+    /// Waits until the records are written, and syncs them and the names of all files.
+    pub(crate) fn finish(self) -> Result<(), UndoError> {
+        Ok(self.0.wait()?.finish()?)
+    }
+}
+
+impl UndoWriter {
+    pub(super) fn new(log: Segments, compaction: Compaction) -> std::io::Result<Self> {
+        Ok(Self {
+            reader: log.reader(),
+            end: log.end(),
+            log: Arc::new(Mutex::new(Written { segments: log, failed: None })),
+            changes: VecDeque::new(),
+            unwritten: 0,
+            written: 0,
+            round: 0,
+            lane: Lane::new(compaction, "utxo-undo")?,
+        })
+    }
+
+    pub(super) const fn reader(&self) -> &SegmentsReader {
+        &self.reader
+    }
+
+    /// Bytes of frames handed over since the log was opened.
+    pub(super) const fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Bytes of memory that changes take which are not known to be made.
+    pub(super) const fn unwritten(&self) -> usize {
+        self.unwritten
+    }
+
+    /// The record at `at`, if it is kept because it may not be written yet.
+    pub(super) fn find(&self, at: GlobalOffset) -> Option<&Arc<Vec<u8>>> {
+        self.changes.iter().rev().find_map(|pending| match &pending.change {
+            Change::Append { at: place, payload } if *place == at => Some(payload),
+            _ => None,
+        })
+    }
+
+    /// All records that may not be written yet, oldest first.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (GlobalOffset, &Arc<Vec<u8>>)> {
+        self.changes.iter().filter_map(|pending| match &pending.change {
+            Change::Append { at, payload } => Some((*at, payload)),
+            Change::Cut(_) | Change::Prune(_) => None,
+        })
+    }
+
+    /// Puts a record behind the last one and returns its position.
+    pub(super) fn append(&mut self, payload: &Arc<Vec<u8>>) -> GlobalOffset {
+        let (at, frame) = (self.end, FRAME_HEADER_LEN as u64 + payload.len() as u64);
+        self.end = at.plus(frame);
+        self.written += frame;
+        self.hand_over(Change::Append { at, payload: Arc::clone(payload) });
+        at
+    }
+
+    /// Takes all records from `to` on away.
+    pub(super) fn cut(&mut self, to: GlobalOffset) {
+        self.end = to;
+        self.hand_over(Change::Cut(to));
+    }
+
+    /// Gives whole files before this position away.
+    pub(super) fn prune(&mut self, before: GlobalOffset) {
+        self.hand_over(Change::Prune(before));
+    }
+
+    /// Takes in what is done, and hands over again what has failed. An error means that a change
+    /// has failed since the last call.
+    pub(super) fn settle(&mut self) -> Result<(), UndoError> {
+        self.hand_over_again();
+        while self.take_first(false)? {}
+        Ok(())
+    }
+
+    /// Waits until at most `bytes` are kept.
+    pub(super) fn wait(&mut self, bytes: usize) -> Result<(), UndoError> {
+        self.hand_over_again();
+        while self.unwritten > bytes && self.take_first(true)? {}
+        Ok(())
+    }
+
+    /// Has everything up to the present end made durable, when the lane has come there.
+    pub(super) fn begin_sync(&mut self) -> (GlobalOffset, PendingUndo) {
+        let (log, round) = (Arc::clone(&self.log), self.round);
+        let job = self.lane.start(move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(log.in_round(round)?.begin_sync()?.1)
+        });
+        (self.end, PendingUndo(job))
+    }
+
+    fn hand_over(&mut self, change: Change) {
+        self.unwritten += change.len();
+        // Behind one that failed it waits for its turn.
+        let waits = self.changes.back().is_some_and(|last| last.job.is_none());
+        let job = (!waits).then(|| self.start(&change));
+        self.changes.push_back(Pending { change, job });
+    }
+
+    fn hand_over_again(&mut self) {
+        if self.changes.front().is_some_and(|first| first.job.is_none()) {
+            self.round += 1;
+            let changes = std::mem::take(&mut self.changes);
+            for Pending { change, .. } in changes {
+                let job = Some(self.start(&change));
+                self.changes.push_back(Pending { change, job });
+            }
+        }
+    }
+
+    fn start(&self, change: &Change) -> Job<Result<(), UndoError>> {
+        let (log, round, change) = (Arc::clone(&self.log), self.round, change.clone());
+        self.lane.start(move || {
+            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+            let made = log.in_round(round).and_then(|segments| change.make(segments));
+            if made.is_err() {
+                log.failed = Some(round);
+            }
+            made
+        })
+    }
+
+    /// Takes the first change in if it is made, or after waiting for it. False when there is none
+    /// that is.
+    fn take_first(&mut self, wait: bool) -> Result<bool, UndoError> {
+        let job = self.changes.front().and_then(|first| first.job.as_ref());
+        let Some(result) = job.and_then(|job| job.take(wait)) else { return Ok(false) };
+        if let Err(error) = result {
+            self.changes.iter_mut().for_each(|pending| pending.job = None);
+            return Err(error);
+        }
+        let made = self.changes.pop_front().map_or(0, |made| made.change.len());
+        self.unwritten -= made;
+        Ok(true)
+    }
+}
+
+impl Change {
+    /// Bytes of memory that it takes while it waits.
+    fn len(&self) -> usize {
+        CHANGE_LEN
+            + match self {
+                Self::Append { payload, .. } => payload.capacity(),
+                Self::Cut(_) | Self::Prune(_) => 0,
+            }
+    }
+
+    fn make(self, log: &mut Segments) -> Result<(), UndoError> {
+        match self {
+            Self::Append { at, payload } => {
+                debug_assert_eq!(log.end(), at, "changes are made in their order");
+                log.append(&[&payload])?;
+            }
+            Self::Cut(to) => log.truncate(to)?,
+            Self::Prune(before) => {
+                log.prune(before)?;
+            }
+        }
+        Ok(())
+    }
+}
