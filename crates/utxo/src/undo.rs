@@ -25,6 +25,7 @@ use varve_types::{BlockHash, Height, Outpoint, Reader, Txid, varint};
 use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry};
 use crate::sequence::Sequence;
 
+pub(crate) use log::UNDO_PREFIX;
 pub use log::{UndoCheckpoint, UndoConfig, UndoError, UndoLog, UndoPosition};
 
 /// The shortest transaction: a txid and two counts.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 mod chain;
+mod foreign;
 mod keep;
 mod output;
 mod real_node;

@@ -33,6 +33,8 @@ use crate::entry_list::{EntryError, plausible, read_u32};
 use crate::sequence::Sequence;
 
 const KIND: Kind = Kind(*b"UTXOUND1");
+/// How the names of its files begin.
+pub(crate) const UNDO_PREFIX: &str = "undo";
 /// A block of so many has a mark.
 const MARK_EVERY: u32 = 64;
 /// Bytes of a record for each coin spent, with as many made, as a rule.
@@ -150,7 +152,7 @@ impl UndoLog {
         checkpoint: &UndoCheckpoint,
     ) -> Result<Self, UndoError> {
         let segments = SegmentsConfig {
-            prefix: "undo".to_owned(),
+            prefix: UNDO_PREFIX.to_owned(),
             kind: KIND,
             store,
             segment_size: config.segment_size,
