@@ -5,7 +5,10 @@
 mod chain;
 mod foreign;
 mod keep;
+mod limits;
 mod output;
+mod profiles;
+mod readable;
 mod real_node;
 mod refused;
 mod set;
