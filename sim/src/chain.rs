@@ -2,23 +2,25 @@
 //!
 //! Block 0 is the network's genesis block. Blocks 1 to 100 hold nothing but a coinbase, since
 //! nothing can be spent yet. Then the warm-up splits each coinbase that ripens into up to 25,000
-//! coins, until the profile's stock is laid up. From there on every block has the profile's
-//! number of transactions.
+//! coins (14,000 on BSV), until the profile's stock is laid up. From there on every block has the
+//! profile's number of transactions, as far as they fit by the rules of the network (`room`).
 //!
 //! One thread composes, because each choice depends on those before it. A block's witnesses,
 //! which hold most of the signatures, are made by all threads.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use rayon::prelude::*;
 use varve_types::{BlockHash, Txid};
 
 use crate::block::{Block, Template};
+use crate::coins::Coin;
 use crate::compose::Composer;
 use crate::config::{Config, ConfigError};
 use crate::profile::mean_per_thousand;
 use crate::reorg::{Carried, Fates, Schedule};
 use crate::rng::Rng;
+use crate::room::Room;
 use crate::script::Kind;
 use crate::transaction::Transaction;
 
@@ -27,11 +29,11 @@ const START: u32 = 1_600_000_000;
 const SPACING: u32 = 600;
 /// No block holds anything but a coinbase up to this height.
 const QUIET: u32 = 100;
-/// Below the limits of consensus by the weight of a coinbase and of the largest surprise.
-const MAX_WEIGHT: u32 = 3_980_000;
-const MAX_SIGOPS: u32 = 79_000;
 /// Coins that the warm-up makes in a block; 25,000 outputs weigh about 3.4 million.
 const WARM_UP: u32 = 25_000;
+/// The same on BSV, whose blocks of a megabyte may have 20,000 signature operations: each output
+/// has one, a hundredth has 20.
+const BSV_WARM_UP: u32 = 14_000;
 
 /// An unconfirmed transaction.
 #[derive(Clone, Debug)]
@@ -58,6 +60,8 @@ pub struct Chain {
     warm_up: u32,
     schedule: Option<Schedule>,
     rng: Rng,
+    /// Transactions of a losing branch that found no room in the winning one.
+    left_out: HashSet<Txid>,
     tip: Option<Tip>,
     /// Blocks made so far, on any branch.
     made: u64,
@@ -82,6 +86,7 @@ impl Chain {
             warm_up: config.coins.unwrap_or(stock),
             schedule: config.reorg_depth.map(Schedule::new),
             rng: Rng::new(config.seed, "chain"),
+            left_out: HashSet::new(),
             tip: None,
             made: 0,
             ready: VecDeque::new(),
@@ -110,7 +115,8 @@ impl Chain {
         };
         self.composer.coins.begin_block(tip.height + 1);
         let mut transactions = Vec::new();
-        self.fill(&mut transactions, tip.height + 1, self.config.mempool as usize);
+        let mut room = Room::new(self.config.network(), tip.height + 1);
+        self.fill(&mut transactions, &mut room, (tip.height + 1, self.config.mempool as usize));
         let table = self.composer.table;
         transactions.iter_mut().for_each(|t| t.finish(table, &self.composer.keys));
         transactions.into_iter().map(|t| Unconfirmed { txid: t.txid, bytes: t.bytes }).collect()
@@ -158,6 +164,7 @@ impl Chain {
             self.extend(carried, false);
         }
         self.composer.reserved.clear();
+        self.left_out.clear();
     }
 
     /// Adds a block to the tip and returns its transactions.
@@ -165,14 +172,16 @@ impl Chain {
         let tip = self.tip.expect("genesis comes first");
         let height = tip.height + 1;
         self.composer.coins.begin_block(height);
-        let mut transactions = self.carry(carried, height);
+        let mut room = Room::new(self.config.network(), height);
+        let mut transactions = self.carry(carried, height, &mut room);
         if height > QUIET && self.warm_up > 0 {
-            let made = self.warm_up.min(WARM_UP);
+            let made =
+                self.warm_up.min(if self.composer.table.bsv { BSV_WARM_UP } else { WARM_UP });
             transactions = self.composer.fan_out(made, height);
             // Without a coinbase worth splitting, what there is must do.
             self.warm_up = if transactions.is_empty() { 0 } else { self.warm_up - made };
         } else if height > QUIET {
-            self.fill(&mut transactions, height, self.transactions);
+            self.fill(&mut transactions, &mut room, (height, self.transactions));
         }
         let (table, keys) = (self.composer.table, &self.composer.keys);
         transactions.par_iter_mut().for_each(|transaction| transaction.finish(table, keys));
@@ -196,44 +205,55 @@ impl Chain {
         transactions
     }
 
-    /// What the winning branch takes over from the losing one.
-    fn carry(&mut self, carried: Vec<Carried>, height: u32) -> Vec<Transaction> {
+    /// What the winning branch takes over from the losing one. A transaction that does not fit is
+    /// left out, and so is what spends it.
+    fn carry(&mut self, carried: Vec<Carried>, height: u32, room: &mut Room) -> Vec<Transaction> {
         let mut transactions = Vec::with_capacity(self.transactions);
         for carried in carried {
-            let transaction = match carried {
-                Carried::Again(transaction) => Some(*transaction),
-                Carried::Rival(coin) => self.composer.compose_spending(coin),
+            let left_out = |coin: &Coin| self.left_out.contains(&coin.txid);
+            let (transaction, orphaned) = match carried {
+                Carried::Again(transaction) => {
+                    let orphaned = transaction.inputs.iter().any(left_out);
+                    (Some(*transaction), orphaned)
+                }
+                Carried::Rival(coin) if left_out(&coin) => continue,
+                Carried::Rival(coin) => (self.composer.compose_spending(coin), false),
             };
-            if let Some(transaction) = transaction {
-                self.composer.confirm(&transaction, height);
-                transactions.push(transaction);
+            let Some(transaction) = transaction else { continue };
+            if orphaned || !room.take(&transaction) {
+                self.left_out.insert(transaction.txid);
+                continue;
             }
+            self.composer.confirm(&transaction, height);
+            transactions.push(transaction);
         }
         transactions
     }
 
     /// Composes until there are `count` transactions, the block is full or nobody can pay.
-    fn fill(&mut self, transactions: &mut Vec<Transaction>, height: u32, count: usize) {
-        let mut weight: u32 = transactions.iter().map(|t| t.weight).sum();
-        let mut sigops: u32 = transactions.iter().map(|t| t.sigops).sum();
+    fn fill(
+        &mut self,
+        transactions: &mut Vec<Transaction>,
+        room: &mut Room,
+        (height, count): (u32, usize),
+    ) {
         let every = self.composer.table.giant_every;
         let mut giant = every > 0 && height.is_multiple_of(every);
         let mut failures = 0;
         while transactions.len() < count && failures < 100 {
-            let composed = if std::mem::take(&mut giant) {
-                self.composer.giant()
-            } else {
-                self.composer.compose()
-            };
+            let is_giant = std::mem::take(&mut giant);
+            let composed = if is_giant { self.composer.giant() } else { self.composer.compose() };
             let Some(transaction) = composed else {
                 failures += 1;
                 continue;
             };
-            weight += transaction.weight;
-            sigops += transaction.sigops;
-            if !self.composer.table.bsv && (weight > MAX_WEIGHT || sigops > MAX_SIGOPS) {
+            if !room.take(&transaction) {
                 let coins = transaction.inputs.iter().rev();
                 coins.for_each(|coin| self.composer.coins.put_back(*coin));
+                // Smaller ones may still fit in place of a giant.
+                if is_giant {
+                    continue;
+                }
                 break;
             }
             self.composer.confirm(&transaction, height);

@@ -30,6 +30,11 @@ const PAYOUT: u32 = 11;
 const FAN_OUT: u32 = 2_500;
 /// Outputs of a giant transaction.
 const GIANT: u32 = 20_000;
+/// How many of them can be spent. A transaction may have 20,000 signature operations, and a
+/// hundredth of these outputs has 20; the others are notes.
+const GIANT_COINS: u32 = 12_000;
+/// Bytes of a note.
+const NOTE: usize = 8;
 
 /// Composes transactions of one chain.
 pub(crate) struct Composer {
@@ -106,9 +111,9 @@ impl Composer {
         self.pay(vec![coin], purposes, rate)
     }
 
-    /// A transaction that splits a coin into `count` equal ones.
-    pub(crate) fn split(&mut self, coin: Coin, count: u32) -> Transaction {
-        let fee = u64::from(count) * 40 + 200;
+    /// A transaction that splits a coin into `count` equal ones, with `notes` outputs of data.
+    fn split(&mut self, coin: Coin, count: u32, notes: u32) -> Transaction {
+        let fee = u64::from(count + notes) * 40 + 200;
         let share = (coin.value - fee) / u64::from(count);
         let mut draft = Draft::new(vec![coin]);
         for _ in 0..count {
@@ -120,6 +125,10 @@ impl Composer {
             };
             let script = self.addresses.draw(kind, &mut self.rng);
             draft.pay(share, script, &self.keys);
+        }
+        for _ in 0..notes {
+            let script = self.data_script(NOTE);
+            draft.data(&script);
         }
         draft.build(self.table, &self.keys, &mut self.rng)
     }
@@ -136,14 +145,14 @@ impl Composer {
             self.coins.put_back(coinbase);
             return Vec::new();
         }
-        let first = self.split(coinbase, count.div_ceil(FAN_OUT));
+        let first = self.split(coinbase, count.div_ceil(FAN_OUT), 0);
         let rich: Vec<Coin> = first.coins(height).collect();
         let mut left = count;
         let mut transactions = vec![first];
         for coin in rich {
             let part = left.min(FAN_OUT);
             left -= part;
-            let transaction = self.split(coin, part);
+            let transaction = self.split(coin, part, 0);
             self.confirm(&transaction, height);
             transactions.push(transaction);
         }
@@ -162,7 +171,7 @@ impl Composer {
             self.coins.put_back(coin);
             return None;
         }
-        Some(self.split(coin, count))
+        Some(self.split(coin, GIANT_COINS, count - GIANT_COINS))
     }
 
     /// What each of `count` outputs is for; at least one pays.
@@ -247,15 +256,20 @@ impl Composer {
         let count = fixed.iter().filter(|(purpose, _)| *purpose == Purpose::Data).count();
         let one = |_| {
             let length = self.rng.span(self.table.data) as usize;
-            let mut script = Vec::with_capacity(length + 7);
-            // BSV puts OP_FALSE before OP_RETURN.
-            let head: &[u8] = if self.table.bsv { &[0x00, 0x6a] } else { &[0x6a] };
-            script.extend_from_slice(head);
-            push_len(length, &mut script);
-            self.rng.fill(length, &mut script);
-            script
+            self.data_script(length)
         };
         (0..count).map(one).collect()
+    }
+
+    /// A script of `length` bytes of data.
+    fn data_script(&mut self, length: usize) -> Vec<u8> {
+        let mut script = Vec::with_capacity(length + 7);
+        // BSV puts OP_FALSE before OP_RETURN.
+        let head: &[u8] = if self.table.bsv { &[0x00, 0x6a] } else { &[0x6a] };
+        script.extend_from_slice(head);
+        push_len(length, &mut script);
+        self.rng.fill(length, &mut script);
+        script
     }
 
     /// Shares `value` among `count` outputs, none below the least payment.

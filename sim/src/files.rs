@@ -41,7 +41,7 @@ impl BlockFiles {
     ) -> Result<Self, io::Error> {
         fs::create_dir_all(folder)?;
         if let Some(key) = key {
-            fs::write(folder.join("xor.dat"), key)?;
+            File::create_new(folder.join("xor.dat"))?.write_all(&key)?;
         }
         Ok(Self {
             folder: folder.to_owned(),
@@ -55,9 +55,12 @@ impl BlockFiles {
         })
     }
 
-    /// Whether `folder` already has block files.
+    /// Whether `folder` already has block files, or the key of some.
     pub(crate) fn exist(folder: &Path) -> bool {
-        folder.join("blk00000.dat").exists() || folder.join("xor.dat").exists()
+        let is_taken =
+            |name: &str| name == "xor.dat" || (name.starts_with("blk") && name.ends_with(".dat"));
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.into_iter().any(|entry| entry.file_name().to_str().is_some_and(is_taken))
     }
 
     /// Appends a block.

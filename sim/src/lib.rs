@@ -64,6 +64,7 @@ pub mod model;
 mod profile;
 mod reorg;
 mod rng;
+mod room;
 mod script;
 mod sighash;
 pub mod stats;

@@ -46,6 +46,8 @@ pub(crate) struct Transaction {
     pub(crate) inputs: Vec<Coin>,
     /// An upper bound of the weight.
     pub(crate) weight: u32,
+    /// The bytes without the witness.
+    pub(crate) base_len: u32,
     pub(crate) sigops: u32,
     /// The serialisation without witness, empty once finished.
     stripped: Vec<u8>,
@@ -124,6 +126,7 @@ impl Draft {
             bytes: Vec::new(),
             fee: funds.checked_sub(self.paid).expect("outputs are drawn from the inputs' value"),
             weight: u32::try_from(stripped.len() * 4 + witness_weight).expect("far below 4 GiB"),
+            base_len: u32::try_from(stripped.len()).expect("far below 4 GiB"),
             sigops,
             inputs: self.inputs,
             stripped,

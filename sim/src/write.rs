@@ -59,6 +59,12 @@ pub enum WriteError {
         /// The folder.
         folder: PathBuf,
     },
+    /// There is a file where the answers belong.
+    #[error("{} exists already: choose another folder or remove it", .path.display())]
+    Answers {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file could not be written.
     #[error("cannot write {}: {source}", .path.display())]
     Io {
@@ -76,7 +82,8 @@ pub enum WriteError {
 ///
 /// # Errors
 ///
-/// When `folder` has block files already or cannot be written to, or when `config` makes no sense.
+/// When `folder` has block files or answers already or cannot be written to, or when `config` makes
+/// no sense.
 pub fn write_chain(
     config: &Config,
     folder: &Path,
@@ -86,6 +93,10 @@ pub fn write_chain(
     let blocks = folder.join("blocks");
     if BlockFiles::exist(&blocks) {
         return Err(WriteError::Exists { folder: blocks });
+    }
+    let answers_path = folder.join("expected.json");
+    if answers_path.symlink_metadata().is_ok() {
+        return Err(WriteError::Answers { path: answers_path });
     }
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -122,8 +133,7 @@ pub fn write_chain(
     for transaction in &mempool {
         model.add_unconfirmed(&transaction.bytes)?;
     }
-    let path = folder.join("expected.json");
-    write_json(&path, &answers).map_err(failed(&path))?;
+    write_json(&answers_path, &answers).map_err(failed(&answers_path))?;
     Ok(Summary {
         height: model.height(),
         blocks: count,
@@ -156,7 +166,7 @@ fn drain(
 }
 
 fn write_json(path: &Path, value: &serde_json::Value) -> Result<(), io::Error> {
-    let mut file = BufWriter::new(fs::File::create(path)?);
+    let mut file = BufWriter::new(fs::File::create_new(path)?);
     serde_json::to_writer_pretty(&mut file, value)?;
     file.write_all(b"\n")?;
     file.flush()

@@ -252,6 +252,12 @@ pub(crate) fn file_name(start: GlobalOffset) -> String {
     format!("{FILE_PREFIX}{:020}", start.get())
 }
 
+/// Whether a file of this name is a packed segment.
+pub(crate) fn is_file(name: &str) -> bool {
+    let start = name.strip_prefix(FILE_PREFIX).and_then(|start| start.parse().ok());
+    start.is_some_and(|start| file_name(GlobalOffset::new(start)) == name)
+}
+
 /// How the names of packed segments begin.
 pub(crate) const FILE_PREFIX: &str = "packed-";
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 
 use varve_io::{
     Error as IoError, FileOffset, Kind, MappedLog, MappedLogConfig, Segments, SegmentsConfig,
-    Storage,
+    Storage, is_envelope, is_segment,
 };
 use varve_types::Block;
 
@@ -87,11 +87,8 @@ impl BlockStore {
     /// The owner holds the lock of the directory.
     pub fn forget_index(storage: &dyn Storage) -> Result<()> {
         let names = storage.list()?;
-        let is_of = |name: &str, prefix: &str| {
-            name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('-'))
-        };
-        let first = names.iter().find(|name| is_of(name, BLOCKS_PREFIX));
-        let is_packed = names.iter().any(|name| name.starts_with(packed::FILE_PREFIX));
+        let first = names.iter().find(|name| is_segment(BLOCKS_PREFIX, name));
+        let is_packed = names.iter().any(|name| packed::is_file(name));
         let is_whole = first.is_some_and(|name| name.ends_with("-000000000000")) && !is_packed;
         if !is_whole {
             return Ok(());
@@ -101,12 +98,22 @@ impl BlockStore {
             storage.remove(MANIFEST_FILE)?;
             storage.sync_dir()?;
         }
-        for name in
-            names.iter().filter(|name| is_of(name, INDEX_PREFIX) || is_of(name, OFFSETS_PREFIX))
-        {
+        let is_derived = |name: &str| {
+            [INDEX_PREFIX, OFFSETS_PREFIX].iter().any(|prefix| is_segment(prefix, name))
+        };
+        for name in names.iter().filter(|name| is_derived(name)) {
             storage.remove(name)?;
         }
         Ok(storage.sync_dir()?)
+    }
+
+    /// Whether a block store writes files of this name.
+    #[must_use]
+    pub fn is_store_file(name: &str) -> bool {
+        let is_log = |prefix: &&str| is_segment(prefix, name);
+        is_envelope(MANIFEST_FILE, name)
+            || [BLOCKS_PREFIX, INDEX_PREFIX, OFFSETS_PREFIX].iter().any(is_log)
+            || packed::is_file(name)
     }
 
     /// Opens the packed segments and finishes what a crash interrupted.
@@ -125,7 +132,7 @@ impl BlockStore {
         let names = self.manifest.packed.iter().map(|range| packed::file_name(range.start));
         let names: Vec<String> = names.collect();
         for name in self.storage.list()? {
-            if name.starts_with(packed::FILE_PREFIX) && !names.contains(&name) {
+            if packed::is_file(&name) && !names.contains(&name) {
                 self.storage.remove(&name)?;
             }
         }

@@ -39,7 +39,7 @@ pub(crate) struct Global {
     pub json: bool,
 
     /// Memory to use, page cache aside: bytes, or with K, M, G
-    #[arg(long, global = true, value_name = "SIZE", default_value = "2G", value_parser = size)]
+    #[arg(long, global = true, value_name = "SIZE", default_value = "2G", value_parser = memory)]
     pub memory: u64,
 }
 
@@ -95,11 +95,11 @@ Examples:
   varve repair --network regtest --datadir data")]
     Repair,
 
-    /// Show a transaction and the blocks that hold it
+    /// Show a transaction: what it spends and pays, its fee, and the blocks that hold it
     #[command(after_help = "\
 Examples:
   varve tx 0e3e2357e806b6cdb1f70b54c3a3a17b6714ee1f0e68bebb44a74b1efd512098
-  varve tx TXID --network regtest --datadir data --json")]
+  varve tx TXID --network regtest --datadir data --json      # with its bytes")]
     Tx {
         /// The transaction
         txid: Txid,
@@ -237,9 +237,13 @@ Examples:
     #[command(after_help = "\
 Examples:
   varve utxo export utxo.dat
-  varve utxo export utxo.dat --network signet --datadir data")]
+  varve utxo export utxo.dat --network signet --datadir data
+  varve utxo export - | zstd > utxo.dat.zst
+
+The file appears under its name when it is complete. What the command says of it goes to standard
+output, or to standard error when the outputs themselves go there.")]
     Export {
-        /// The file to write; it must not exist
+        /// The file to write, which must not exist; `-` for standard output
         file: PathBuf,
     },
 
@@ -331,6 +335,14 @@ fn size(text: &str) -> Result<u64, String> {
     };
     let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
     number.ok_or_else(|| "write a number of bytes, or one with K, M or G: 512M".to_owned())
+}
+
+/// A budget of memory: some bytes.
+fn memory(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("nothing works without memory; write a size such as 512M, or leave it out".into()),
+        bytes => Ok(bytes),
+    }
 }
 
 /// How much of the blocks to keep.

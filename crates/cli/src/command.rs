@@ -1,9 +1,11 @@
 //! One module a command.
 
+pub(crate) mod block;
 pub(crate) mod demo;
 pub(crate) mod maintain;
 pub(crate) mod records;
 pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod sync;
+pub(crate) mod tx;
 pub(crate) mod utxo;

@@ -16,13 +16,19 @@ use std::sync::Arc;
 use std::{env, fs, thread};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use varve_io::{Disk, Storage, StoreId};
+use varve_io::{Disk, LOCK_FILE, Storage, StoreId};
 use varve_node::{DataDirectory, Options as NodeOptions, Organizer, SettingsChange};
 use varve_types::Network;
-use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey, Version};
+use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey, Version, is_store_file};
 
 use crate::args::Global;
 use crate::progress::Lazy;
+
+/// The folders of the stores that need no chain.
+const UTXO: &str = "utxo";
+const RECORDS: &str = "records";
+/// What an interrupted creation of one of them leaves, beside its lock.
+const MANIFEST_FILE_TEMPORARY: &str = "manifest.tmp";
 
 /// The folder of a database.
 pub(crate) struct DataDir {
@@ -92,6 +98,15 @@ impl DataDir {
         Ok(node)
     }
 
+    /// Refuses a folder that holds neither a chain nor one of the stores that a command makes
+    /// without a chain, but something else.
+    pub(crate) fn check_free(&self) -> Result<()> {
+        if self.root.exists() && !self.has_node()? {
+            DataDirectory::check_free(self.storage()?.as_ref(), &[UTXO])?;
+        }
+        Ok(())
+    }
+
     fn has_node(&self) -> Result<bool> {
         Ok(self.root.exists() && DataDirectory::exists(self.storage()?.as_ref())?)
     }
@@ -142,34 +157,48 @@ impl DataDir {
         drop(database);
         if filled.is_err() {
             // What cannot be removed is an empty set, which is none.
-            let _ = fs::remove_dir_all(self.utxo());
+            let _ = self.remove_utxo();
             let _ = if was_there { Ok(()) } else { fs::remove_dir(&self.root) };
         }
         filled
     }
 
-    /// Makes the unspent set, where there is nothing or an empty one.
-    fn create_utxo(&self) -> Result<Database> {
-        let folder = self.utxo();
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let mut entries =
-            fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-        let is_empty = entries.next().is_none();
-        let database =
-            if is_empty || folder.join(MANIFEST_FILE).exists() { Some(self.open()?) } else { None };
-        let fresh = database.filter(|database| database.tip().is_none());
-        fresh.with_context(|| {
-            format!("{} is not empty; pass a --datadir that is, or remove it", folder.display())
-        })
+    /// Removes the files of the unspent set, and its folder if that is empty then.
+    fn remove_utxo(&self) -> Result<()> {
+        let storage = Disk::open(&self.utxo())?;
+        let files = storage.list()?;
+        for file in files.iter().filter(|file| *file == LOCK_FILE || is_store_file(file)) {
+            storage.remove(file)?;
+        }
+        Ok(fs::remove_dir(self.utxo())?)
     }
 
-    /// The folder of the records of live transactions.
-    pub(crate) fn records(&self) -> PathBuf {
-        self.root.join("records")
+    /// Makes the unspent set, where there is nothing or an empty one.
+    fn create_utxo(&self) -> Result<Database> {
+        if self.has_node()? {
+            bail!("{} holds a chain already; import into another --datadir", self.root.display());
+        }
+        self.check_free()?;
+        let folder = self.utxo();
+        check_store_free(&folder)?;
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let database = self.open()?;
+        if database.tip().is_some() {
+            bail!("{} is not empty; pass a --datadir that is, or remove it", folder.display());
+        }
+        Ok(database)
+    }
+
+    /// The folder of the records of live transactions, if it is theirs or can become theirs.
+    pub(crate) fn records(&self) -> Result<PathBuf> {
+        self.check_free()?;
+        let folder = self.root.join(RECORDS);
+        check_store_free(&folder)?;
+        Ok(folder)
     }
 
     fn utxo(&self) -> PathBuf {
-        self.root.join("utxo")
+        self.root.join(UTXO)
     }
 
     fn open(&self) -> Result<Database> {
@@ -178,6 +207,15 @@ impl DataDir {
         let options = Options { memory, workers: threads(), ..Options::new(self.network, key) };
         Ok(Database::open(Arc::new(Disk::open(&self.utxo())?), options)?)
     }
+}
+
+/// Refuses the folder of a store that has no manifest, but other things than an interrupted creation
+/// leaves.
+fn check_store_free(folder: &Path) -> Result<()> {
+    if folder.exists() && !folder.join(MANIFEST_FILE).exists() {
+        DataDirectory::check_free(&Disk::open(folder)?, &[MANIFEST_FILE_TEMPORARY])?;
+    }
+    Ok(())
 }
 
 /// An unspent set, and what holds its folder.

@@ -1,7 +1,7 @@
 //! The `varve` command: the one place that builds the whole.
 //!
 //! `args` says what can be typed, `command` has a module for each command, `data_dir` opens stores,
-//! `progress` shows long work, `output` prints. An error is one sentence on standard error that
+//! `progress` shows long work, `output` prints, `panic` reports bugs. An error is one sentence on standard error that
 //! says what to do next; exit code 1, or 2 for a mistake in the command line. With `--json`
 //! standard output carries one JSON object and nothing else.
 
@@ -10,32 +10,51 @@
 #[macro_use]
 mod output;
 
+mod address;
 mod args;
 mod command;
 mod data_dir;
+mod date;
+mod panic;
+mod planned;
 mod progress;
 mod snapshot_base;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, FromArgMatches as _};
+use mimalloc::MiMalloc;
+use varve_io::ReportingAllocator;
 
 use crate::args::{Args, Command};
 
 /// Memory that one thread asks for and another gives back, as the window's, fragments the system's
 /// allocator; this one stays closer to the budget.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: ReportingAllocator<MiMalloc> = ReportingAllocator {
+    allocator: MiMalloc,
+    advice: "raise the limit of the process (ulimit -v) or of its container, or pass a smaller \
+             --memory; what was stored is safe",
+};
+
+/// The exit code for a mistake in the command line.
+const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    panic::report();
+    let matches = planned::added_to(Args::command()).get_matches();
+    if let Some(refusal) = planned::refusal(&matches) {
+        eprintln!("error: {refusal}");
+        return ExitCode::from(USAGE);
+    }
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let done = match &args.command {
         Command::Demo(demo) => command::demo::run(demo, &args.global),
         Command::Sim(sim) => command::sim::run(sim, args.global.json),
         Command::Sync(sync) => command::sync::run(sync, &args.global),
         Command::Status => command::show::status(&args.global),
-        Command::Tx { txid } => command::show::tx(*txid, &args.global),
-        Command::Block { block } => command::show::block(*block, &args.global),
+        Command::Tx { txid } => command::tx::run(*txid, &args.global),
+        Command::Block { block } => command::block::run(*block, &args.global),
         Command::Spender { outpoint } => command::show::spender(*outpoint, &args.global),
         Command::Verify => command::maintain::verify(&args.global),
         Command::Repair => command::maintain::repair(&args.global),
@@ -44,6 +63,8 @@ fn main() -> ExitCode {
     };
     match done.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever closed the pipe knows.
+        Err(error) if error.is::<output::Closed>() => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {}", sentence(&error));
             ExitCode::FAILURE

@@ -8,7 +8,7 @@
 //!   of the command ([`finish`]), which then fails.
 //! * Standard error tells what is going on. The work goes on also when nobody listens.
 
-use std::fmt::Arguments;
+use std::fmt::{self, Arguments};
 use std::io::{self, ErrorKind, Write as _};
 use std::sync::Mutex;
 
@@ -35,6 +35,18 @@ pub(crate) fn answer(line: Arguments<'_>) {
         LOST.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
     }
 }
+
+/// The reader of standard output went away before it had everything, where a part is of no use.
+#[derive(Debug)]
+pub(crate) struct Closed;
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads standard output any more")
+    }
+}
+
+impl std::error::Error for Closed {}
 
 /// Writes a line to standard error.
 pub(crate) fn tell(line: Arguments<'_>) {

@@ -10,6 +10,7 @@
 //! are in the table: whoever keeps them alive (an open file or a map) keeps the inode alive too.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -59,6 +60,19 @@ impl Disk {
         check_name(name)?;
         Ok(self.path.join(name))
     }
+
+    /// The entries that `select` gives a name, sorted. A symbolic link is not a file.
+    fn entries(&self, select: impl Fn(bool, OsString) -> Option<String>) -> Result<Vec<String>> {
+        let failed = |e| Error::from_io("list", &self.path, e);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let is_file = entry.file_type().map_err(failed)?.is_file();
+            names.extend(select(is_file, entry.file_name()));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
 }
 
 impl Storage for Disk {
@@ -106,17 +120,15 @@ impl Storage for Disk {
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        let failed = |e| Error::from_io("list", &self.path, e);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            if entry.file_type().map_err(failed)?.is_file() {
-                // A name that is not text is not one of ours.
-                names.extend(entry.file_name().into_string());
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+        // A name that is not text is not one of ours.
+        self.entries(|is_file, name| name.into_string().ok().filter(|_| is_file))
+    }
+
+    fn list_others(&self) -> Result<Vec<String>> {
+        self.entries(|is_file, name| {
+            let is_listed = is_file && name.to_str().is_some();
+            (!is_listed).then(|| name.to_string_lossy().into_owned())
+        })
     }
 
     fn sync_dir(&self) -> Result<()> {

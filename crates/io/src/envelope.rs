@@ -125,12 +125,23 @@ pub fn replace(
     if len > ENVELOPE_MAX {
         return Err(Error::TooLarge { path: storage.path().join(name), len, limit: ENVELOPE_MAX });
     }
-    let temporary = format!("{name}.tmp");
+    let temporary = temporary_name(name);
     let file = storage.open(&temporary, Access::Replace, Caching::Buffered)?;
     file.write_at(FileOffset::ZERO, &envelope.encode(kind))?;
     file.sync()?;
     storage.rename(&temporary, name)?;
     storage.sync_dir()
+}
+
+/// The name under which a new content of the file `name` is written.
+fn temporary_name(name: &str) -> String {
+    format!("{name}.tmp")
+}
+
+/// Whether `file` is the file `name` or what an interrupted [`replace`] of it left.
+#[must_use]
+pub fn is_envelope(name: &str, file: &str) -> bool {
+    file == name || file == temporary_name(name)
 }
 
 /// Reads the file `name`; `None` when it does not exist.

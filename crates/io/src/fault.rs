@@ -167,17 +167,22 @@ fn report_and_exit(slot: &Slot, at: u64) -> ! {
         digits,
         b": the file was cut or its disk failed; check the disk, restore the file, start again\n",
     ];
+    write_and_exit(&parts, FAULT_EXIT_CODE)
+}
+
+/// Writes `parts` to standard error and ends the process at once, without allocating.
+pub(crate) fn write_and_exit(parts: &[&[u8]], exit_code: i32) -> ! {
     for part in parts {
         // SAFETY: write(2) of a valid slice; it is async-signal-safe. If standard error is gone
         // there is no one left to tell.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
     // SAFETY: _exit(2) is async-signal-safe and does not return.
-    unsafe { libc::_exit(FAULT_EXIT_CODE) }
+    unsafe { libc::_exit(exit_code) }
 }
 
 /// `value` in decimal digits, without allocating.
-fn decimal(mut value: u64, digits: &mut [u8; 20]) -> &[u8] {
+pub(crate) fn decimal(mut value: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut start = digits.len();
     for (index, digit) in digits.iter_mut().enumerate().rev() {
         let last = (value % 10) as u8;

@@ -300,6 +300,10 @@ impl Storage for FaultyStorage {
         Ok(self.world().live.files_in(self.dir))
     }
 
+    fn list_others(&self) -> Result<Vec<String>> {
+        Ok(self.world().live.dirs_in(self.dir))
+    }
+
     fn sync_dir(&self) -> Result<()> {
         self.poison.check()?;
         let refused = self.refuse(Operation::SyncDir, "sync", "");

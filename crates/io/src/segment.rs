@@ -151,6 +151,12 @@ pub(crate) fn file_number(prefix: &str, name: &str) -> Option<u64> {
     (file_name(prefix, number) == name).then_some(number)
 }
 
+/// Whether a file of this name is a segment of the log `prefix`.
+#[must_use]
+pub fn is_segment(prefix: &str, name: &str) -> bool {
+    file_number(prefix, name).is_some()
+}
+
 /// The numbers of the segments of the log `prefix` among `names`, ascending.
 pub(crate) fn numbers(prefix: &str, names: &[String]) -> Vec<u64> {
     let mut numbers: Vec<u64> = names.iter().filter_map(|n| file_number(prefix, n)).collect();

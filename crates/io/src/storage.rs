@@ -70,6 +70,10 @@ pub trait Storage: Debug + Send + Sync {
     /// The names of all files (not directories), sorted.
     fn list(&self) -> Result<Vec<String>>;
 
+    /// The names of all other entries, sorted: directories, symbolic links, and files whose names
+    /// are not UTF-8 (shown with replacement characters).
+    fn list_others(&self) -> Result<Vec<String>>;
+
     /// Makes all name changes so far durable.
     fn sync_dir(&self) -> Result<()>;
 

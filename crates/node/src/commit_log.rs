@@ -50,7 +50,9 @@ use varve_types::{BlockHash, Height, Reader};
 
 const KIND: Kind = Kind(*b"COMMITS\0");
 const CHECKPOINT_KIND: Kind = Kind(*b"COMMITCP");
-const CHECKPOINT: &str = "checkpoint";
+pub(crate) const CHECKPOINT: &str = "checkpoint";
+/// How the names of the log's files begin.
+pub(crate) const PREFIX: &str = "commits";
 const CHECKPOINT_VERSION: u32 = 1;
 const SEGMENT_SIZE: u64 = 16 << 20;
 
@@ -212,7 +214,7 @@ impl CommitLog {
 }
 
 fn config(store: StoreId) -> SegmentsConfig {
-    SegmentsConfig { prefix: "commits".to_owned(), kind: KIND, store, segment_size: SEGMENT_SIZE }
+    SegmentsConfig { prefix: PREFIX.to_owned(), kind: KIND, store, segment_size: SEGMENT_SIZE }
 }
 
 fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<(GlobalOffset, u32)> {

@@ -24,20 +24,29 @@
 //!
 //! Its version is that of the whole folder: a program refuses a folder that a newer one made, and
 //! one of another network.
+//!
+//! A folder becomes a node's only when there is nothing in it that is not ours, so that nobody's
+//! documents end up among the stores. Later, other things in the folder are left alone.
 
 use std::sync::Arc;
 
 use varve_io::{
-    Envelope, FileOffset, FormatError, Kind, LockGuard, Storage, StoreId, load, replace,
+    Envelope, FileOffset, FormatError, Kind, LOCK_FILE, LockGuard, Storage, StoreId, is_envelope,
+    load, replace,
 };
 use varve_types::Network;
 
-use crate::error::Error;
+use crate::error::{Error, Names};
+use crate::store_files::StoreFiles;
 
 const FILE: &str = "node";
 const KIND: Kind = Kind(*b"NODE\0\0\0\0");
 /// The version of the folder that this program makes and reads.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// Folders that may be in a folder before it becomes a node's: the records, which need no chain,
+/// and what a file system puts into its root.
+const NEUTRAL: [&str; 2] = ["records", "lost+found"];
 
 /// 32 random bytes that a new folder takes its identity and its secret from.
 pub type Seed = [u8; 32];
@@ -68,6 +77,9 @@ pub struct DataDirectory {
 impl DataDirectory {
     /// Takes the folder. A new one becomes a folder of `network`, with an identity out of `seed`.
     pub fn open(root: Arc<dyn Storage>, network: Network, seed: &Seed) -> Result<Self, Error> {
+        if !Self::exists(root.as_ref())? {
+            Self::check_free(root.as_ref(), &[])?;
+        }
         let lock = root.lock()?;
         // Names that a process before this one left, before anything is built on them.
         root.sync_dir()?;
@@ -81,6 +93,35 @@ impl DataDirectory {
     /// Whether a folder has been made a node's.
     pub fn exists(root: &dyn Storage) -> Result<bool, Error> {
         Ok(root.list()?.iter().any(|name| name == FILE))
+    }
+
+    /// Refuses a folder that is not a node's and holds other things than a new node's folder may:
+    /// what an interrupted creation leaves, records, and the entries `allowed`.
+    pub fn check_free(root: &dyn Storage, allowed: &[&str]) -> Result<(), Error> {
+        let mut found = root.list()?;
+        found.retain(|name| name != LOCK_FILE && !is_envelope(FILE, name));
+        found.extend(
+            root.list_others()?.into_iter().filter(|name| !NEUTRAL.contains(&name.as_str())),
+        );
+        found.retain(|name| !allowed.contains(&name.as_str()));
+        let path = root.path().to_path_buf();
+        if found.is_empty() { Ok(()) } else { Err(Error::NotEmpty { path, found: Names(found) }) }
+    }
+
+    /// Refuses when a store's folder holds anything that the store did not write.
+    pub(crate) fn check_stores<'a>(
+        &self,
+        stores: impl IntoIterator<Item = &'a StoreFiles>,
+    ) -> Result<(), Error> {
+        let mut found = Vec::new();
+        for store in stores {
+            let storage = self.store(store.folder)?;
+            let files = storage.list()?.into_iter().filter(|name| !store.owns(name));
+            let foreign = files.chain(storage.list_others()?);
+            found.extend(foreign.map(|name| format!("{}/{name}", store.folder)));
+        }
+        let path = self.root.path().to_path_buf();
+        if found.is_empty() { Ok(()) } else { Err(Error::Foreign { path, found: Names(found) }) }
     }
 
     /// Who the store is.
@@ -99,16 +140,16 @@ impl DataDirectory {
         Ok(self.root.directory(name)?)
     }
 
-    /// Removes all files of one of the stores, durably. The one that says which others count, if
-    /// `manifest` names it, goes first: a crash in between leaves files that count for nothing.
-    pub fn clear(&self, name: &str, manifest: &str) -> Result<(), Error> {
-        let storage = self.store(name)?;
+    /// Removes all files of a store, durably. Where there are others, it removes nothing.
+    pub(crate) fn clear(&self, store: &StoreFiles) -> Result<(), Error> {
+        self.check_stores([store])?;
+        let storage = self.store(store.folder)?;
         let files = storage.list()?;
-        if files.iter().any(|file| file == manifest) {
-            storage.remove(manifest)?;
+        if files.iter().any(|file| file == store.manifest) {
+            storage.remove(store.manifest)?;
             storage.sync_dir()?;
         }
-        let kept = [varve_io::LOCK_FILE, manifest];
+        let kept = [LOCK_FILE, store.manifest];
         for file in files.iter().filter(|file| !kept.contains(&file.as_str())) {
             storage.remove(file)?;
         }

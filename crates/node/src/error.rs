@@ -1,5 +1,6 @@
 //! Why the node cannot go on. That a block is invalid is no error: see `organizer`.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use varve_archive::ArchiveError;
@@ -38,6 +39,28 @@ pub enum Error {
         found: String,
         /// The one asked for.
         wanted: Network,
+    },
+    /// The folder is somebody's, and not a node's.
+    #[error(
+        "{} is not empty and holds no Varve database, but {found}; pass a --datadir that is empty or \
+         does not exist", path.display()
+    )]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+        /// What is in it.
+        found: Names,
+    },
+    /// Files among those of a store that it did not write.
+    #[error(
+        "{} holds what Varve did not write: {found}; nothing was removed: move that to another \
+         place and run the command again", path.display()
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// What is in it.
+        found: Names,
     },
     /// The stores of the folder contradict one another.
     #[error("the stores do not agree: {what}; run `varve repair`")]
@@ -116,6 +139,22 @@ pub enum Error {
     /// The disk failed.
     #[error(transparent)]
     Storage(#[from] varve_io::Error),
+}
+
+/// Names of files for a message, which shows the first few.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Names(pub Vec<String>);
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 10;
+        let shown: Vec<&str> = self.0.iter().take(SHOWN).map(String::as_str).collect();
+        f.write_str(&shown.join(", ").escape_debug().to_string())?;
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
 }
 
 impl Error {

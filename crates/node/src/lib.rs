@@ -33,12 +33,13 @@ mod snapshot;
 pub mod source;
 mod spent_coins;
 mod stats;
+mod store_files;
 mod stored_block;
 mod stores;
 mod verify;
 
 pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
-pub use error::Error;
+pub use error::{Error, Names};
 pub use header_tree::{Branch, ChainTip, HeaderId, HeaderTree, InsertError, Invalid};
 pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
 pub use settings::{Index, IndexSet, Prune, Settings, SettingsChange, UnknownIndexError};

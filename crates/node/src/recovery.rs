@@ -39,10 +39,9 @@ use crate::organizer::{Options, Organizer};
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
+use crate::store_files::{ARCHIVE, STATS};
 use crate::stores::Stores;
 
-/// The manifest of the archive, which goes before its other files.
-pub(crate) const ARCHIVE_MANIFEST: &str = "archive";
 /// Files of blocks are at most this part of what is kept, but not below [`SMALL_SEGMENT`].
 const PRUNED_SEGMENTS: u64 = 8;
 const SMALL_SEGMENT: u64 = 16 << 20;
@@ -201,7 +200,7 @@ fn keep_settings(
         return Err(Error::Pruned { height: Height::GENESIS });
     }
     if before.indexes.has(Index::Stats) && !settings.indexes.has(Index::Stats) {
-        directory.clear("stats", crate::stats::CHECKPOINT)?;
+        directory.clear(&STATS)?;
     }
     settings.store(directory.root())
 }
@@ -224,9 +223,10 @@ fn open_tables(
         return Ok(backend);
     }
     drop(backend);
+    directory.check_stores([&ARCHIVE])?;
     log.checkpoint(0)?;
     history.archived = 0;
-    directory.clear("archive", ARCHIVE_MANIFEST)?;
+    directory.clear(&ARCHIVE)?;
     open()
 }
 

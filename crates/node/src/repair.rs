@@ -1,7 +1,9 @@
-//! Making everything anew that derives from blocks.
+//! Rebuilding everything that derives from blocks.
 //!
 //! What counts are the frames of the block store and the frames of the commit log. `repair` keeps
-//! those, removes everything else, and opens the node, which makes it again:
+//! those, removes the files of the other stores, and opens the node, which makes them again. Files
+//! that no store writes (`store_files`) are not removed: where there are any, `repair` names them
+//! and does nothing, because whoever put them there may not know what the folder is.
 //!
 //! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify
 //!    or is not there. The blocks of the commits behind that are stored still; the next sync
@@ -21,16 +23,13 @@ use crate::commit_log::CommitLog;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::organizer::{Options, Organizer};
-use crate::recovery::{ARCHIVE_MANIFEST, Progress, open_blocks};
+use crate::recovery::{Progress, open_blocks};
 use crate::settings::Settings;
-use crate::stats::CHECKPOINT;
-
-/// The stores that are made anew, and the files of them that go first.
-const DERIVED: [(&str, &str); 3] =
-    [("utxo", varve_utxo::MANIFEST_FILE), ("archive", ARCHIVE_MANIFEST), ("stats", CHECKPOINT)];
+use crate::store_files::{ARCHIVE, STATS, STORES, UTXO};
 
 impl Organizer {
-    /// Removes what derives from the blocks and makes it anew. Refused where blocks are pruned.
+    /// Removes what derives from the blocks and rebuilds it. Refused where blocks are pruned, and
+    /// where the folder of a store holds something that the store did not write.
     /// `progress` is told how many blocks have been taken into the archive, and how many there are.
     pub fn repair(
         root: Arc<dyn Storage>,
@@ -40,6 +39,7 @@ impl Organizer {
         {
             let directory =
                 DataDirectory::open(Arc::clone(&root), options.params.network, &options.seed)?;
+            directory.check_stores(STORES)?;
             let (storage, store) = (directory.store("commit")?, directory.identity().store);
             let (mut log, history) = match CommitLog::open(Arc::clone(&storage), store) {
                 Err(error) if is_lost(&error) => CommitLog::salvage(storage, store)?,
@@ -54,7 +54,7 @@ impl Organizer {
             blocks.checkpoint()?;
             // Nothing is archived any more; this comes first, in case the rest is not reached.
             log.checkpoint(0)?;
-            DERIVED.iter().try_for_each(|(name, manifest)| directory.clear(name, manifest))?;
+            [UTXO, ARCHIVE, STATS].iter().try_for_each(|store| directory.clear(store))?;
         }
         let mut organizer = Self::open_with(root, options, progress)?;
         organizer.checkpoint()?;

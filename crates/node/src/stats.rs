@@ -33,11 +33,14 @@ use crate::error::Error;
 use crate::organizer::Organizer;
 use crate::snapshot::ArchiveView;
 use crate::spent_coins::ArchivedCoins;
+use crate::store_files::STATS;
 
 const KIND: Kind = Kind(*b"SETSTATS");
 const SEGMENT_SIZE: u64 = 64 << 20;
 /// What says how far the log is durable. It goes before the log's files.
 pub(crate) const CHECKPOINT: &str = "checkpoint";
+/// How the names of the log's files begin.
+pub(crate) const PREFIX: &str = "stats";
 const CHECKPOINT_KIND: Kind = Kind(*b"STATSCP\0");
 const CHECKPOINT_VERSION: u32 = 1;
 const ROW_LEN: usize =
@@ -166,7 +169,7 @@ impl Organizer {
                 Err(error.into())
             }
             _ => {
-                self.directory.clear("stats", CHECKPOINT)?;
+                self.directory.clear(&STATS)?;
                 Ok(open()?)
             }
         }
@@ -221,7 +224,7 @@ struct Log {
 
 impl Log {
     fn open(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<Self> {
-        let prefix = "stats".to_owned();
+        let prefix = PREFIX.to_owned();
         let config = SegmentsConfig { prefix, kind: KIND, store, segment_size: SEGMENT_SIZE };
         let durable = read_checkpoint(storage.as_ref())?;
         let segments = Segments::open(Arc::clone(&storage), config, durable)?;

@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
-use varve_io::{LockGuard, Storage};
+use varve_io::{LockGuard, Storage, is_segment};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::coins::Coins;
@@ -52,7 +52,7 @@ use crate::manifest::{Checkpoint, Kept, Manifest};
 use crate::options::Options;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::UndoLog;
+use crate::undo::{UNDO_PREFIX, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Layout, Spend, Step, StepError, Window, WindowConfig};
@@ -326,7 +326,7 @@ fn load_or_create(storage: &dyn Storage, options: &Options) -> Result<Manifest, 
     if let Some(manifest) = Manifest::load(storage, options.network)? {
         return Ok(manifest);
     }
-    let ours = |name: &String| Manifest::is_swept(name) || name.starts_with("undo");
+    let ours = |name: &String| Manifest::is_swept(name) || is_segment(UNDO_PREFIX, name);
     if storage.list()?.iter().any(ours) {
         return Err(Error::NoManifest { path: storage.path().to_path_buf() });
     }

@@ -88,7 +88,9 @@ pub use footer::{RunNumber, Span};
 pub use forecast::Forecast;
 pub use hasher::OutpointHasher;
 pub use joiner::{AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError};
-pub use manifest::{Checkpoint, Kept, MANIFEST_FILE, Manifest, Parameters, SavedWindow};
+pub use manifest::{
+    Checkpoint, Kept, MANIFEST_FILE, Manifest, Parameters, SavedWindow, is_store_file,
+};
 pub use merge::Merge;
 pub use options::Options;
 pub use packed::{CoinHead, PackedCoin, pack};

@@ -20,7 +20,10 @@
 //!
 //! This is the payload of an envelope of kind `UTXOMAN`, version 1.
 
-use varve_io::{Envelope, FileOffset, FormatError, Kind, Storage, StoreId, load, replace};
+use varve_io::{
+    Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope, is_segment, load,
+    replace,
+};
 use varve_types::{BlockHash, Height, Network, Reader};
 
 use crate::compact::Policy;
@@ -30,7 +33,7 @@ use crate::run_error::RunError;
 use crate::run_writer::StoreKey;
 use crate::secret::Secret;
 use crate::sequence::Sequence;
-use crate::undo::UndoCheckpoint;
+use crate::undo::{UNDO_PREFIX, UndoCheckpoint};
 use crate::window::WindowFile;
 
 /// The name of the file.
@@ -206,9 +209,12 @@ impl Manifest {
         Ok(removed)
     }
 
-    /// Whether a file of this name goes when no manifest names it.
+    /// Whether a file of this name is a run or a window file: it goes when no manifest names it.
     pub(crate) fn is_swept(name: &str) -> bool {
-        name.ends_with(".run") || name.ends_with(".window")
+        let is_named = |number: RunNumber| {
+            [number.file_name(), SavedWindow::file_name(number)].contains(&name.to_owned())
+        };
+        number_of(name).is_some_and(is_named)
     }
 
     /// The payload.
@@ -283,6 +289,12 @@ impl Manifest {
         }
         Ok(Self { store, secret, network, parameters, checkpoint, next_run, window, undo, runs })
     }
+}
+
+/// Whether a set writes files of this name.
+#[must_use]
+pub fn is_store_file(name: &str) -> bool {
+    is_envelope(MANIFEST_FILE, name) || Manifest::is_swept(name) || is_segment(UNDO_PREFIX, name)
 }
 
 /// The number in the name of a run or window file.

@@ -21,6 +21,7 @@
 //! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to
 //! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table.
 
+mod files;
 mod read;
 mod row;
 
@@ -37,6 +38,7 @@ use crate::primitive::{
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
 use row::{BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
 
+pub use files::is_store_file;
 pub use read::MmapTables;
 
 const MANIFEST: &str = "archive";

@@ -72,15 +72,11 @@ pub(crate) struct Identity {
 
 impl Identity {
     fn head_name(&self) -> String {
-        format!("{}.head", self.table)
-    }
-
-    fn redo_prefix(&self) -> String {
-        format!("{}.redo-", self.table)
+        head_name(&self.table)
     }
 
     fn redo_name(&self, epoch: u64) -> String {
-        format!("{}{epoch:016}", self.redo_prefix())
+        redo_name(&self.table, epoch)
     }
 
     /// The id of the head file (epoch 0) or of a redo file: different for every table, epoch and
@@ -94,6 +90,22 @@ impl Identity {
         }
         FileId(id)
     }
+}
+
+/// The file of a table's cells.
+pub(super) fn head_name(table: &str) -> String {
+    format!("{table}.head")
+}
+
+/// The redo file of a table at an epoch.
+pub(super) fn redo_name(table: &str, epoch: u64) -> String {
+    format!("{table}.redo-{epoch:016}")
+}
+
+/// Whether a file of this name is a redo file of a table, of any epoch.
+pub(super) fn is_redo(table: &str, name: &str) -> bool {
+    let epoch = name.strip_prefix(table).and_then(|rest| rest.strip_prefix(".redo-")?.parse().ok());
+    epoch.is_some_and(|epoch| redo_name(table, epoch) == name)
 }
 
 /// What the owner keeps of saved cells.

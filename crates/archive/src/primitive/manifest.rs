@@ -12,7 +12,7 @@
 //!
 //! The owner's bytes are what must change together with the tables: a tip, a commit sequence.
 
-use varve_io::{Envelope, Kind, Storage, StoreId, load, replace};
+use varve_io::{Envelope, Kind, Storage, StoreId, is_envelope, load, replace};
 
 use super::error::{Error, Result};
 use super::mark::Mark;
@@ -20,6 +20,12 @@ use super::snapshot::marker;
 use super::table::{Epoch, Heads, Table};
 
 pub(super) const VERSION: u32 = 1;
+
+/// Whether a file of this name is the manifest `manifest`, or says that it is being restored.
+#[must_use]
+pub fn is_manifest_file(manifest: &str, name: &str) -> bool {
+    is_envelope(manifest, name) || is_envelope(&marker(manifest), name)
+}
 
 /// A checkpoint of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,6 +19,7 @@
 
 use varve_io::{Access, Caching, Envelope, FileOffset, Kind, Storage, replace};
 
+use super::cells::{head_name, is_redo, redo_name};
 use super::error::{Error, Result};
 use super::manifest::{Manifest, VERSION};
 
@@ -68,8 +69,7 @@ impl Manifest {
         replace(storage, &marker(name), kind, &Envelope { version: VERSION, payload: b"" })?;
         let (present, copied) = (storage.list()?, snapshot.list()?);
         for (table, _) in found.tables() {
-            let redo = format!("{table}.redo-");
-            for file in present.iter().filter(|file| file.starts_with(&redo)) {
+            for file in present.iter().filter(|file| is_redo(table, file)) {
                 storage.remove(file)?;
             }
         }
@@ -85,9 +85,9 @@ impl Manifest {
 
     /// The files that hold the cells of this checkpoint, those that need not exist among them.
     fn head_files(&self) -> impl Iterator<Item = String> {
-        self.tables().iter().flat_map(|(table, mark)| {
-            [format!("{table}.head"), format!("{table}.redo-{:016}", mark.cells.epoch)]
-        })
+        self.tables()
+            .iter()
+            .flat_map(|(table, mark)| [head_name(table), redo_name(table, mark.cells.epoch)])
     }
 }
 

@@ -11,9 +11,9 @@
 //! checkpoint may be tried again when there is room. After an error in 3 the checkpoint counts, and
 //! the rest is done by the next one or by opening.
 
-use varve_io::{Kind, MappedLogConfig, StoreId};
+use varve_io::{Kind, MappedLogConfig, StoreId, is_segment};
 
-use super::cells::Identity;
+use super::cells::{Identity, head_name, is_redo};
 use super::error::Result;
 use super::head::Geometry;
 use super::mark::Mark;
@@ -59,6 +59,13 @@ impl TableConfig {
         let Self { ref name, kind, store, .. } = *self;
         MappedLogConfig { prefix: name.clone(), kind, store, capacity: capacity.max(1) }
     }
+}
+
+/// Whether a file of this name belongs to a table: a segment of its body, its head, or pages of
+/// the head that are not in their places yet.
+#[must_use]
+pub fn is_table_file(table: &str, name: &str) -> bool {
+    is_segment(table, name) || name == head_name(table) || is_redo(table, name)
 }
 
 /// A table that is saved together with others.

@@ -53,10 +53,11 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<()> {
         }
     };
     let config = Config::new(Profile::Mainnet, args.blocks, args.seed);
-    let (written, sim_rate) = sim::write(&config, folder)?;
     let network = config.network();
-    let reading = read_back(&folder.join("blocks"), network, written.blocks)?;
     let data = DataDir::at(&folder.join("data"), network, global.memory);
+    data.check_free()?;
+    let (written, sim_rate) = sim::write(&config, folder)?;
+    let reading = read_back(&folder.join("blocks"), network, written.blocks)?;
     let mut node = data.create_node(SettingsChange::default())?;
     let mut source = Directory::open(folder, network, false)?;
     let started = Instant::now();

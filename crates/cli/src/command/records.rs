@@ -36,7 +36,7 @@ pub(crate) fn run(records: &Records, global: &Global) -> Result<()> {
         .context("cannot make a folder for the measurement; pass --datadir DIR")?;
     let folder = match &scratch {
         Some(scratch) => scratch.path().to_owned(),
-        None => DataDir::new(global)?.records(),
+        None => DataDir::new(global)?.records()?,
     };
     let session = open(&records.place.engine, &folder, settings, global.memory)?;
     if let Some(height) = records.place.height {

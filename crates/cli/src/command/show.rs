@@ -1,13 +1,11 @@
-//! `varve status`, `tx`, `block`, `spender`: what the stores say.
+//! `varve status` and `varve spender`: what the stores say.
 
-use anyhow::{Context as _, Result, bail};
-use hex_conservative::DisplayHex as _;
+use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use varve_archive::HeaderLink;
-use varve_node::{ArchiveView, ChainTip, Invalid, Organizer, Prune};
-use varve_types::{Height, Outpoint, Txid};
+use varve_node::{ChainTip, Invalid, Organizer, Prune};
+use varve_types::{Height, Outpoint};
 
-use crate::args::{BlockName, Global};
+use crate::args::Global;
 use crate::data_dir::DataDir;
 
 /// Runs `varve status`.
@@ -111,99 +109,6 @@ impl Kept {
                 Some(height) => println!("  index      {name}, up to height {height}"),
                 None => println!("  index      {name}, not begun; sync brings it on"),
             }
-        }
-    }
-}
-
-/// Runs `varve tx`.
-pub(crate) fn tx(txid: Txid, global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
-    let view = node.snapshot().view();
-    let place = view.to_tx(txid)?;
-    let place = place.with_context(|| format!("transaction {txid} is in no stored block"))?;
-    let bytes = view.raw_tx(place.link)?.context("its block has not come")?;
-    let hex = bytes.to_lower_hex_string();
-    let mut blocks = Vec::new();
-    for (link, _) in view.blocks_of(txid)? {
-        blocks.push(view.header(link)?.hash.to_string());
-    }
-    let hash = view.header(place.block)?.hash.to_string();
-    let height = place.height.to_u32();
-    if global.json {
-        let answer = json!({
-            "txid": txid.to_string(),
-            "hex": hex,
-            "height": height,
-            "blockhash": hash,
-            "confirmed": place.confirmed,
-            "blocks": blocks,
-        });
-        println!("{answer}");
-        return Ok(());
-    }
-    let confirmed = if place.confirmed { "" } else { ", not in the confirmed chain" };
-    println!("  txid       {txid}");
-    println!("  block      {hash} at height {height}{confirmed}");
-    println!("  hex        {hex}");
-    Ok(())
-}
-
-/// Runs `varve block`.
-pub(crate) fn block(name: BlockName, global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
-    let view = node.snapshot().view();
-    let link = find_block(&view, name)?;
-    let row = view.header(link)?;
-    let confirmed = view.to_confirmed(row.height) == Some(link);
-    let invalid = node.invalid(&row.hash);
-    let Some((txids, bytes)) = view.txids(link)?.zip(view.raw_block(link)?) else {
-        match invalid {
-            Some(Invalid { reason, .. }) => bail!("block {} was refused: {reason}", row.hash),
-            None => bail!("block {} has not come; sync from a source that has it", row.hash),
-        }
-    };
-    let previous = row.parent.map(|parent| view.header(parent)).transpose()?;
-    let previous = previous.map(|row| row.hash.to_string());
-    let txids: Vec<String> = txids.iter().map(Txid::to_string).collect();
-    if global.json {
-        let answer = json!({
-            "hash": row.hash.to_string(),
-            "height": row.height.to_u32(),
-            "confirmed": confirmed,
-            "invalid": invalid.map(|invalid| invalid.reason.to_string()),
-            "previousblockhash": previous,
-            "merkleroot": row.merkle_root.to_string(),
-            "time": row.time,
-            "bits": format!("{:08x}", row.bits),
-            "nonce": row.nonce,
-            "size": bytes.len(),
-            "tx": txids,
-            "hex": bytes.to_lower_hex_string(),
-        });
-        println!("{answer}");
-        return Ok(());
-    }
-    let branch = if confirmed { "" } else { ", not in the confirmed chain" };
-    println!("  block      {} at height {}{branch}", row.hash, row.height);
-    if let Some(Invalid { block, reason }) = invalid {
-        println!("  refused    {block}: {reason}");
-    }
-    println!("  previous   {}", previous.as_deref().unwrap_or("none"));
-    println!("  time       {}", row.time);
-    println!("  size       {} bytes, {} transactions", bytes.len(), txids.len());
-    txids.iter().for_each(|txid| println!("  tx         {txid}"));
-    Ok(())
-}
-
-/// A block by its hash, or by its height in the confirmed chain.
-fn find_block(view: &ArchiveView, name: BlockName) -> Result<HeaderLink> {
-    match name {
-        BlockName::Height(height) => {
-            let link = view.to_confirmed(height);
-            link.with_context(|| format!("the chain does not reach height {height}"))
-        }
-        BlockName::Hash(hash) => {
-            view.to_header(hash)?.with_context(|| format!("block {hash} is not known"))
         }
     }
 }

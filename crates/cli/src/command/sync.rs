@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use varve_node::source::Clock;
 use varve_node::source::directory::Directory;
@@ -55,14 +55,26 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     Ok(())
 }
 
-/// Ctrl-C ends the sync in order; a second one ends it at once.
+/// Ctrl-C, a closed terminal and `kill` end the sync in order; a second signal ends it at once.
 fn stop_on_signals(stop: &Arc<AtomicBool>) -> Result<()> {
-    for (signal, exit_code) in [(SIGINT, 130), (SIGTERM, 143)] {
+    let mut signals = vec![(SIGINT, 130), (SIGTERM, 143)];
+    if !ignores_hangup() {
+        signals.push((SIGHUP, 129));
+    }
+    for (signal, exit_code) in signals {
         flag::register_conditional_shutdown(signal, exit_code, Arc::clone(stop))
             .and_then(|_| flag::register(signal, Arc::clone(stop)))
             .context("cannot listen to signals")?;
     }
     Ok(())
+}
+
+/// Whether whoever started the process, such as `nohup`, has it go on when its terminal closes.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & (1 << (SIGHUP - 1)) != 0)
 }
 
 /// A tip, in words.

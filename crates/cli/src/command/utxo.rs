@@ -1,17 +1,21 @@
 //! `varve utxo`: the unspent set of a data directory.
 
-use std::fs::{self, File};
-use std::io::{BufReader, BufWriter};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufReader, BufWriter, ErrorKind, IsTerminal as _, Write};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use hex_conservative::DisplayHex as _;
 use serde_json::{Map, Value, json};
-use varve_types::{Amount, BlockHash, Height, Outpoint};
-use varve_utxo::{SetHash, SnapshotHeader, Statistics, Version};
+use varve_types::{Amount, BlockHash, Height, Network, Outpoint};
+use varve_utxo::{Error, SetHash, SnapshotError, SnapshotHeader, Statistics, Version};
 
+use crate::address::described;
 use crate::args::{Global, HashKind, Utxo};
 use crate::data_dir::{DataDir, threads};
+use crate::output::Closed;
 use crate::progress::Progress;
 use crate::snapshot_base::SnapshotBase;
 
@@ -22,7 +26,7 @@ const BUFFER: usize = 1 << 20;
 pub(crate) fn run(command: &Utxo, global: &Global) -> Result<()> {
     let data = DataDir::new(global)?;
     match command {
-        Utxo::Get { outpoint } => get(&data, *outpoint, global.json),
+        Utxo::Get { outpoint } => get(&data, *outpoint, global),
         Utxo::Stats { hash, at: None } => {
             let set = data.open_set()?;
             let hash = hash.unwrap_or(HashKind::HashSerialized3);
@@ -39,7 +43,7 @@ pub(crate) fn run(command: &Utxo, global: &Global) -> Result<()> {
     }
 }
 
-fn get(data: &DataDir, outpoint: Outpoint, as_json: bool) -> Result<()> {
+fn get(data: &DataDir, outpoint: Outpoint, global: &Global) -> Result<()> {
     let set = data.open_set()?;
     let coins = set.version.get(&[outpoint])?;
     let Some(coin) = coins.get(0) else {
@@ -50,7 +54,7 @@ fn get(data: &DataDir, outpoint: Outpoint, as_json: bool) -> Result<()> {
     };
     let Outpoint { txid, vout } = outpoint;
     let (height, script) = (coin.height.to_u32(), coin.script.to_lower_hex_string());
-    if as_json {
+    if global.json {
         let answer = json!({
             "txid": txid.to_string(),
             "vout": vout,
@@ -62,9 +66,10 @@ fn get(data: &DataDir, outpoint: Outpoint, as_json: bool) -> Result<()> {
         println!("{answer}");
     } else {
         println!("  output     {outpoint}");
-        println!("  value      {} satoshi", coin.value.to_sat());
+        println!("  value      {} ({} satoshi)", coin.value, coin.value.to_sat());
         println!("  height     {height}{}", if coin.coinbase { ", coinbase" } else { "" });
         println!("  script     {script}");
+        println!("  pays       {}", described(coin.script, global.network));
     }
     Ok(())
 }
@@ -135,33 +140,17 @@ fn print_statistics(found: &Statistics, hash: HashKind, as_json: bool) {
     println!("  total_amount       {} satoshi", or_none(amount.map(|amount| amount.to_string())));
 }
 
+/// Writes the set to a file, or to standard output when the file is `-`.
 fn export(data: &DataDir, path: &Path, global: &Global) -> Result<()> {
     let set = data.open_set()?;
     let version = &set.version;
-    let file = File::create_new(path).with_context(|| {
-        format!("cannot make {}; name a file that does not exist yet", path.display())
-    })?;
-    let mut out = BufWriter::with_capacity(BUFFER, file);
-    let mut progress = Progress::start_counting("export", "coins", version.coin_count());
-    let written = version
-        .export(global.network, &mut out, &mut |done, _| progress.set(done, 0))
-        .map_err(anyhow::Error::from)
-        .and_then(|coins| {
-            out.get_ref().sync_all()?;
-            Ok(coins)
-        });
-    let coins = match written {
-        Ok(coins) => coins,
-        Err(error) => {
-            // Half a snapshot must not be taken for one.
-            let _ = fs::remove_file(path);
-            return Err(error).with_context(|| format!("cannot write {}", path.display()));
-        }
+    let is_pipe = path == Path::new("-");
+    let (coins, bytes) = match is_pipe {
+        true => export_to_pipe(version, global.network)?,
+        false => export_to_file(version, global.network, path)?,
     };
-    let bytes = fs::metadata(path)?.len();
-    progress.finish(bytes);
     let (height, block) = version.tip().context("a set that was exported has a tip")?;
-    if global.json {
+    let answer = if global.json {
         let answer = json!({
             "height": height.to_u32(),
             "bestblock": block.to_string(),
@@ -169,11 +158,87 @@ fn export(data: &DataDir, path: &Path, global: &Global) -> Result<()> {
             "bytes": bytes,
             "file": path,
         });
-        println!("{answer}");
+        answer.to_string()
     } else {
-        println!("{coins} outputs at height {height}, block {block}, in {}", path.display());
+        let place = if is_pipe { "on standard output".into() } else { path.to_string_lossy() };
+        format!("{coins} outputs at height {height}, block {block}, in {place}")
+    };
+    match is_pipe {
+        true => eprintln!("{answer}"),
+        false => println!("{answer}"),
     }
     Ok(())
+}
+
+/// Writes the set to a new file, which gets its name when it is complete: half a snapshot must not
+/// be taken for one. Gives the numbers of coins and of bytes.
+fn export_to_file(version: &Version, network: Network, path: &Path) -> Result<(u64, u64)> {
+    let failed = || format!("cannot make {}; name a file that does not exist yet", path.display());
+    let name = path.file_name().with_context(failed)?;
+    if path.symlink_metadata().is_ok() {
+        bail!(failed());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let file = tempfile::Builder::new()
+        .prefix(name)
+        .suffix(".incomplete")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .with_context(|| format!("cannot make {}", path.display()))?;
+    let mut out = BufWriter::with_capacity(BUFFER, Counted { out: file.as_file(), bytes: 0 });
+    let coins = write_set(version, network, &mut out)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let bytes = out.get_ref().bytes;
+    drop(out);
+    file.as_file().sync_all().with_context(|| format!("cannot write {}", path.display()))?;
+    file.persist_noclobber(path).with_context(failed)?;
+    Ok((coins, bytes))
+}
+
+/// Writes the set to standard output.
+fn export_to_pipe(version: &Version, network: Network) -> Result<(u64, u64)> {
+    if io::stdout().is_terminal() {
+        bail!("the outputs are not text; send standard output to a file or a program");
+    }
+    // The standard library's own handle looks for the ends of lines.
+    let out = io::stdout().as_fd().try_clone_to_owned().context("cannot use standard output")?;
+    let counted = Counted { out: File::from(out), bytes: 0 };
+    let mut out = BufWriter::with_capacity(BUFFER, counted);
+    match write_set(version, network, &mut out) {
+        Ok(coins) => Ok((coins, out.get_ref().bytes)),
+        Err(Error::Snapshot(SnapshotError::Write(error)))
+            if error.kind() == ErrorKind::BrokenPipe =>
+        {
+            Err(Closed.into())
+        }
+        Err(error) => Err(error).context("cannot write to standard output"),
+    }
+}
+
+/// Writes the set under a progress bar; gives the number of coins.
+fn write_set(version: &Version, network: Network, out: &mut dyn Write) -> Result<u64, Error> {
+    let mut progress = Progress::start_counting("export", "coins", version.coin_count());
+    let coins = version.export(network, out, &mut |done, _| progress.set(done, 0))?;
+    progress.finish(0);
+    Ok(coins)
+}
+
+/// Counts the bytes that are written.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 fn import(data: &DataDir, path: &Path, height: Option<u32>, global: &Global) -> Result<()> {

@@ -3,8 +3,12 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 mod chain;
+mod foreign;
 mod keep;
+mod limits;
 mod output;
+mod profiles;
+mod readable;
 mod real_node;
 mod refused;
 mod set;

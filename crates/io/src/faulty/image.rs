@@ -126,6 +126,12 @@ impl Image {
         files.map(|(name, _)| name.clone()).collect()
     }
 
+    pub(super) fn dirs_in(&self, dir: DirId) -> Vec<String> {
+        let names = self.dirs.get(dir.0).into_iter().flatten();
+        let dirs = names.filter(|(_, node)| matches!(node, Node::Dir(_)));
+        dirs.map(|(name, _)| name.clone()).collect()
+    }
+
     /// The bytes of all files that have a name.
     pub(super) fn used(&self) -> u64 {
         let nodes = self.dirs.iter().flat_map(BTreeMap::values);

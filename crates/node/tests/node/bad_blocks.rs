@@ -120,7 +120,8 @@ fn scripts_are_not_asked_for_spends_alone_or_below_what_is_assumed_valid() {
         let file = folder.path().join("blk00000.dat");
         std::fs::write(&file, framed(Network::Regtest, &blocks)).unwrap();
         let mut source = Directory::open(&file, Network::Regtest, false).unwrap();
-        let mut node = Organizer::open(disk(folder.path()), young_options()).unwrap();
+        let data = disk(&folder.path().join("data"));
+        let mut node = Organizer::open(data, young_options()).unwrap();
         sync(&mut node, &mut source, &options).unwrap();
         assert_eq!(node.snapshot().tip.1, tip);
     }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use varve_io::{Access, Caching, Error, File, FileOffset, Storage};
 
 use super::bucket::{Bucket, BucketError, Result, Upload};
-use super::name::Fanout;
+use super::name::{BlobName, Fanout};
 
 /// The ending of files that are not complete.
 const TEMPORARY: &str = ".part";
@@ -48,7 +48,7 @@ impl DiskBucket {
     fn remove_parts(&self, storage: &Arc<dyn Storage>) -> varve_io::Result<()> {
         // What an earlier process left is built upon only after this.
         storage.sync_dir()?;
-        for name in storage.list()?.iter().filter(|name| name.ends_with(TEMPORARY)) {
+        for name in storage.list()?.iter().filter(|name| is_part(name)) {
             storage.remove(name)?;
         }
         Ok(())
@@ -125,6 +125,13 @@ impl Bucket for DiskBucket {
         }
         Ok(())
     }
+}
+
+/// Whether a file of this name is an upload of a blob that was not completed.
+fn is_part(name: &str) -> bool {
+    let (blob, number) =
+        name.strip_suffix(TEMPORARY).unwrap_or("").rsplit_once('.').unwrap_or_default();
+    BlobName::txid_of(blob).is_some() && number.parse::<u64>().is_ok()
 }
 
 /// A file under its temporary name.

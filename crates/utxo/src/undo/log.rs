@@ -39,6 +39,8 @@ use crate::entry_list::EntryError;
 use crate::sequence::Sequence;
 
 const KIND: Kind = Kind(*b"UTXOUND1");
+/// Prefix of the names of its files.
+pub(crate) const UNDO_PREFIX: &str = "undo";
 /// Every block whose height is a multiple of this has a mark.
 const MARK_INTERVAL: u32 = 64;
 /// Bytes of a record for each coin spent, with as many made, as a rule.
@@ -145,7 +147,7 @@ impl UndoLog {
         checkpoint: &UndoCheckpoint,
     ) -> Result<Self, crate::Error> {
         let segments = SegmentsConfig {
-            prefix: "undo".to_owned(),
+            prefix: UNDO_PREFIX.to_owned(),
             kind: KIND,
             store,
             segment_size: config.segment_size,

@@ -8,7 +8,7 @@ use varve_io::{
     PageNumber, seal_page,
 };
 
-use super::{CELL_LEN, CELLS, Cells, CellsMark, Ordering};
+use super::{CELL_LEN, CELLS, Cells, CellsMark, Ordering, is_redo};
 use crate::primitive::error::{Error, Result};
 
 /// New pages are gathered up to this many bytes before they are written.
@@ -42,11 +42,10 @@ impl CellSaver {
     /// there and removes those of other epochs.
     pub(super) fn recover(cells: Arc<Cells>, mark: CellsMark) -> Result<Self> {
         let own = cells.identity.redo_name(mark.epoch);
-        let prefix = cells.identity.redo_prefix();
         let names = cells.storage.list()?;
         let (own, junk): (Vec<_>, Vec<_>) = names
             .into_iter()
-            .filter(|name| name.starts_with(&prefix))
+            .filter(|name| is_redo(&cells.identity.table, name))
             .partition(|name| mark.redo > 0 && *name == own);
         for name in &junk {
             cells.storage.remove(name)?;

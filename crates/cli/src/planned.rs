@@ -1,0 +1,40 @@
+//! Commands of the design that this version does not have.
+//!
+//! Whoever types one is told so, rather than that there is no such command or that a similar name
+//! was meant. One table: a command that comes to be leaves it, and gets its variant in `args`.
+
+use clap::{Arg, ArgMatches, Command};
+
+/// The names, and what each will do.
+const PLANNED: [(&str, &str); 8] = [
+    ("serve", "serve wallets, explorers and programs over the network"),
+    ("compact", "merge the files of the stores"),
+    ("index", "list, add and drop indexes; for now use `varve sync --index LIST`"),
+    ("mempool", "show unconfirmed transactions"),
+    ("address", "show the history of an address"),
+    ("proof", "prove that a transaction is in a block"),
+    ("sql", "answer questions in SQL"),
+    ("bench", "measure this machine; for now use `cargo xtask bench NAME`"),
+];
+
+/// Adds the planned commands, hidden, with any arguments.
+pub(crate) fn added_to(command: Command) -> Command {
+    let planned = PLANNED.into_iter().filter(|(name, _)| command.find_subcommand(name).is_none());
+    let hidden: Vec<Command> = planned
+        .map(|(name, _)| {
+            let any =
+                Arg::new("any").num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+            Command::new(name).hide(true).disable_help_flag(true).arg(any)
+        })
+        .collect();
+    let names: Vec<&str> = hidden.iter().map(Command::get_name).collect();
+    let note = format!("Planned, and not in this version: {}", names.join(", "));
+    command.after_help(note).subcommands(hidden)
+}
+
+/// What to say when one of them was typed.
+pub(crate) fn refusal(matches: &ArgMatches) -> Option<String> {
+    let typed = matches.subcommand_name()?;
+    let (name, what) = PLANNED.iter().find(|(name, _)| *name == typed)?;
+    Some(format!("`varve {name}` is not in this version; it will {what}"))
+}
