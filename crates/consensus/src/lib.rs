@@ -71,7 +71,7 @@ pub use block_at::BlockAt;
 pub use header::{HeaderError, MAX_FUTURE_SECONDS, check_header, check_work};
 pub use memory::{MemorySet, OwnedCoin, Undo};
 pub use params::{NEVER, Params, PowParams, UpgradeHeights};
-pub use retarget::next_bits;
+pub use retarget::{is_permitted_transition, next_bits};
 pub use script::{ScriptChecks, ScriptError, ScriptFlags, check_scripts};
 pub use signet::check_signet_solution;
 pub use spend::{SpendError, Spending, can_repeat, check_spends};

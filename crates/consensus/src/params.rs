@@ -9,6 +9,7 @@
 //! | segwit | 481,824 | 834,624 | 1 | 1 | 0 | never | never |
 //! | retarget | 2,016 | 2,016 | 2,016 | 2,016 | none | EDA, DAA | none |
 //! | minimum-difficulty blocks | no | yes | yes, BIP94 | no | yes | no | no |
+//! | work of the known chain, log2 | 95.8 | 76.5 | 73.7 | 42.7 | 0 | 87.3 | 0 |
 //!
 //! The fields are public: a test chain may set its own. The rules of BSV that are no numbers are
 //! in the modules that apply them, and all of them in `docs/adr/0004-bsv-rules.md`.
@@ -16,7 +17,7 @@
 use varve_types::{BlockHash, Height, Network};
 
 use crate::script::ScriptFlags;
-use crate::work::Target;
+use crate::work::{Target, Work};
 
 /// A height that no chain reaches: the rule does not apply.
 pub const NEVER: Height = Height::new(u32::MAX);
@@ -30,6 +31,8 @@ pub struct Params {
     pub pow: PowParams,
     /// From which heights on the upgrades apply.
     pub heights: UpgradeHeights,
+    /// The known chain has at least this much work. Headers from peers below it are not stored.
+    pub minimum_work: Work,
     /// How many blocks below its spender a coinbase must be.
     pub coinbase_maturity: u32,
     /// The block at the height of BIP34 on the known chain: above it no transaction can repeat
@@ -111,6 +114,14 @@ const NO_P2SH_MAINNET: &str = "00000000000002dc756eebf4f49723ed8d30cc28a5f108eb9
 const NO_TAPROOT: &str = "0000000000000000000f14c35b2d841e986ab5441de8c585d5ffe55ea1e395ad";
 const NO_P2SH_TESTNET3: &str = "00000000dd30457c001f4095d208cc1296b0eed002427aa599874af7a432b105";
 
+// The work of the chains as Bitcoin Core 30 has it; mainnet at height 912,683.
+const WORK_MAINNET: &str = "0000000000000000000000000000000000000000dee8e2a309ad8a9820433c68";
+const WORK_TESTNET3: &str = "0000000000000000000000000000000000000000000016dd270dd94fac1d7632";
+const WORK_TESTNET4: &str = "00000000000000000000000000000000000000000000034a4690fe592dc49c7c";
+const WORK_SIGNET: &str = "0000000000000000000000000000000000000000000000000000067d328e681a";
+// Bitcoin SV's own figure, from before it parted from Bitcoin Cash. It does not tell the two apart.
+const WORK_BSV: &str = "000000000000000000000000000000000000000000a0f3064330647e2f6c4828";
+
 /// `1 <key> <key> 2 CHECKMULTISIG` of the default signet.
 const SIGNET_CHALLENGE: [u8; 71] = *b"\x51\
     \x21\x03\xad\x5e\x0e\xda\xd1\x8c\xb1\xf0\xfc\x0d\x28\xa3\xd4\xf1\xf3\xe4\x45\x64\x03\x37\x48\
@@ -128,6 +139,7 @@ impl Params {
             network,
             pow: pow(network),
             heights: heights(network),
+            minimum_work: minimum_work(network),
             coinbase_maturity: 100,
             bip34_hash: match network {
                 Network::Mainnet | Network::Bsv => Some(hash(BIP34_MAINNET)),
@@ -199,6 +211,19 @@ fn heights(network: Network) -> UpgradeHeights {
     }
 }
 
+fn minimum_work(network: Network) -> Work {
+    let digits = match network {
+        Network::Mainnet => WORK_MAINNET,
+        Network::Testnet3 => WORK_TESTNET3,
+        Network::Testnet4 => WORK_TESTNET4,
+        Network::Signet => WORK_SIGNET,
+        Network::Bsv => WORK_BSV,
+        Network::Regtest | Network::BsvRegtest => return Work::ZERO,
+    };
+    // A hash is written as the number is: 64 digits, the most significant first.
+    Work::from_le_bytes(hash(digits).as_bytes())
+}
+
 /// The number with this many of its lowest bits set.
 fn ones(count: usize) -> Option<Target> {
     let mut bytes = [0; 32];
@@ -228,6 +253,17 @@ mod tests {
             assert!(limit.is_met_by(&header.hash()));
         }
         assert_eq!(Params::new(Network::Mainnet).pow.limit.to_bits(), 0x1d00_ffff);
+    }
+
+    #[test]
+    fn minimum_work_is_more_than_that_of_the_first_blocks() {
+        for network in Network::ALL {
+            let Params { minimum_work, pow, .. } = Params::new(network);
+            let regtest = matches!(network, Network::Regtest | Network::BsvRegtest);
+            let first = Work::of(pow.limit).times(100_000);
+            assert_eq!(minimum_work > first, !regtest, "{network}");
+        }
+        assert_eq!(Params::new(Network::Mainnet).minimum_work.to_string(), WORK_MAINNET);
     }
 
     #[test]

@@ -56,6 +56,30 @@ pub fn next_bits<A: Ancestors + ?Sized>(
     last_real_bits(pow, parent_height, ancestors)
 }
 
+/// Whether the rules can ask for `bits` at `height` when the block below has the bits `below`,
+/// whatever the times of the blocks are.
+///
+/// This is for headers whose ancestors are not all at hand: it keeps a chain from claiming much work
+/// in few blocks. Chains where a block can always have the easiest target, and BSV, which adjusts
+/// every block, allow every step here.
+#[must_use]
+pub fn is_permitted_transition(params: &Params, height: Height, below: u32, bits: u32) -> bool {
+    let pow = &params.pow;
+    if pow.min_difficulty || params.network.is_bsv() {
+        return true;
+    }
+    if pow.no_retarget || !height.to_u32().is_multiple_of(pow.interval) {
+        return bits == below;
+    }
+    let timespan = i64::from(pow.timespan());
+    let bounds = [timespan / 4, timespan * 4].map(|elapsed| {
+        Target::from_bits(scaled(pow, below, elapsed)).map_or(U256::ZERO, Target::number)
+    });
+    let [hardest, easiest] = bounds;
+    Target::from_bits(bits)
+        .is_some_and(|target| hardest <= target.number() && target.number() <= easiest)
+}
+
 /// The bits at the start of a period.
 fn adjusted<A: Ancestors + ?Sized>(
     pow: &PowParams,

@@ -112,6 +112,18 @@ impl Work {
         Self(self.0.wrapping_add(other.0))
     }
 
+    /// What is left without `other`; nothing when that is more.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        if other < self { Self(self.0.wrapping_sub(other.0)) } else { Self::ZERO }
+    }
+
+    /// The work of `count` blocks of this work. It would take 2^256 hashes to overflow.
+    #[must_use]
+    pub fn times(self, count: u32) -> Self {
+        Self(self.0.wrapping_mul(count))
+    }
+
     /// The number, the least significant byte first.
     #[must_use]
     pub fn to_le_bytes(self) -> [u8; 32] {

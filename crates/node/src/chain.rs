@@ -10,7 +10,7 @@ use varve_types::Height;
 
 use crate::header_tree::{HeaderId, HeaderTree};
 
-/// A branch is not followed while the best header is more blocks above it than this: a day's.
+/// A branch is not followed while one that is arriving is more blocks above it than this: a day's.
 const FAR: u32 = 144;
 
 /// The headers and what is known of them.
@@ -50,11 +50,19 @@ impl Chain {
     }
 
     /// Where the chain should go from `tip`: to the best chain, but not above `stop`; `tip` itself
-    /// when that is as good or on the way already, and rather than to less work than it has. While
-    /// blocks are `coming`, a branch that is going to lose is not taken for the best.
-    pub(crate) fn target(&self, tip: HeaderId, stop: Option<Height>, coming: bool) -> HeaderId {
+    /// when that is as good or on the way already, and rather than to less work than it has.
+    ///
+    /// `coming` is a header whose blocks are arriving: while they do, a branch that is going to lose
+    /// against it is not taken for the best. It must not be a header that someone only promises, or
+    /// the chain would wait for blocks that nobody sends.
+    pub(crate) fn target(
+        &self,
+        tip: HeaderId,
+        stop: Option<Height>,
+        coming: Option<HeaderId>,
+    ) -> HeaderId {
         let tree = &self.tree;
-        let best = if coming { self.best_to_last() } else { tree.best_chain() };
+        let best = coming.map_or_else(|| tree.best_chain(), |coming| self.best_to_last(coming));
         if tree.work(best) <= tree.work(tip) && tree.invalid(tip).is_none() {
             return tip;
         }
@@ -64,13 +72,18 @@ impl Chain {
         if is_worse || tree.is_on_branch(target, tip) { tip } else { target }
     }
 
-    /// The best chain, but only as far as it is on the branch of a best header that is far above:
+    /// The best chain, but only as far as it is on the branch of `coming`, when that is far above:
     /// beyond, the set would go there and come back.
-    fn best_to_last(&self) -> HeaderId {
+    fn best_to_last(&self, coming: HeaderId) -> HeaderId {
         let tree = &self.tree;
-        let (best, header) = (tree.best_chain(), tree.best_header());
-        let above = tree.height(header).since(tree.height(best)).unwrap_or(0);
-        if above > FAR { tree.fork_point(best, header) } else { best }
+        let best = tree.best_chain();
+        let above = tree.height(coming).since(tree.height(best)).unwrap_or(0);
+        let is_going_to_lose = above > FAR && tree.work(coming) > tree.work(best);
+        if is_going_to_lose && tree.invalid(coming).is_none() {
+            tree.fork_point(best, coming)
+        } else {
+            best
+        }
     }
 }
 
@@ -135,17 +148,17 @@ mod tests {
         };
         let common = insert(&common, 10);
         let (stale, won) = (insert(&stale, 6), insert(winner, 4));
-        let target = |chain: &Chain, tip, coming| chain.target(tip, None, coming);
-        let tip = common[8];
-        assert_eq!(target(&chain, tip, true), stale[5], "the best header is not far above");
+        let target = |chain: &Chain, tip, coming| chain.target(tip, None, Some(coming));
+        let (tip, near) = (common[8], *won.last().unwrap());
+        assert_eq!(target(&chain, tip, near), stale[5], "what comes is not far above");
         let last = chain.tree.insert(Header::new(&rest[0]), NOW).unwrap();
-        assert_eq!(target(&chain, tip, true), common[9]);
-        assert_eq!(target(&chain, tip, false), stale[5], "nothing better comes");
-        assert_eq!(target(&chain, stale[5], true), stale[5], "it is not left before it has lost");
+        assert_eq!(target(&chain, tip, last), common[9]);
+        assert_eq!(chain.target(tip, None, None), stale[5], "nothing better comes");
+        assert_eq!(target(&chain, stale[5], last), stale[5], "it is not left before it has lost");
         won[4..].iter().take(3).for_each(|id| chain.tree.mark_stored(*id));
-        assert_eq!(target(&chain, tip, true), won[6]);
-        assert_eq!(target(&chain, stale[5], true), won[6]);
+        assert_eq!(target(&chain, tip, last), won[6]);
+        assert_eq!(target(&chain, stale[5], last), won[6]);
         won[7..].iter().chain([&last]).for_each(|id| chain.tree.mark_stored(*id));
-        assert_eq!(target(&chain, tip, true), last);
+        assert_eq!(target(&chain, tip, last), last);
     }
 }

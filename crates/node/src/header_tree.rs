@@ -152,6 +152,17 @@ impl HeaderTree {
         &self.params
     }
 
+    /// A key that nobody outside can guess, another one for each number.
+    pub(crate) fn secret(&self, number: u64) -> [u8; 16] {
+        let half = |half: u8| {
+            let mut hasher = SipHasher13::new_with_key(&self.key);
+            hasher.write(&number.to_le_bytes());
+            hasher.write(&[half]);
+            hasher.finish()
+        };
+        ((u128::from(half(0)) << 64) | u128::from(half(1))).to_le_bytes()
+    }
+
     /// Checks a header at the time `now` and adds it. One that is known is found again.
     pub fn insert(&mut self, header: Header<'_>, now: u32) -> Result<HeaderId, InsertError> {
         let hash = header.hash();

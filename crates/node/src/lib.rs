@@ -23,6 +23,7 @@ mod error;
 mod filters;
 #[cfg(test)]
 mod fixture;
+mod header_sync;
 pub mod header_tree;
 mod organizer;
 mod prune;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! * **Target**: the chain with the most work whose blocks are all stored and none known to be
-//!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)). In a long sync, not a
-//!   branch of which the headers say that it is going to lose.
+//!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)). In a long sync from own
+//!   files or an own node, not a branch of which their headers say that it is going to lose.
 //! * When the target is above the set, its blocks go to the joiner. When it is on another branch,
 //!   the set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the
 //!   snapshot of the last commit, and get the next when the new branch has won.
@@ -20,9 +20,12 @@
 
 mod checker;
 mod feeder;
+mod fetch;
 mod intake;
 mod judge;
+mod kept;
 mod script_board;
+mod vetting;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -3,20 +3,25 @@
 //! A receiver pulls from one [`Source`], on one thread; what runs beside that is the source's own
 //! business. The talk between them:
 //!
-//! 1. The receiver calls [`seek`](Source::seek) with the locator of its best header. Headers come
-//!    as [`Event::Headers`], parents first within a giver's answer. It adds them to its tree and,
-//!    unless it knew them all, seeks again with the new locator.
-//! 2. [`Event::HeadersDone`] says that no giver has more for the moment. A receiver that does not
-//!    follow is finished when it has seen this and has the blocks that it wants.
-//! 3. It calls [`want`](Source::want) with the blocks that it needs next, in their order. They come
-//!    as [`Event::Block`], in any order, each once, a bounded number ahead of the receiver; or as
-//!    [`Event::Missing`] when nobody here has it.
-//! 4. A source that cannot give a block twice (a pipe) gives every block unasked, behind its
+//! 1. The receiver calls [`seek`](Source::seek) with the locator of its best header, and again with
+//!    a newer one as its tree grows. Headers come as [`Event::Headers`], parents first within a
+//!    giver's answer.
+//! 2. A giver that nobody vouches for sends its headers in batches. The receiver decides whether to
+//!    hear more of a branch, and asks for the next batch by [`more`](Source::more), from the last
+//!    header that this giver sent. Other sources go on by themselves.
+//! 3. [`Event::HeadersDone`] says that no giver has more for the moment. A receiver that does not
+//!    follow is finished when it has seen this and has the blocks that it wants, unless a giver is
+//!    still [expected](Outlook::Expecting).
+//! 4. It calls [`want`](Source::want) with the blocks that it needs next, in their order, of a giver
+//!    whose headers say that it has them and that has [`room`](Source::room). They come as
+//!    [`Event::Block`], in any order, a bounded number ahead of the receiver; or as
+//!    [`Event::Missing`] when this giver does not send them. Then another can be asked.
+//! 5. A source that cannot give a block twice (a pipe) gives every block unasked, behind its
 //!    header. The receiver stores each block whose header it knows, asked for or not.
-//! 5. While a source follows, new headers come unasked. Headers that do not link to anything known
-//!    are no offence: the receiver seeks again.
-//! 6. What turns out invalid is told by [`blame`](Source::blame). The giver is not asked again, and
-//!    the blocks that it owes are asked of others.
+//! 6. While a source follows, new headers come unasked. Headers that do not link to anything known
+//!    are no offence: the receiver asks for those between.
+//! 7. What turns out invalid is told by [`blame`](Source::blame). The giver is not asked again, and
+//!    the blocks that it owes are missing.
 //!
 //! | source | headers | blocks | follows |
 //! |---|---|---|---|
@@ -74,7 +79,7 @@ pub enum Event {
         /// Who gave it.
         giver: Giver,
     },
-    /// Nobody here has this block. It can be wanted again later.
+    /// The giver that was asked for this block does not send it. It can be wanted again.
     Missing {
         /// The block.
         hash: BlockHash,
@@ -119,6 +124,14 @@ pub enum Warning {
         peer: String,
         /// Why.
         reason: String,
+    },
+    /// A peer has headers and keeps their blocks back.
+    #[error(
+        "{peer} does not send the blocks of its headers; it is asked for none until it has news"
+    )]
+    Withholding {
+        /// The address.
+        peer: String,
     },
     /// A giver is not asked again.
     #[error("{peer} is banned: {reason}")]
@@ -182,6 +195,14 @@ pub enum SourceError {
         /// What it did.
         reason: String,
     },
+    /// No peer can be reached.
+    #[error("no peer can be reached; the last: {peer}: {reason}")]
+    Unreachable {
+        /// The address of the last.
+        peer: String,
+        /// Why, and what to check.
+        reason: String,
+    },
     /// The node does not answer for the moment.
     #[error("{address} does not answer: {reason}")]
     Silent {
@@ -200,17 +221,60 @@ pub enum SourceError {
     },
 }
 
+/// What a source that gives nothing at the moment may give yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// Only what is new.
+    Settled,
+    /// A giver is being connected to, and may have more.
+    Expecting,
+    /// Nothing: nobody can be reached, in spite of several tries.
+    Unreachable {
+        /// The address of the last that was tried.
+        peer: String,
+        /// Why it cannot be reached.
+        reason: String,
+    },
+}
+
 /// A giver of headers and blocks. See the talk at the head of this module.
 pub trait Source: Send {
-    /// Asks for the headers above the first hash of `locator` that the giver has.
+    /// Asks for the headers above the first hash of `locator` that a giver has.
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError>;
 
-    /// Asks for blocks, behind those asked for already.
-    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError>;
+    /// Asks one giver for the headers above the first hash of `locator` that it has. Sources that
+    /// give all headers by themselves have nothing to do.
+    fn more(&mut self, _giver: Giver, _locator: &[BlockHash]) -> Result<(), SourceError> {
+        Ok(())
+    }
+
+    /// Asks a giver for blocks, behind those asked for already.
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError>;
+
+    /// How many more blocks a giver can be asked for, if that is limited; `None` when it is gone.
+    fn room(&self, _giver: Giver) -> Option<usize> {
+        Some(usize::MAX)
+    }
 
     /// Waits at most `timeout` for something to happen.
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError>;
 
     /// What this giver gave is invalid.
     fn blame(&mut self, giver: Giver, reason: &str);
+
+    /// Whether the user vouches for what is given: own files, an own node. Headers of others are
+    /// stored only when they show enough work.
+    fn is_trusted(&self) -> bool {
+        true
+    }
+
+    /// What may still come.
+    fn outlook(&self) -> Outlook {
+        Outlook::Settled
+    }
+
+    /// What a user knows a giver by.
+    fn name(&self, _giver: Giver) -> String {
+        "the source".to_owned()
+    }
 }

@@ -164,3 +164,21 @@ fn moving_average_never_exceeds_the_limit() {
     let slow: Vec<_> = (0..200).map(|at| ancestor(at * 9000, EASY)).collect();
     assert_eq!(bits_at(Network::Bsv, start + 200, 0, &Late(start, slow)), EASY);
 }
+
+#[test]
+fn only_steps_that_some_times_allow_are_permitted() {
+    let params = Params::new(Network::Mainnet);
+    let permitted =
+        |height, below, bits| is_permitted_transition(&params, Height::new(height), below, bits);
+    let bits = 0x1c05_a3f4;
+    assert!(permitted(1, bits, bits) && !permitted(1, bits, bits + 1));
+    // Within a period nothing moves; at its end the target moves by at most four either way.
+    assert!(permitted(2016, bits, bits + 1));
+    assert!(permitted(2016, bits, 0x1c01_68fd) && !permitted(2016, bits, 0x1c01_68fc));
+    assert!(permitted(2016, bits, 0x1c16_8fd0) && !permitted(2016, bits, 0x1c16_8fd1));
+    assert!(!permitted(2016, bits, 0x1b05_a3f4));
+    assert!(permitted(2016, EASY, EASY) && !permitted(2016, EASY, 0x1d01_0000));
+    assert!(!permitted(2016, bits, 0), "no target at all");
+    let test = Params::new(Network::Testnet3);
+    assert!(is_permitted_transition(&test, Height::new(1), bits, EASY));
+}

@@ -67,3 +67,10 @@ proptest! {
         prop_assert_eq!(ours.is_met_by(&hash), U256::from_le_bytes(&bytes) <= ours.0);
     }
 }
+
+#[test]
+fn work_is_subtracted_down_to_nothing() {
+    let (one, three) = (Work::of_bits(0x1d00_ffff), Work::of_bits(0x1d00_ffff).times(3));
+    assert_eq!(three.minus(one), one.plus(one));
+    assert_eq!((three.minus(three), one.minus(three)), (Work::ZERO, Work::ZERO));
+}

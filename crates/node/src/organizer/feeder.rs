@@ -103,6 +103,9 @@ impl Feeder<'_, '_, '_, '_> {
                 let stuck = self.joiner.is_full().then_some(Pause::Turn);
                 if let Some(pause) = pause.or(stuck).or(idle.then_some(Pause::Done)) {
                     self.commit()?;
+                    if pause == Pause::Done {
+                        self.intake.report_missing(self.stores);
+                    }
                     return Ok(pause);
                 }
             }
@@ -150,14 +153,14 @@ impl Feeder<'_, '_, '_, '_> {
     /// Submits what there is room for.
     fn submit(&mut self, target: HeaderId) -> Result<(), Error> {
         while self.head != target && !self.joiner.is_full() {
-            let (id, repeats) = {
+            let (id, height, repeats) = {
                 let tree = &self.stores.chain.read().tree;
                 let height = tree.height(self.head).checked_add(1).unwrap_or_default();
                 let id = tree.ancestor(target, height).expect("the head is below the target");
-                (id, repeats(tree, self.head, height))
+                (id, height, repeats(tree, self.head, height))
             };
             self.sync_bytes()?;
-            let block = match self.intake.take_kept(id) {
+            let block = match self.intake.take_kept(height, id) {
                 Some(block) => block,
                 None => self.stores.read(id)?,
             };
@@ -221,7 +224,8 @@ impl Feeder<'_, '_, '_, '_> {
         self.head = self.reached;
         self.stores.mark_invalid(id, &reason)?;
         self.stores.follow_best_header()?;
-        (self.intake.report)(Report::Refused { hash, reason: &reason });
+        self.intake.drop_invalid(self.stores);
+        self.intake.refuse(hash, &reason);
         while let Some(done) = self.joiner.retire() {
             self.retired(done)?;
         }
@@ -256,6 +260,7 @@ impl Feeder<'_, '_, '_, '_> {
             self.stores.commit(self.reached, version)?;
             self.unsynced = 0;
             let (height, hash) = self.stores.tip_at();
+            self.intake.passed(height);
             (self.intake.report)(Report::Committed { height, hash });
         } else {
             self.stores.commit_marks()?;

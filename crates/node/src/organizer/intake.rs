@@ -1,40 +1,37 @@
 //! Headers and blocks as they come from the source, and what to ask it for.
 //!
-//! 1. A header that is new goes into the tree and the archive. One that breaks a rule is told to
-//!    the user and its giver is blamed.
-//! 2. Blocks are asked for lowest first, at most [`WINDOW`] at a time: those of the best header's
-//!    branch; of a source that has them at hand also those of branches that have lost. The best
-//!    header may be one whose blocks nobody has, so those of the best that the source told of come
-//!    before them, if they can move the tip.
-//! 3. A block that comes is checked by itself ([`Checkers`]) and then stored, in whatever order
-//!    blocks come. Those that the chain needs next are kept in memory, so that they are read and
-//!    hashed once.
+//! 1. A header goes into the tree and the archive; one of a peer when its branch is worth it
+//!    ([`Vetting`]). One that breaks a rule is reported and its giver blamed.
+//! 2. A branch is heard to its end, whatever the work of its first headers: the giver is asked for
+//!    those above the last that it sent.
+//! 3. Blocks are asked of each giver along its own branch ([`Fetch`]).
+//! 4. A block that comes is checked by itself ([`Checkers`]) and then stored, in whatever order
+//!    blocks come. Those that the chain needs next stay in memory ([`Kept`]).
+//! 5. What is refused is reported once, however often and in whatever way it comes again.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use varve_types::{BlockHash, Height};
 use varve_utxo::AsBlock as _;
 
 use super::checker::{Checked, Checkers, Job, Recent};
+use super::fetch::{Aim, Fetch};
 use super::judge::Refusal;
+use super::kept::Kept;
+use super::vetting::{Next, Vetted, Vetting};
 use super::{Report, SyncOptions};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree, InsertError};
-use crate::source::{Event, Giver, HeaderBytes, Source};
+use crate::source::{Event, Giver, HeaderBytes, Outlook, Source, SourceError};
 use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
-/// How many blocks are asked for at a time.
-const WINDOW: usize = 256;
-/// How often a block is asked for again when its bytes were not those of its header.
-const ATTEMPTS: u32 = 3;
 /// How often one giver may send headers in a row that link to nothing.
 const STRAYS: u32 = 10;
-/// How long a source that is followed is not asked again for what nobody had.
+/// How long a source that is followed is not asked again for what it did not have; a peer longer.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Bytes of blocks that are kept in memory until their turn.
-const KEPT_BYTES: u64 = 64 << 20;
+const PEER_AGAIN: Duration = Duration::from_secs(60);
 
 /// The receiver of a source.
 pub(crate) struct Intake<'a> {
@@ -42,25 +39,32 @@ pub(crate) struct Intake<'a> {
     pub(crate) options: &'a SyncOptions,
     pub(crate) report: &'a mut dyn FnMut(Report<'_>),
     checkers: Checkers,
-    /// Blocks that were asked for and have not come, and those that are being checked.
-    owed: HashSet<BlockHash>,
-    /// Blocks that nobody has, or whose bytes were bad too often.
-    missing: HashMap<BlockHash, u32>,
-    /// Those of them that were reported.
-    reported: HashSet<BlockHash>,
-    /// When they were last asked for again.
+    /// The blocks that are in the checkers.
+    checking: HashSet<BlockHash>,
+    vetting: Vetting,
+    fetch: Fetch,
+    /// When what was missing was last asked for again.
     asked_again: Duration,
     /// Who sent headers that link to nothing, and how often in a row.
     strays: HashMap<Giver, u32>,
-    /// Headers whose blocks are to be asked for, when those of all branches are.
-    unfetched: BTreeSet<(Height, HeaderId)>,
     headers_done: bool,
-    /// The header with the most work that the source has told of.
-    given: Option<HeaderId>,
-    /// The blocks that were refused: each is told once.
-    told: HashSet<BlockHash>,
-    kept: HashMap<HeaderId, StoredBlock>,
-    kept_bytes: u64,
+    /// Some giver has been heard of.
+    is_heard: bool,
+    /// The blocks that were refused.
+    refused: HashSet<BlockHash>,
+    /// Givers, by name, that were reported for a branch with too little work.
+    low: HashSet<String>,
+    kept: Kept,
+}
+
+/// What became of headers that were to be stored.
+#[derive(Default)]
+struct Inserted {
+    /// The last one, new or known.
+    last: Option<HeaderId>,
+    has_new: bool,
+    has_orphan: bool,
+    is_refused: bool,
 }
 
 impl<'a> Intake<'a> {
@@ -75,26 +79,25 @@ impl<'a> Intake<'a> {
             options,
             report,
             checkers,
-            owed: HashSet::new(),
-            missing: HashMap::new(),
-            reported: HashSet::new(),
+            checking: HashSet::new(),
+            vetting: Vetting::default(),
+            fetch: Fetch::default(),
             asked_again: Duration::ZERO,
             strays: HashMap::new(),
-            unfetched: BTreeSet::new(),
             headers_done: false,
-            given: None,
-            told: HashSet::new(),
-            kept: HashMap::new(),
-            kept_bytes: 0,
+            is_heard: false,
+            refused: HashSet::new(),
+            low: HashSet::new(),
+            kept: Kept::default(),
         }
     }
 
-    /// Asks for headers above those that are known, and for blocks of those that are.
+    /// Asks for headers above those that are known.
     pub(crate) fn begin(&mut self, stores: &Stores) -> Result<(), Error> {
-        {
+        if self.fetches_all() {
             let tree = &stores.chain.read().tree;
             let unfetched = tree.ids().filter(|id| !tree.is_stored(*id));
-            self.unfetched.extend(unfetched.map(|id| (tree.height(id), id)));
+            unfetched.for_each(|id| self.fetch.add_unfetched(tree.height(id), id));
         }
         self.seek(stores)
     }
@@ -102,24 +105,35 @@ impl<'a> Intake<'a> {
     /// Whether nothing more will come.
     pub(crate) fn is_done(&self, stores: &Stores) -> bool {
         let at_stop = self.options.stop_height.is_some_and(|stop| stores.tip_at().0 >= stop);
-        self.headers_done && self.owed.is_empty() && (!self.options.follow || at_stop)
+        let nothing_comes = match self.source.outlook() {
+            Outlook::Settled => true,
+            Outlook::Expecting => at_stop,
+            Outlook::Unreachable { .. } => at_stop || is_at_best(stores),
+        };
+        !self.is_waiting() && nothing_comes && (!self.options.follow || at_stop)
     }
 
-    /// Whether blocks are on their way.
+    /// Whether headers or blocks are on their way.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.owed.is_empty() || !self.headers_done
+        self.fetch.is_waiting() || !self.checking.is_empty() || !self.headers_done
     }
 
     /// Where the chain should go.
     pub(crate) fn target(&self, stores: &Stores) -> HeaderId {
-        stores.chain.read().target(stores.tip, self.options.stop_height, self.is_waiting())
+        // A source that the user vouches for gives the blocks of its headers; a peer may not.
+        let comes = self.source.is_trusted() && self.is_waiting() && !self.fetch.is_missing_some();
+        let coming = self.fetch.offer_of(Giver::ONLY).filter(|_| comes);
+        stores.chain.read().target(stores.tip, self.options.stop_height, coming)
     }
 
     /// A block that is still in memory. It is given once.
-    pub(crate) fn take_kept(&mut self, id: HeaderId) -> Option<StoredBlock> {
-        let block = self.kept.remove(&id)?;
-        self.kept_bytes -= block.size();
-        Some(block)
+    pub(crate) fn take_kept(&mut self, height: Height, id: HeaderId) -> Option<StoredBlock> {
+        self.kept.take(height, id)
+    }
+
+    /// The tip has moved to this height.
+    pub(crate) fn passed(&mut self, height: Height) {
+        self.kept.pass(height);
     }
 
     /// Waits for something to happen and takes it.
@@ -130,93 +144,178 @@ impl<'a> Intake<'a> {
         }
         let wait = if self.checkers.is_idle() { wait } else { Duration::ZERO };
         match self.source.next_event(wait)? {
-            Event::Headers { headers, giver } => self.headers(stores, &headers, giver)?,
-            Event::HeadersDone => self.headers_done = true,
+            Event::Headers { headers, giver } => self.headers(stores, headers, giver)?,
+            Event::HeadersDone => (self.headers_done, self.is_heard) = (true, true),
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
-            Event::Missing { hash } => self.missed(stores, hash),
+            Event::Missing { hash } => self.fetch.missed(&hash),
             Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
-            Event::Idle => self.ask_again(),
+            Event::Idle => self.idle(stores)?,
         }
         self.want(stores)
     }
 
-    /// Nobody has a block, unless another copy of it has come meanwhile.
-    fn missed(&mut self, stores: &Stores, hash: BlockHash) {
-        self.owed.remove(&hash);
-        let tree = &stores.chain.read().tree;
-        if tree.find(&hash).is_some_and(|id| is_wanted(tree, id)) {
-            self.missing.insert(hash, ATTEMPTS);
-            if self.reported.insert(hash) {
-                (self.report)(Report::Missing { hash });
+    /// Nothing happens. What is missing is reported, and asked for again; without hope of an answer
+    /// a sync that does not follow ends.
+    fn idle(&mut self, stores: &Stores) -> Result<(), Error> {
+        if !self.options.follow {
+            if let Outlook::Unreachable { peer, reason } = self.source.outlook() {
+                if !self.is_heard || !is_at_best(stores) {
+                    return Err(SourceError::Unreachable { peer, reason }.into());
+                }
+                self.headers_done = true;
             }
+            return Ok(());
+        }
+        if !self.is_waiting() {
+            self.report_missing(stores);
+        }
+        let now = (self.options.clock)();
+        let pause = if self.source.is_trusted() { AGAIN } else { PEER_AGAIN };
+        if now.saturating_sub(self.asked_again) >= pause {
+            self.asked_again = now;
+            self.fetch.try_again();
+        }
+        Ok(())
+    }
+
+    /// Reports the blocks that nobody has sent: of each branch the lowest, once.
+    pub(crate) fn report_missing(&mut self, stores: &Stores) {
+        let mut missing = self.fetch.missing(&stores.chain.read().tree);
+        missing.retain(|hash| !self.refused.contains(hash));
+        for hash in missing {
+            (self.report)(Report::Missing { hash });
         }
     }
 
-    /// Somebody may have what nobody had.
-    fn ask_again(&mut self) {
-        let now = (self.options.clock)();
-        if self.options.follow && now.saturating_sub(self.asked_again) >= AGAIN {
-            self.asked_again = now;
-            self.missing.clear();
+    /// Reports a block that is refused, unless it was before.
+    pub(crate) fn refuse(&mut self, hash: BlockHash, reason: &str) {
+        if self.refused.insert(hash) {
+            (self.report)(Report::Refused { hash, reason });
         }
+    }
+
+    /// A block was found invalid: those above it are not needed.
+    pub(crate) fn drop_invalid(&mut self, stores: &Stores) {
+        let tree = &stores.chain.read().tree;
+        self.kept.retain(|_, id| tree.invalid(id).is_none());
+    }
+
+    fn fetches_all(&self) -> bool {
+        self.options.all_branches && self.source.is_trusted()
     }
 
     fn seek(&mut self, stores: &Stores) -> Result<(), Error> {
-        let locator = {
-            let tree = &stores.chain.read().tree;
-            tree.locator(tree.best_header())
-        };
         self.headers_done = false;
-        Ok(self.source.seek(&locator)?)
+        Ok(self.source.seek(&locator(stores))?)
+    }
+
+    fn more(&mut self, giver: Giver, locator: &[BlockHash]) -> Result<(), Error> {
+        self.headers_done = false;
+        Ok(self.source.more(giver, locator)?)
     }
 
     fn headers(
         &mut self,
         stores: &mut Stores,
-        headers: &[HeaderBytes],
+        headers: Vec<HeaderBytes>,
         giver: Giver,
     ) -> Result<(), Error> {
-        let now = (self.options.now)();
-        let (mut new, mut orphan, mut refused) = (false, false, false);
+        if self.source.is_trusted() {
+            let inserted = self.insert(stores, &headers, giver)?;
+            let stray = inserted.has_orphan && !inserted.is_refused && !inserted.has_new;
+            if inserted.has_new || (stray && self.may_stray(giver)) {
+                self.seek(stores)?;
+            }
+            return Ok(());
+        }
+        self.is_heard = true;
+        let (tip, now) = (stores.tip, (self.options.now)());
+        let Vetted { taken, next } =
+            self.vetting.vet(&stores.chain.read().tree, tip, now, giver, headers);
+        let inserted = self.insert(stores, &taken, giver)?;
+        if inserted.has_new {
+            self.seek(stores)?;
+        }
+        if inserted.is_refused {
+            self.vetting.forget(giver);
+            return Ok(());
+        }
+        match next {
+            Next::Wait => Ok(()),
+            Next::Ask(locator) => self.more(giver, &locator),
+            Next::Above => {
+                let last = inserted.last.map(|last| stores.chain.read().tree.locator(last));
+                last.map_or(Ok(()), |locator| self.more(giver, &locator))
+            }
+            Next::Stray if self.may_stray(giver) => self.more(giver, &locator(stores)),
+            Next::Stray => Ok(()),
+            Next::TooLittle { below_known } => {
+                let name = self.source.name(giver);
+                if below_known && self.low.insert(name.clone()) {
+                    let what = "has a chain with less work than the network's; it is ignored";
+                    (self.report)(Report::Warning(&format!("{name} {what} until it has more")));
+                }
+                Ok(())
+            }
+            Next::Refuse(error) => {
+                self.source.blame(giver, &error.reason());
+                self.refuse(error.culprit(), &error.reason());
+                Ok(())
+            }
+            Next::Blame(reason) => {
+                self.source.blame(giver, &reason);
+                Ok(())
+            }
+        }
+    }
+
+    /// Stores headers.
+    fn insert(
+        &mut self,
+        stores: &mut Stores,
+        headers: &[HeaderBytes],
+        giver: Giver,
+    ) -> Result<Inserted, Error> {
+        let (now, fetches_all) = ((self.options.now)(), self.fetches_all());
+        let mut inserted = Inserted::default();
+        if headers.is_empty() {
+            return Ok(inserted);
+        }
         for header in headers {
             match stores.add_header(header, now)? {
                 Ok((id, is_new)) => {
                     let tree = &stores.chain.read().tree;
-                    new |= is_new;
-                    let given = self.given.filter(|given| tree.work(*given) >= tree.work(id));
-                    self.given = given.or(Some(id));
-                    if is_new && !tree.is_stored(id) {
-                        self.unfetched.insert((tree.height(id), id));
+                    inserted.last = Some(id);
+                    inserted.has_new |= is_new;
+                    self.fetch.offer(tree, giver, id);
+                    if fetches_all && is_new && !tree.is_stored(id) {
+                        self.fetch.add_unfetched(tree.height(id), id);
                     }
                 }
-                Err(InsertError::Orphan { .. }) => orphan = true,
+                Err(InsertError::Orphan { .. }) => inserted.has_orphan = true,
                 Err(error) => {
-                    let (hash, reason) = (error.culprit(), error.reason());
-                    if !refused && error.is_blameworthy() {
+                    let reason = error.reason();
+                    if !inserted.is_refused && error.is_blameworthy() {
                         self.source.blame(giver, &reason);
                     }
-                    refused = true;
-                    if self.told.insert(hash) {
-                        (self.report)(Report::Refused { hash, reason: &reason });
-                    }
+                    inserted.is_refused = true;
+                    self.refuse(error.culprit(), &reason);
                 }
             }
         }
-        let stray = orphan && !refused && !new;
-        if !stray {
+        if inserted.has_new || inserted.is_refused {
             self.strays.remove(&giver);
         }
-        stores.follow_best_header()?;
+        if inserted.has_new {
+            stores.follow_best_header()?;
+        }
         let height = {
             let tree = &stores.chain.read().tree;
             tree.height(tree.best_header())
         };
         (self.report)(Report::Headers { height });
-        if new || (stray && self.may_stray(giver)) {
-            return self.seek(stores);
-        }
-        Ok(())
+        Ok(inserted)
     }
 
     /// Counts headers that link to nothing. A node that is asked for those between sends them; one
@@ -232,14 +331,10 @@ impl<'a> Intake<'a> {
 
     /// Has a block checked, if it is wanted.
     fn block(&mut self, stores: &Stores, hash: BlockHash, bytes: Vec<u8>, giver: Giver) {
+        self.fetch.arrived(&hash);
         let tree = &stores.chain.read().tree;
         let id = tree.find(&hash).filter(|id| is_wanted(tree, *id));
-        let Some(id) = id else {
-            self.owed.remove(&hash);
-            return;
-        };
-        // It may come unasked: nobody else is asked for it meanwhile.
-        self.owed.insert(hash);
+        let Some(id) = id.filter(|_| self.checking.insert(hash)) else { return };
         let (height, below) = (tree.height(id), Recent::below(tree, id));
         self.checkers.push(Job { id, hash, height, below, bytes, giver });
     }
@@ -249,8 +344,8 @@ impl<'a> Intake<'a> {
         let Some(Checked { id, hash, giver, result }) = self.checkers.next() else {
             return Ok(());
         };
-        self.owed.remove(&hash);
-        // Meanwhile another copy may have been stored, or a block below it found invalid.
+        self.checking.remove(&hash);
+        // Meanwhile a block below it may have been found invalid.
         if !is_wanted(&stores.chain.read().tree, id) {
             return Ok(());
         }
@@ -259,79 +354,75 @@ impl<'a> Intake<'a> {
             Err(refusal) => refusal,
         };
         let reason = refusal.to_string();
-        let is_news = match refusal {
+        match refusal {
             Refusal::Failed(error) => return Err(error),
             Refusal::Invalid(_) => {
                 stores.mark_invalid(id, &reason)?;
                 stores.follow_best_header()?;
-                true
+                self.drop_invalid(stores);
             }
-            Refusal::Mutated(_) => {
-                *self.missing.entry(hash).or_default() += 1;
-                self.reported.insert(hash)
-            }
-        };
-        if is_news {
-            (self.report)(Report::Refused { hash, reason: &reason });
+            Refusal::Mutated(_) => self.fetch.spoiled(&hash, giver),
         }
+        self.refuse(hash, &reason);
         self.source.blame(giver, &reason);
-        if self.told.insert(hash) {
-            (self.report)(Report::Refused { hash, reason: &reason });
-        }
         Ok(())
     }
 
     fn keep(&mut self, stores: &mut Stores, id: HeaderId, block: StoredBlock) -> Result<(), Error> {
         stores.store(id, &block)?;
-        let size = block.size();
+        let (hash, height, size) =
+            (block.as_block().hash(), block.as_block().height(), block.size());
         (self.report)(Report::Stored { bytes: size });
-        self.unfetched.remove(&(block.as_block().height(), id));
-        if self.kept_bytes + size <= KEPT_BYTES {
-            self.kept_bytes += size;
-            self.kept.insert(id, block);
+        self.fetch.stored(&hash, height, id);
+        let is_above = height > stores.tip_at().0;
+        if is_above && self.options.stop_height.is_none_or(|stop| height <= stop) {
+            self.kept.insert(height, id, block, size);
         }
         Ok(())
     }
 
     /// Asks for the blocks that are needed next.
     fn want(&mut self, stores: &Stores) -> Result<(), Error> {
-        if self.owed.len() > WINDOW / 2 {
-            return Ok(());
-        }
-        let stop = self.options.stop_height.unwrap_or(Height::new(u32::MAX));
-        let hashes: Vec<BlockHash> = {
-            let chain = stores.chain.read();
-            let tree = &chain.tree;
-            let wanted = |id: &HeaderId| {
-                let hash = tree.hash(*id);
-                tree.height(*id) <= stop
-                    && !tree.is_stored(*id)
-                    && tree.invalid(*id).is_none()
-                    && !self.owed.contains(&hash)
-                    && self.missing.get(&hash).is_none_or(|tries| *tries < ATTEMPTS)
-            };
-            let room = WINDOW - self.owed.len();
-            let ids: Vec<HeaderId> = if self.options.all_branches {
-                self.unfetched.iter().map(|(_, id)| *id).filter(wanted).take(room).collect()
-            } else {
-                let count = u32::try_from(2 * WINDOW).unwrap_or(u32::MAX);
-                let best = tree.best_header();
-                let other = self.given.filter(|given| {
-                    !tree.is_on_branch(*given, best) && tree.work(*given) > tree.work(stores.tip)
-                });
-                let branches = other.into_iter().chain([best]);
-                let mut seen = HashSet::new();
-                let ids = branches.flat_map(|tip| tree.to_fetch(tip, count)).filter(wanted);
-                ids.filter(|id| seen.insert(*id)).take(room).collect()
-            };
-            ids.into_iter().map(|id| tree.hash(id)).collect()
+        let aim = Aim {
+            tip: stores.tip,
+            stop: self.options.stop_height.unwrap_or(Height::new(u32::MAX)),
+            is_trusted: self.source.is_trusted(),
+            all_branches: self.options.all_branches,
         };
-        if hashes.is_empty() {
-            return Ok(());
+        for giver in self.vetting.givers() {
+            if self.source.room(giver).is_none() {
+                self.vetting.forget(giver);
+            }
         }
-        self.owed.extend(&hashes);
-        Ok(self.source.want(&hashes)?)
+        for giver in self.fetch.givers() {
+            let Some(room) = self.source.room(giver) else {
+                self.fetch.forget(giver);
+                self.strays.remove(&giver);
+                continue;
+            };
+            let hashes = {
+                let tree = &stores.chain.read().tree;
+                self.fetch.choose(tree, &aim, giver, room, |hash| self.checking.contains(hash))
+            };
+            if !hashes.is_empty() {
+                self.source.want(giver, &hashes)?;
+            }
+        }
+        Ok(())
     }
+}
+
+/// Where a giver's headers are to begin: one below the best header, so that a giver that has it
+/// says so.
+fn locator(stores: &Stores) -> Vec<BlockHash> {
+    let tree = &stores.chain.read().tree;
+    let best = tree.best_header();
+    tree.locator(tree.parent(best).unwrap_or(best))
+}
+
+/// Whether the confirmed chain is all that is known.
+fn is_at_best(stores: &Stores) -> bool {
+    stores.chain.read().tree.best_header() == stores.tip
 }
 
 /// Whether the block is not there yet and can be in the chain.

@@ -202,7 +202,7 @@ impl Source for Directory {
         Ok(())
     }
 
-    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         for hash in hashes {
             let mut at = self.linker.kept(hash);
             while at.is_none() && self.walk()? {

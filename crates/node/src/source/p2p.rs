@@ -8,14 +8,14 @@
 //!                     └───────────── decided here ◄───────────┘
 //! ```
 //!
-//! * **Headers.** One peer at a time is asked for what is above the locator. When it has no more,
-//!   the next one is asked, so that the best chain of all is known; peers that are still being
-//!   called for the first time are waited for. New blocks are announced by headers, or by hashes,
-//!   on which the peer is asked.
-//! * **Blocks.** See `download`: a window over all peers, lowest first, and a slow peer loses its
-//!   work to the others.
+//! * **Headers.** Each peer has a `talk` of its own. One is asked for what is above the locator, and
+//!   the next as soon as that one has no more, or does not keep up; so the best chain of all is
+//!   known, and a slow peer holds nobody up. Which branches are heard to their end is decided by
+//!   the receiver. New blocks are announced by headers, or by hashes, on which the peer is asked.
+//! * **Blocks.** The receiver says which blocks a peer is asked for. `download` keeps what is owed,
+//!   and takes it back from a peer that does not deliver.
 //! * **Bad peers.** An [`Offence`] ends the connection and bans the address for the life of the
-//!   source. A connection that is lost or silent is made again, after 1, 2, 4, … 60 seconds.
+//!   source. A connection that is lost or silent is made again (`slot`).
 //!
 //! All decisions are made on the thread of the receiver. Time is its clock, and only the time that
 //! it waits here counts against a peer, so a receiver that is busy blames nobody.
@@ -23,19 +23,20 @@
 mod connection;
 mod download;
 mod slot;
+mod talk;
 pub mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-use varve_types::{BlockHash, Header, Network};
+use varve_types::{BlockHash, Network};
 
 use self::connection::{Closed, Incoming};
-use self::download::{Download, Receipt};
-use self::slot::{Slot, State};
+use self::download::{Download, Late};
+use self::slot::{Sign, Slot, State};
 use self::wire::{Inventory, Message};
-use super::{Clock, Event, Giver, HeaderBytes, Source, SourceError, Warning};
+use super::{Clock, Event, Giver, HeaderBytes, Outlook, Source, SourceError, Warning};
 
 pub use connection::Offence;
 
@@ -43,6 +44,10 @@ pub use connection::Offence;
 const INBOX: usize = 4;
 /// How often peers are looked at while nothing comes.
 const TICK: Duration = Duration::from_millis(100);
+
+/// Why a connection is given up.
+const SILENT: &str = "does not answer; the connection is given up";
+const SLOW: &str = "sends headers too slowly; the connection is given up";
 
 /// What a [`P2p`] source is made with.
 #[derive(Clone)]
@@ -68,9 +73,8 @@ pub struct P2p {
     inbox: Receiver<(Giver, Incoming)>,
     sender: SyncSender<(Giver, Incoming)>,
     download: Download,
+    /// Where peers begin that have not been asked yet, or that announce something.
     locator: Vec<BlockHash>,
-    /// Who gave headers last.
-    last_giver: Option<Giver>,
     events: VecDeque<Event>,
     /// Whether [`Event::HeadersDone`] has been given since the last news.
     done: bool,
@@ -90,7 +94,6 @@ impl P2p {
             sender,
             download: Download::default(),
             locator: Vec::new(),
-            last_giver: None,
             events: VecDeque::new(),
             done: false,
         };
@@ -125,41 +128,29 @@ impl P2p {
         }
     }
 
-    /// Asks the next peer for headers, if nobody is being asked.
+    /// Sends the questions for headers that are due. The next peer is asked when nobody else
+    /// answers briskly.
     fn chase(&mut self) {
-        if self.locator.is_empty()
-            || self.slots.iter().any(|slot| slot.ready().is_some_and(|peer| peer.asked.is_some()))
+        if self.locator.is_empty() {
+            return;
+        }
+        let mut talks: Vec<_> = self.slots.iter_mut().filter_map(Slot::ready_mut).collect();
+        if !talks.iter().any(|peer| peer.talk.is_brisk())
+            && let Some(peer) =
+                talks.iter_mut().find(|peer| peer.talk.is_fresh && !peer.talk.is_busy())
         {
-            return;
+            peer.talk.ask(self.locator.clone());
         }
-        let expected = self.slots.iter().any(Slot::is_expected);
-        let mut ready = self.slots.iter_mut().filter_map(Slot::ready_mut).peekable();
-        if ready.peek().is_none() {
-            return;
-        }
-        match ready.find(|peer| !peer.exhausted) {
-            Some(peer) => {
-                peer.asked = Some(Duration::ZERO);
+        for peer in &mut talks {
+            if let Some(locator) = peer.talk.to_send() {
                 // An error shows on the reading side, which ends the connection.
-                let _ = peer.link.send(&Message::GetHeaders(self.locator.clone()));
+                let _ = peer.link.send(&Message::GetHeaders(locator));
             }
-            None if !self.done && !expected => {
-                self.done = true;
-                self.events.push_back(Event::HeadersDone);
-            }
-            None => {}
         }
-    }
-
-    /// Asks peers for blocks.
-    fn fetch(&mut self) {
-        let network = self.settings.network;
-        for (giver, hashes) in self.download.assign() {
-            let list = hashes.iter().map(|hash| Inventory::block(*hash, network)).collect();
-            if let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) {
-                // An error shows on the reading side, which ends the connection.
-                let _ = peer.link.send(&Message::GetData(list));
-            }
+        let over = !talks.is_empty() && !talks.iter().any(|peer| peer.talk.is_unfinished());
+        if over && !self.done && !self.slots.iter().any(Slot::is_expected) {
+            self.done = true;
+            self.events.push_back(Event::HeadersDone);
         }
     }
 
@@ -183,20 +174,13 @@ impl P2p {
             Incoming::Announced => {
                 self.done = false;
                 if let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) {
-                    peer.exhausted = false;
+                    peer.talk.is_fresh = true;
                 }
             }
-            Incoming::Block { hash, bytes } => match self.download.received(giver, &hash) {
-                Receipt::Wanted => self.events.push_back(Event::Block { hash, bytes, giver }),
-                Receipt::Late => {}
-                Receipt::Unasked => self.ban(giver, &Offence::Unasked { hash }),
-            },
-            Incoming::NotFound(hashes) => {
-                for hash in hashes {
-                    if self.download.not_found(giver, &hash) {
-                        self.events.push_back(Event::Missing { hash });
-                    }
-                }
+            Incoming::Block { hash, bytes } => self.block(giver, hash, bytes),
+            Incoming::NotFound(mut hashes) => {
+                hashes.retain(|hash| self.download.not_found(giver, hash));
+                self.missing(hashes);
             }
             Incoming::Closed(Closed::Offence(offence)) => self.ban(giver, &offence),
             Incoming::Closed(closed) => self.lose(giver, &closed.to_string()),
@@ -205,66 +189,81 @@ impl P2p {
 
     fn headers(&mut self, giver: Giver, headers: Vec<HeaderBytes>) {
         let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) else { return };
-        peer.asked = None;
-        // Until the receiver seeks again, which it does when these are new to it.
-        peer.exhausted = true;
+        peer.talk.heard(&headers);
         if !headers.is_empty() {
-            if headers.len() < wire::MAX_HEADERS {
-                let hash = |header: &HeaderBytes| Header::new(header).hash();
-                self.download.told(giver, &headers.iter().map(hash).collect::<Vec<_>>());
-            }
-            self.last_giver = Some(giver);
+            self.download.told(giver);
             self.done = false;
             self.events.push_back(Event::Headers { headers, giver });
         }
     }
 
+    fn block(&mut self, giver: Giver, hash: BlockHash, bytes: Vec<u8>) {
+        let Some(passed_over) = self.download.received(giver, &hash) else {
+            return self.ban(giver, &Offence::Unasked { hash });
+        };
+        self.slot_mut(giver).into_iter().for_each(Slot::delivered);
+        self.missing(passed_over);
+        self.events.push_back(Event::Block { hash, bytes, giver });
+    }
+
+    fn missing(&mut self, hashes: Vec<BlockHash>) {
+        self.events.extend(hashes.into_iter().map(|hash| Event::Missing { hash }));
+    }
+
     /// The connection is gone. It will be made again.
     fn lose(&mut self, giver: Giver, reason: &str) {
         let now = (self.settings.clock)();
-        self.download.remove_peer(giver);
+        let owed = self.download.remove_peer(giver);
         let Some(slot) = self.slot_mut(giver) else { return };
-        slot.lost(now);
+        // What could not be reached is reported once, not at every try.
+        let is_news = slot.ready().is_some() || slot.reason != reason;
+        slot.lost(now, !owed.is_empty(), reason.to_owned());
         let (peer, reason) = (slot.address.clone(), reason.to_owned());
-        self.events.push_back(Event::Warning(Warning::Lost { peer, reason }));
+        if is_news {
+            self.events.push_back(Event::Warning(Warning::Lost { peer, reason }));
+        }
+        self.missing(owed);
     }
 
     /// The address is not connected to again.
     fn ban(&mut self, giver: Giver, offence: &Offence) {
-        self.download.remove_peer(giver);
         let Some(slot) = self.slot_of(giver).and_then(|at| self.slots.get_mut(at)) else { return };
-        if let Some(other) = slot.giver() {
-            self.download.remove_peer(other);
-        }
+        let current = slot.giver();
         let reason = offence.to_string();
         if slot.ban(&reason) {
             let peer = slot.address.clone();
             self.events.push_back(Event::Warning(Warning::Banned { peer, reason }));
         }
+        for giver in [Some(giver), current].into_iter().flatten() {
+            let owed = self.download.remove_peer(giver);
+            self.missing(owed);
+        }
     }
 
     /// Looks at the peers after some time of waiting.
     fn look(&mut self, waited: Duration) {
-        let mut heard = BTreeSet::new();
-        let mut silent = Vec::new();
+        let (mut delivering, mut lost) = (BTreeSet::new(), Vec::new());
         for slot in &mut self.slots {
             let Some(giver) = slot.giver() else { continue };
             if slot.is_stuck(waited) {
-                silent.push(giver);
+                lost.push((giver, SILENT));
             }
             let Some(peer) = slot.ready_mut() else { continue };
             match peer.listen(waited) {
-                slot::Sign::Heard => drop(heard.insert(giver)),
-                slot::Sign::Quiet => {}
-                slot::Sign::Dead => silent.push(giver),
+                Sign::Delivering => drop(delivering.insert(giver)),
+                Sign::Quiet => {}
+                Sign::Silent => lost.push((giver, SILENT)),
+                Sign::Slow => lost.push((giver, SLOW)),
             }
         }
-        silent.extend(self.download.waited(waited, &heard));
-        for giver in silent {
-            self.lose(giver, "does not answer; the connection is given up");
+        let Late { taken_back, withholding, silent } = self.download.waited(waited, &delivering);
+        self.missing(taken_back);
+        for giver in withholding {
+            let peer = self.name(giver);
+            self.events.push_back(Event::Warning(Warning::Withholding { peer }));
         }
-        let missing = self.download.unanswered().into_iter();
-        self.events.extend(missing.map(|hash| Event::Missing { hash }));
+        lost.extend(silent.into_iter().map(|giver| (giver, SILENT)));
+        lost.into_iter().for_each(|(giver, reason)| self.lose(giver, reason));
     }
 
     /// The error when nobody is left to ask.
@@ -282,28 +281,46 @@ impl P2p {
 }
 
 impl Source for P2p {
+    /// Peers that have answered are not asked again: the receiver goes on with each by `more`.
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
         self.locator = locator.to_vec();
         self.done = false;
-        if let Some(giver) = self.last_giver.take()
-            && let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut)
-        {
-            peer.exhausted = false;
+        Ok(())
+    }
+
+    fn more(&mut self, giver: Giver, locator: &[BlockHash]) -> Result<(), SourceError> {
+        if let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) {
+            peer.talk.ask(locator.to_vec());
+        }
+        self.done = false;
+        Ok(())
+    }
+
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+        let network = self.settings.network;
+        let new = self.download.ask(giver, hashes);
+        let list: Vec<_> = new.iter().map(|hash| Inventory::block(*hash, network)).collect();
+        match self.slot_mut(giver).and_then(Slot::ready_mut) {
+            // An error shows on the reading side, which ends the connection.
+            Some(peer) if !list.is_empty() => drop(peer.link.send(&Message::GetData(list))),
+            Some(_) => {}
+            None => self.missing(hashes.to_vec()),
         }
         Ok(())
     }
 
-    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
-        self.download.want(hashes);
-        Ok(())
+    fn room(&self, giver: Giver) -> Option<usize> {
+        self.download.room(giver)
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
         let mut left = timeout;
         loop {
             self.connect();
-            self.chase();
-            self.fetch();
+            // What the receiver makes of an event decides who is asked next.
+            if self.events.is_empty() {
+                self.chase();
+            }
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
             }
@@ -326,6 +343,25 @@ impl Source for P2p {
 
     fn blame(&mut self, giver: Giver, reason: &str) {
         self.ban(giver, &Offence::Invalid(format!("gave what is invalid: {reason}")));
+    }
+
+    fn is_trusted(&self) -> bool {
+        false
+    }
+
+    fn outlook(&self) -> Outlook {
+        if self.slots.iter().any(Slot::is_expected) {
+            return Outlook::Expecting;
+        }
+        let last = self.slots.last().filter(|_| !self.slots.iter().any(|s| s.ready().is_some()));
+        last.map_or(Outlook::Settled, |slot| Outlook::Unreachable {
+            peer: slot.address.clone(),
+            reason: slot.reason.clone(),
+        })
+    }
+
+    fn name(&self, giver: Giver) -> String {
+        self.address(giver).unwrap_or("a peer").to_owned()
     }
 }
 

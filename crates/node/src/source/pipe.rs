@@ -142,7 +142,7 @@ impl Source for Pipe {
     }
 
     /// Blocks come by themselves. When the pipe has ended, none will.
-    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         if self.ended {
             self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
         } else {

@@ -154,7 +154,7 @@ impl Source for Rpc {
         Ok(())
     }
 
-    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         self.owed += hashes.len();
         self.pool.push(hashes.iter().copied());
         Ok(())

@@ -66,6 +66,17 @@ impl Mined {
         }
         chain
     }
+
+    /// `count` blocks above this one with a coinbase and nothing else. It pays nothing, so the
+    /// halvings do not matter.
+    pub(crate) fn plain_chain(&self, salt: u8, count: usize) -> Vec<Self> {
+        let next = |below: &Self| {
+            let mut draft = below.draft(salt, Vec::new());
+            draft.txs[0].outputs[0].value = 0;
+            Some(below.mine(draft))
+        };
+        std::iter::successors(next(self), next).take(count).collect()
+    }
 }
 
 /// Regtest where a coinbase can be spent at once.

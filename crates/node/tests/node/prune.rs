@@ -183,7 +183,7 @@ impl Source for Few {
         Ok(())
     }
 
-    fn want(&mut self, _: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, _: Giver, _: &[BlockHash]) -> Result<(), SourceError> {
         Ok(())
     }
 

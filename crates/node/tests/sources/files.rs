@@ -8,7 +8,7 @@ use std::time::Duration;
 use varve_node::source::directory::Directory;
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::{SourceError, Warning};
-use varve_node::{Event, Source};
+use varve_node::{Event, Giver, Source};
 use varve_sim::{Config, Profile, write_chain};
 use varve_testdata::chains;
 use varve_types::blk::{XorKey, write_record};
@@ -65,7 +65,7 @@ fn the_files_of_core_as_they_are() {
         let mut source = Directory::open(&path, Network::Regtest, false).unwrap();
         let receiver = received(&mut source);
         check_core_chain(&receiver, &blocks);
-        assert_eq!((receiver.warnings.len(), receiver.missing.len()), (0, 0));
+        assert_eq!((receiver.warnings.len(), receiver.missing()), (0, 0));
     }
 }
 
@@ -110,7 +110,7 @@ fn a_block_whose_header_was_known_before_is_found_in_a_later_file() {
     let last = Header::new(blocks.last().unwrap().first_chunk().unwrap()).hash();
     let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
     source.seek(&[last]).unwrap();
-    source.want(&[last]).unwrap();
+    source.want(Giver::ONLY, &[last]).unwrap();
     let given = loop {
         match source.next_event(Duration::from_secs(10)).unwrap() {
             Event::Block { hash, .. } => break Some(hash),
@@ -298,7 +298,7 @@ fn a_file_that_is_written_over_is_walked_over_again() {
     receiver.until(&mut source, |receiver| receiver.blocks.len() == 29);
     // A block that is now elsewhere is found there.
     let hash = Header::new(blocks[17].first_chunk().unwrap()).hash();
-    source.want(&[hash]).unwrap();
+    source.want(Giver::ONLY, &[hash]).unwrap();
     let event = source.next_event(Duration::from_secs(9)).unwrap();
     assert!(matches!(event, Event::Block { bytes, .. } if bytes == blocks[17]));
 }
@@ -316,9 +316,9 @@ fn a_block_that_was_written_over_is_missing() {
         [8, 3].map(|at: usize| Header::new(blocks[at].first_chunk().unwrap()).hash());
     let place = framed(&blocks[..8]).len();
     write_at(&path, place, &framed([&blocks[9]]));
-    source.want(&[lost]).unwrap();
+    source.want(Giver::ONLY, &[lost]).unwrap();
     assert_eq!(source.next_event(Duration::from_secs(9)).unwrap(), Event::Missing { hash: lost });
-    source.want(&[kept]).unwrap();
+    source.want(Giver::ONLY, &[kept]).unwrap();
     let event = source.next_event(Duration::from_secs(9)).unwrap();
     assert!(matches!(event, Event::Block { hash, .. } if hash == kept));
 }
@@ -337,7 +337,7 @@ fn files_that_are_replaced_by_longer_ones() {
         fs::write(&next, framed(&blocks[..end])).unwrap();
         fs::rename(&next, &path).unwrap();
         receiver.until(&mut source, |receiver| receiver.blocks.len() + 1 == end);
-        assert_eq!(receiver.missing, []);
+        assert_eq!(receiver.missing(), 0);
     }
 }
 

@@ -1,11 +1,11 @@
 //! A receiver that stores everything and judges headers, merkle roots and nothing else.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use varve_consensus::Params;
-use varve_node::source::Warning;
-use varve_node::{Event, HeaderTree, Source};
+use varve_node::source::{Outlook, Warning};
+use varve_node::{Event, Giver, HeaderId, HeaderTree, Source};
 use varve_types::{Block, BlockHash, Header, Network};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -17,9 +17,13 @@ pub(crate) struct Receiver {
     pub(crate) tree: HeaderTree,
     pub(crate) blocks: HashMap<BlockHash, Vec<u8>>,
     pub(crate) warnings: Vec<Warning>,
-    pub(crate) missing: Vec<BlockHash>,
-    wanted: HashSet<BlockHash>,
+    /// The best header of each giver.
+    offers: BTreeMap<Giver, HeaderId>,
+    wanted: HashMap<BlockHash, Giver>,
+    /// Who was asked in vain.
+    tried: HashMap<BlockHash, Vec<Giver>>,
     done: bool,
+    begin: Instant,
 }
 
 impl Receiver {
@@ -28,9 +32,11 @@ impl Receiver {
             tree: HeaderTree::new(Params::new(network), [3; 16]),
             blocks: HashMap::new(),
             warnings: Vec::new(),
-            missing: Vec::new(),
-            wanted: HashSet::new(),
+            offers: BTreeMap::new(),
+            wanted: HashMap::new(),
+            tried: HashMap::new(),
             done: false,
+            begin: Instant::now(),
         }
     }
 
@@ -38,7 +44,14 @@ impl Receiver {
     pub(crate) fn sync(&mut self, source: &mut dyn Source) {
         self.done = false;
         self.seek(source);
-        self.until(source, |receiver| receiver.done && receiver.owed() == 0);
+        while !self.done || self.owed() > 0 || source.outlook() == Outlook::Expecting {
+            self.step(source);
+        }
+    }
+
+    /// How many blocks of the headers have not come.
+    pub(crate) fn missing(&self) -> usize {
+        self.tree.ids().filter(|id| !self.tree.is_stored(*id)).count()
     }
 
     /// Takes events until the best chain is the one with this tip, and whole.
@@ -49,20 +62,23 @@ impl Receiver {
 
     /// Takes events until something holds.
     pub(crate) fn until(&mut self, source: &mut dyn Source, holds: impl Fn(&Self) -> bool) {
-        let begin = Instant::now();
         while !holds(self) {
-            let event = source.next_event(STEP).unwrap();
-            self.take(source, event);
-            assert!(
-                begin.elapsed() < LIMIT,
-                "{} headers, {} blocks, {} owed, done {}: {:?}",
-                self.tree.len(),
-                self.blocks.len(),
-                self.owed(),
-                self.done,
-                self.warnings
-            );
+            self.step(source);
         }
+    }
+
+    fn step(&mut self, source: &mut dyn Source) {
+        let event = source.next_event(STEP).unwrap();
+        self.take(source, event);
+        assert!(
+            self.begin.elapsed() < LIMIT,
+            "{} headers, {} blocks, {} owed, done {}: {:?}",
+            self.tree.len(),
+            self.blocks.len(),
+            self.owed(),
+            self.done,
+            self.warnings
+        );
     }
 
     pub(crate) fn tip(&self) -> String {
@@ -74,7 +90,8 @@ impl Receiver {
     }
 
     fn seek(&self, source: &mut dyn Source) {
-        source.seek(&self.tree.locator(self.tree.best_header())).unwrap();
+        let best = self.tree.best_header();
+        source.seek(&self.tree.locator(self.tree.parent(best).unwrap_or(best))).unwrap();
     }
 
     pub(crate) fn take(&mut self, source: &mut dyn Source, event: Event) {
@@ -83,49 +100,74 @@ impl Receiver {
                 let before = self.tree.len();
                 for header in &headers {
                     match self.tree.insert(Header::new(header), NOW) {
-                        Ok(id) if !self.tree.is_stored(id) => self.want(source, id),
-                        Ok(_) => {}
+                        Ok(id) => drop(self.offers.insert(giver, id)),
                         Err(error) if error.is_blameworthy() => {
                             source.blame(giver, &error.to_string());
                             return;
                         }
-                        Err(_) => return self.seek(source),
+                        Err(_) => {
+                            let locator = self.tree.locator(self.tree.best_header());
+                            return source.more(giver, &locator).unwrap();
+                        }
                     }
                 }
                 if self.tree.len() > before {
                     self.seek(source);
                 }
-            }
-            Event::Block { hash, bytes, giver } => {
-                let id = self.tree.find(&hash).expect("blocks come behind their headers");
-                let block = Block::parse(&bytes, self.tree.params().network.format());
-                let good = block.is_ok_and(|block| {
-                    block.hash() == hash && block.merkle_tree().root == block.header().merkle_root()
-                });
-                self.wanted.remove(&hash);
-                if good {
-                    self.tree.mark_stored(id);
-                    assert!(self.blocks.insert(hash, bytes).is_none(), "{hash} came twice");
-                } else {
-                    source.blame(giver, "bad-txnmrklroot");
-                    self.wanted.insert(hash);
-                    source.want(&[hash]).unwrap();
+                if headers.len() == 2000 {
+                    let last = Header::new(headers.last().unwrap()).hash();
+                    source.more(giver, &[last]).unwrap();
                 }
             }
+            Event::Block { hash, bytes, giver } => self.block(source, hash, bytes, giver),
             Event::Missing { hash } => {
-                self.wanted.remove(&hash);
-                self.missing.push(hash);
+                if let Some(giver) = self.wanted.remove(&hash) {
+                    self.tried.entry(hash).or_default().push(giver);
+                }
             }
             Event::HeadersDone => self.done = true,
             Event::Warning(warning) => self.warnings.push(warning),
             Event::Idle => {}
         }
+        self.want(source);
     }
 
-    fn want(&mut self, source: &mut dyn Source, id: varve_node::HeaderId) {
-        let hash = self.tree.hash(id);
-        if self.wanted.insert(hash) {
-            source.want(&[hash]).unwrap();
+    fn block(&mut self, source: &mut dyn Source, hash: BlockHash, bytes: Vec<u8>, giver: Giver) {
+        let id = self.tree.find(&hash).expect("blocks come behind their headers");
+        let block = Block::parse(&bytes, self.tree.params().network.format());
+        let good = block.is_ok_and(|block| {
+            block.hash() == hash && block.merkle_tree().root == block.header().merkle_root()
+        });
+        self.wanted.remove(&hash);
+        if good {
+            self.tree.mark_stored(id);
+            self.blocks.insert(hash, bytes);
+        } else {
+            source.blame(giver, "bad-txnmrklroot");
+        }
+    }
+
+    /// Asks every giver for what is missing on its branch.
+    fn want(&mut self, source: &mut dyn Source) {
+        for (giver, tip) in self.offers.clone() {
+            let Some(room) = source.room(giver) else {
+                self.offers.remove(&giver);
+                continue;
+            };
+            let wanted = |hash: &BlockHash| {
+                let tried = self.tried.get(hash).is_some_and(|givers| givers.contains(&giver));
+                !tried && !self.wanted.contains_key(hash)
+            };
+            let ids = match source.is_trusted() {
+                true => self.tree.ids().filter(|id| !self.tree.is_stored(*id)).collect(),
+                false => self.tree.to_fetch(tip, 5000),
+            };
+            let hashes = ids.into_iter().map(|id| self.tree.hash(id)).filter(wanted);
+            let hashes: Vec<_> = hashes.take(room).collect();
+            self.wanted.extend(hashes.iter().map(|hash| (*hash, giver)));
+            if !hashes.is_empty() {
+                source.want(giver, &hashes).unwrap();
+            }
         }
     }
 }

@@ -42,10 +42,18 @@ const NODE_WITNESS: u64 = 1 << 3;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Offence {
     /// It is of another network.
-    #[error("speaks for another network: magic {found:02x?}")]
+    #[error("is a node of {found}, not of {wanted}; name a node of {wanted}, or choose {found}")]
+    Network {
+        /// Its network.
+        found: Network,
+        /// The network that was asked for.
+        wanted: Network,
+    },
+    /// What it sends are no messages of any network.
+    #[error("does not speak the protocol of {wanted}; name the address of a node")]
     Magic {
-        /// What it sent.
-        found: [u8; 4],
+        /// The network that was asked for.
+        wanted: Network,
     },
     /// A message that is too long.
     #[error("sent a `{}` message of {length} bytes; {limit} are allowed", command.name())]
@@ -97,7 +105,7 @@ pub enum Offence {
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Closed {
-    #[error("{0}")]
+    #[error("{}", in_words(.0))]
     Lost(#[from] io::Error),
     #[error("{0}")]
     Offence(#[from] Offence),
@@ -126,6 +134,8 @@ pub(super) struct Link {
     network: Network,
     /// Bytes that have been read: a sign of life.
     pub(super) received: AtomicU64,
+    /// Those of them that are of blocks.
+    pub(super) block_bytes: AtomicU64,
 }
 
 impl Link {
@@ -173,11 +183,15 @@ impl Call {
             stream: Mutex::new(stream.try_clone()?),
             network: self.network,
             received: AtomicU64::new(0),
+            block_bytes: AtomicU64::new(0),
         });
         // Nobody else sets it.
         let _ = self.line.set(link.clone());
         let mut reader = MessageReader { stream, link: link.clone() };
-        self.handshake(&mut reader)?;
+        self.handshake(&mut reader).map_err(|closed| match closed {
+            Closed::Lost(error) if is_hang_up(&error) => Closed::Lost(io::Error::other(UNGREETED)),
+            other => other,
+        })?;
         reader.stream.set_read_timeout(None)?;
         link.send(&Message::SendHeaders)?;
         self.pass(Incoming::Ready(link.clone()))?;
@@ -237,7 +251,7 @@ impl Call {
                 return Ok(());
             }
         }
-        Err(Closed::Lost(io::Error::other("does not finish the handshake")))
+        Err(Closed::Lost(io::Error::other("does not finish the handshake; is it a node?")))
     }
 
     fn judge(&self, theirs: &Version) -> Result<(), Offence> {
@@ -263,15 +277,15 @@ struct MessageReader {
 impl MessageReader {
     fn message(&mut self) -> Result<Message, Closed> {
         let mut head = [0; FRAME_LEN];
-        self.stream.read_exact(&mut head).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => hung_up(),
-            _ => error,
-        })?;
-        self.count(FRAME_LEN as u64);
+        self.stream.read_exact(&mut head)?;
+        self.count(Command::Other, FRAME_LEN as u64);
         let frame = Frame::decode(&head);
         let (command, length) = (frame.command, frame.length);
-        if frame.magic != self.link.network.wire_magic() {
-            return Err(Offence::Magic { found: frame.magic }.into());
+        let wanted = self.link.network;
+        if frame.magic != wanted.wire_magic() {
+            let found = Network::ALL.into_iter().find(|other| other.wire_magic() == frame.magic);
+            let offence = found.map(|found| Offence::Network { found, wanted });
+            return Err(offence.unwrap_or(Offence::Magic { wanted }).into());
         }
         let limit = command.limit(self.link.network);
         if length > limit {
@@ -287,9 +301,9 @@ impl MessageReader {
             let stream = io::Read::by_ref(&mut self.stream);
             let read = stream.take(step).read_to_end(&mut payload)? as u64;
             if read < step {
-                return Err(Closed::Lost(hung_up()));
+                return Err(Closed::Lost(io::ErrorKind::UnexpectedEof.into()));
             }
-            self.count(read);
+            self.count(command, read);
             left -= read;
         }
         if matches!(command, Command::Other | Command::GetHeaders) {
@@ -301,13 +315,35 @@ impl MessageReader {
         Ok(Message::decode(command, payload).map_err(Offence::from)?)
     }
 
-    fn count(&self, bytes: u64) {
+    fn count(&self, command: Command, bytes: u64) {
         self.link.received.fetch_add(bytes, Ordering::Relaxed);
+        if command == Command::Block {
+            self.link.block_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
     }
 }
 
-fn hung_up() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "closed the connection")
+/// What a node of another network does when it is greeted, and a full one.
+const UNGREETED: &str =
+    "closes the connection without a greeting; is it a node of this network with room for peers?";
+
+/// Why a connection ended, for a user.
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            "does not answer; check the address, and that a node listens there".to_owned()
+        }
+        io::ErrorKind::ConnectionRefused => {
+            "refuses the connection; check that a node listens there".to_owned()
+        }
+        _ if is_hang_up(error) => "closed the connection".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe)
 }
 
 /// The first address that answers.
@@ -350,6 +386,7 @@ mod tests {
             stream: Mutex::new(stream.try_clone().unwrap()),
             network,
             received: AtomicU64::new(0),
+            block_bytes: AtomicU64::new(0),
         });
         let mut reader = MessageReader { stream, link: link.clone() };
         let reading = thread::spawn(move || reader.message());
@@ -363,5 +400,6 @@ mod tests {
         peer.write_all(rest).unwrap();
         assert_eq!(reading.join().unwrap().unwrap(), block);
         assert_eq!(link.received.load(Ordering::Relaxed), bytes.len() as u64);
+        assert_eq!(link.block_bytes.load(Ordering::Relaxed), 300_000);
     }
 }

@@ -5,6 +5,11 @@
 //!    ▲          │              ├─► banned
 //!    └──────────┴── lost ◄─────┘
 //! ```
+//!
+//! The pause before the next try is 1, 2, 4, … 60 seconds. An address that could not be reached
+//! [`TRIES`] times is no longer *expected*: a sync that does not follow ends without it. Nor is one
+//! that was lost as often while it owed an answer, without a block between; that one is left
+//! alone for [`BARREN_PAUSE`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,19 +19,22 @@ use std::time::Duration;
 
 use super::Settings;
 use super::connection::{Call, Incoming, Line, Link};
+use super::talk::{Fault, Talk};
 use super::wire::Message;
 use crate::source::Giver;
 
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The pause after connections that came to nothing.
+const BARREN_PAUSE: Duration = Duration::from_secs(600);
+/// How often an address is tried before nobody waits for it.
+const TRIES: u32 = 3;
 /// A connection that is quiet for so long is asked for a sign of life.
 const PING: Duration = Duration::from_secs(60);
 /// And given up after this.
 const DEAD: Duration = Duration::from_secs(120);
 /// How long it may take to connect and shake hands.
 const CALL: Duration = Duration::from_secs(30);
-/// How long an answer to `getheaders` may take.
-const HEADERS: Duration = Duration::from_secs(30);
 
 /// An address.
 pub(super) struct Slot {
@@ -34,6 +42,10 @@ pub(super) struct Slot {
     pub(super) state: State,
     /// Tries since the last that got through.
     failures: u32,
+    /// Connections in a row that ended while an answer was owed, without a block.
+    barren: u32,
+    /// Why it was lost last.
+    pub(super) reason: String,
 }
 
 /// How it stands with an address.
@@ -48,27 +60,32 @@ pub(super) enum State {
 pub(super) struct Peer {
     giver: Giver,
     pub(super) link: Arc<Link>,
-    /// How long it has been waited for headers that it was asked for.
-    pub(super) asked: Option<Duration>,
-    /// It has no headers above the locator, as far as is known.
-    pub(super) exhausted: bool,
+    pub(super) talk: Talk,
     /// How many bytes had come when it was last looked at, and for how long no more have.
     received: u64,
     quiet: Duration,
     pinged: bool,
+    /// The same of blocks alone.
+    block_bytes: u64,
 }
 
 /// What is to be heard of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    Heard,
     Quiet,
-    Dead,
+    /// Part of a block came.
+    Delivering,
+    /// It does not answer, or not even sends a sign of life.
+    Silent,
+    /// It sends headers too slowly.
+    Slow,
 }
 
 impl Slot {
     /// An address to be tried at once.
     pub(super) const fn new(address: String) -> Self {
-        Self { address, state: State::Waiting { until: Duration::ZERO }, failures: 0 }
+        let state = State::Waiting { until: Duration::ZERO };
+        Self { address, state, failures: 0, barren: 0, reason: String::new() }
     }
 
     /// Whether it is time to connect.
@@ -76,9 +93,10 @@ impl Slot {
         matches!(self.state, State::Waiting { until } if until <= now)
     }
 
-    /// Whether it is being called for the first time, so that nobody knows what it has.
-    pub(super) const fn is_expected(&self) -> bool {
-        matches!(self.state, State::Calling { .. }) && self.failures == 0
+    /// Whether it is being tried and may have something that nobody knows of.
+    pub(super) fn is_expected(&self) -> bool {
+        let tried = matches!(self.state, State::Calling { .. } | State::Waiting { .. });
+        tried && self.failures.max(self.barren) < TRIES
     }
 
     /// The giver that this address is at the moment.
@@ -141,20 +159,31 @@ impl Slot {
         self.state = State::Ready(Peer {
             giver,
             link,
-            asked: None,
-            exhausted: false,
+            talk: Talk::new(),
             received: 0,
             quiet: Duration::ZERO,
             pinged: false,
+            block_bytes: 0,
         });
     }
 
-    /// The connection is gone; the pause before the next try doubles with every failure.
-    pub(super) fn lost(&mut self, now: Duration) {
+    /// It has sent a block that was wanted.
+    pub(super) const fn delivered(&mut self) {
+        self.barren = 0;
+    }
+
+    /// The connection is gone; `owing` when there was something that it still was to send.
+    pub(super) fn lost(&mut self, now: Duration, owing: bool, reason: String) {
         self.close();
-        let pause = Duration::from_secs(1 << self.failures.min(6)).min(LONGEST_PAUSE);
-        self.failures += 1;
-        self.state = State::Waiting { until: now + pause };
+        match &self.state {
+            State::Ready(peer) if owing || peer.talk.is_unfinished() => self.barren += 1,
+            State::Ready(_) => {}
+            _ => self.failures += 1,
+        }
+        let tries = self.failures.saturating_sub(1).min(6);
+        let pause = Duration::from_secs(1 << tries).min(LONGEST_PAUSE);
+        let until = now + if self.barren < TRIES { pause } else { BARREN_PAUSE };
+        (self.state, self.reason) = (State::Waiting { until }, reason);
     }
 
     /// The address is not tried again. `false`: it was banned before.
@@ -186,20 +215,23 @@ impl Peer {
     /// Looks for signs of life after some time of waiting.
     pub(super) fn listen(&mut self, waited: Duration) -> Sign {
         // Other messages do not excuse headers that do not come.
-        self.asked = self.asked.map(|asked| asked + waited);
-        if self.asked.is_some_and(|asked| asked >= HEADERS) {
-            return Sign::Dead;
+        match self.talk.waited(waited) {
+            Some(Fault::Silent) => return Sign::Silent,
+            Some(Fault::Slow) => return Sign::Slow,
+            None => {}
         }
-        let received = self.link.received.load(Ordering::Relaxed);
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let (received, block_bytes) = (count(&self.link.received), count(&self.link.block_bytes));
         if received != self.received {
             self.received = received;
             self.quiet = Duration::ZERO;
             self.pinged = false;
-            return Sign::Heard;
+            let delivering = std::mem::replace(&mut self.block_bytes, block_bytes) != block_bytes;
+            return if delivering { Sign::Delivering } else { Sign::Quiet };
         }
         self.quiet += waited;
         if self.quiet >= DEAD {
-            return Sign::Dead;
+            return Sign::Silent;
         }
         if self.quiet >= PING && !self.pinged {
             self.pinged = true;

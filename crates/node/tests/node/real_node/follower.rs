@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use varve_node::source::Outlook;
 use varve_node::{
     Error, Event, Giver, NodeReader, NodeSnapshot, Organizer, Report, Source, SourceError,
     SyncOptions,
@@ -98,8 +99,24 @@ impl Source for Stoppable {
         self.source.seek(locator)
     }
 
-    fn want(&mut self, hashes: &[BlockHash]) -> Result<(), SourceError> {
-        self.source.want(hashes)
+    fn more(&mut self, giver: Giver, locator: &[BlockHash]) -> Result<(), SourceError> {
+        self.source.more(giver, locator)
+    }
+
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+        self.source.want(giver, hashes)
+    }
+
+    fn room(&self, giver: Giver) -> Option<usize> {
+        self.source.room(giver)
+    }
+
+    fn is_trusted(&self) -> bool {
+        self.source.is_trusted()
+    }
+
+    fn outlook(&self) -> Outlook {
+        self.source.outlook()
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {

@@ -1,10 +1,13 @@
-//! Two nodes that do not agree, both asked by ours.
+//! Nodes that do not agree with ours, or with one another.
 
+use serde_json::json;
+use varve_node::{Organizer, SyncOptions};
 use varve_testdata::bitcoind::Bitcoind;
+use varve_types::Network;
 
 use super::follower::Follower;
 use super::p2p;
-use crate::rig::chain_tips;
+use crate::rig::{chain_tips, disk, options, sync, sync_options, tip};
 
 #[test]
 fn the_best_chain_wins_whichever_node_has_it() {
@@ -28,4 +31,22 @@ fn the_best_chain_wins_whichever_node_has_it() {
     assert_eq!(at.tip.0.to_u32(), one.height());
     let stale: Vec<_> = chain_tips(&ours.stop()).into_iter().filter(|tip| tip.2 > 0).collect();
     assert_eq!(stale, [(tips[1].0, tips[1].1.clone(), tips[1].0 - 300)]);
+}
+
+/// The first message of headers has less work than our chain, and so has the second alone.
+#[test]
+fn a_reorganisation_from_genesis_longer_than_messages_of_headers() {
+    let Some(node) = Bitcoind::start(&[]) else { return };
+    node.mine(2500);
+    let folder = tempfile::tempdir().unwrap();
+    let mut ours = Organizer::open(disk(folder.path()), options(Network::Regtest)).unwrap();
+    let options = SyncOptions { all_branches: false, ..sync_options() };
+    assert_eq!(sync(&mut ours, &mut p2p(&[&node]), &options).unwrap(), []);
+    assert_eq!(tip(&ours), (2500, node.tip()));
+    let first = node.call("getblockhash", &json!([1]));
+    node.call("invalidateblock", &json!([first]));
+    node.mine(4500);
+    assert_eq!(sync(&mut ours, &mut p2p(&[&node]), &options).unwrap(), []);
+    assert_eq!(tip(&ours), (4500, node.tip()));
+    ours.verify(&mut |_, _| {}).unwrap();
 }

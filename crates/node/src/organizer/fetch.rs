@@ -1,0 +1,190 @@
+//! Which blocks are asked of which giver.
+//!
+//! Each giver has an *offer*: the best header that it has sent. It is asked for blocks of that
+//! branch alone, the lowest that are not stored first, and only while the branch has more work than
+//! the tip. So headers without blocks hold nothing up: they are the offer of whoever sent them, and
+//! the branches of others are fetched beside them.
+//!
+//! ```text
+//! stored   ■ ■ ■ ■                            tip 4
+//! offer A        └ □ □ □ □ □ □ □ □            asked of A, and of B as far as they share it
+//! offer B          └ □ □ □ □ □                asked of B
+//! archive          └ □ □ □ □ □ □ □ □ □ □ □    the best header, which nobody offers: nobody is asked
+//! ```
+//!
+//! * A block is asked of one giver at a time. When that one does not send it, the others that offer
+//!   it are asked. One that all have failed with is *missing*: when nothing else is left to do, the
+//!   lowest of each branch is reported.
+//! * Headers of peers below the known work of the chain are no offer.
+//! * A source that the user vouches for may be asked for everything that it has, on all branches.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use varve_types::{BlockHash, Height};
+
+use crate::header_tree::{HeaderId, HeaderTree};
+use crate::source::Giver;
+
+/// How far above the lowest block that is not stored blocks are asked for.
+const WINDOW: u32 = 512;
+/// Blocks that a giver without a limit of its own is asked for at a time.
+const AT_A_TIME: usize = 256;
+/// How often a giver is asked for a block when its bytes were not those of the header.
+const ATTEMPTS: u32 = 3;
+
+/// What is asked for, of whom.
+#[derive(Default)]
+pub(crate) struct Fetch {
+    offers: BTreeMap<Giver, HeaderId>,
+    owed: HashMap<BlockHash, Giver>,
+    /// Who was asked in vain, and how often.
+    tried: HashMap<BlockHash, BTreeMap<Giver, u32>>,
+    reported: HashSet<BlockHash>,
+    /// Headers whose blocks are not stored, when all branches are fetched.
+    unfetched: BTreeSet<(Height, HeaderId)>,
+}
+
+/// What decides whether a block is worth asking for.
+pub(crate) struct Aim {
+    /// The tip of the confirmed chain.
+    pub(crate) tip: HeaderId,
+    pub(crate) stop: Height,
+    pub(crate) is_trusted: bool,
+    pub(crate) all_branches: bool,
+}
+
+impl Fetch {
+    /// A header that has no block, when all branches are fetched.
+    pub(crate) fn add_unfetched(&mut self, height: Height, id: HeaderId) {
+        self.unfetched.insert((height, id));
+    }
+
+    /// A giver has sent this header, and so has the blocks up to it.
+    pub(crate) fn offer(&mut self, tree: &HeaderTree, giver: Giver, id: HeaderId) {
+        let best = self.offers.entry(giver).or_insert(id);
+        if tree.work(id) > tree.work(*best) || tree.invalid(*best).is_some() {
+            *best = id;
+        }
+    }
+
+    /// What a giver offers.
+    pub(crate) fn offer_of(&self, giver: Giver) -> Option<HeaderId> {
+        self.offers.get(&giver).copied()
+    }
+
+    /// The givers that have offers.
+    pub(crate) fn givers(&self) -> Vec<Giver> {
+        self.offers.keys().copied().collect()
+    }
+
+    /// A giver is gone. What it owed has been reported as missing.
+    pub(crate) fn forget(&mut self, giver: Giver) {
+        self.offers.remove(&giver);
+        for tried in self.tried.values_mut() {
+            tried.remove(&giver);
+        }
+    }
+
+    /// Whether a block is on its way.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// Whether blocks of some branch were asked for in vain.
+    pub(crate) fn is_missing_some(&self) -> bool {
+        !self.tried.is_empty()
+    }
+
+    /// A block came, or is no longer needed.
+    pub(crate) fn arrived(&mut self, hash: &BlockHash) {
+        self.owed.remove(hash);
+    }
+
+    /// A block was stored.
+    pub(crate) fn stored(&mut self, hash: &BlockHash, height: Height, id: HeaderId) {
+        self.owed.remove(hash);
+        self.tried.remove(hash);
+        self.unfetched.remove(&(height, id));
+    }
+
+    /// Whoever was asked for a block does not send it.
+    pub(crate) fn missed(&mut self, hash: &BlockHash) {
+        if let Some(giver) = self.owed.remove(hash) {
+            self.tried.entry(*hash).or_default().insert(giver, ATTEMPTS);
+        }
+    }
+
+    /// The bytes that a giver sent were not those of the block.
+    pub(crate) fn spoiled(&mut self, hash: &BlockHash, giver: Giver) {
+        *self.tried.entry(*hash).or_default().entry(giver).or_default() += 1;
+    }
+
+    /// Givers may have by now what they did not have.
+    pub(crate) fn try_again(&mut self) {
+        self.tried.clear();
+    }
+
+    /// The blocks to ask a giver for that has room for so many. They are noted as owed. Those that
+    /// are `busy` are being checked.
+    pub(crate) fn choose(
+        &mut self,
+        tree: &HeaderTree,
+        aim: &Aim,
+        giver: Giver,
+        room: usize,
+        busy: impl Fn(&BlockHash) -> bool,
+    ) -> Vec<BlockHash> {
+        let limited = room < AT_A_TIME;
+        if room == 0 || (!limited && self.owed.len() > AT_A_TIME / 2) {
+            return Vec::new();
+        }
+        let room = if limited { room } else { AT_A_TIME - self.owed.len() };
+        let wanted = |id: &HeaderId| {
+            let hash = tree.hash(*id);
+            let tried = self.tried.get(&hash).and_then(|tried| tried.get(&giver));
+            tree.height(*id) <= aim.stop
+                && !tree.is_stored(*id)
+                && tree.invalid(*id).is_none()
+                && !self.owed.contains_key(&hash)
+                && tried.is_none_or(|tries| *tries < ATTEMPTS)
+                && !busy(&hash)
+        };
+        let hashes: Vec<BlockHash> = if aim.is_trusted && aim.all_branches {
+            let ids = self.unfetched.iter().map(|(_, id)| *id).filter(wanted);
+            ids.take(room).map(|id| tree.hash(id)).collect()
+        } else {
+            let tip = self.offers.get(&giver).and_then(|best| worthwhile(tree, aim, *best));
+            let ids = tip.map(|tip| tree.to_fetch(tip, WINDOW)).unwrap_or_default();
+            ids.into_iter().filter(wanted).take(room).map(|id| tree.hash(id)).collect()
+        };
+        self.owed.extend(hashes.iter().map(|hash| (*hash, giver)));
+        hashes
+    }
+
+    /// The blocks that nobody has sent and that were not reported: the lowest of each branch.
+    pub(crate) fn missing(&mut self, tree: &HeaderTree) -> Vec<BlockHash> {
+        let lowest = |hash: &&BlockHash| {
+            tree.find(hash).is_some_and(|id| {
+                let follows = tree.parent(id).is_some_and(|parent| tree.is_whole(parent));
+                follows && !tree.is_stored(id) && tree.invalid(id).is_none()
+            })
+        };
+        let mut missing: Vec<_> = self.tried.keys().filter(lowest).copied().collect();
+        missing.retain(|hash| self.reported.insert(*hash));
+        missing.sort_unstable();
+        missing
+    }
+}
+
+/// The part of an offered branch that can become the chain, if that is better than the tip.
+fn worthwhile(tree: &HeaderTree, aim: &Aim, best: HeaderId) -> Option<HeaderId> {
+    let best = match tree.invalid(best) {
+        Some(invalid) => tree.find(&invalid.block).and_then(|id| tree.parent(id))?,
+        None => best,
+    };
+    let known = aim.is_trusted || tree.work(best) >= tree.params().minimum_work;
+    (known && tree.work(best) > tree.work(aim.tip)).then_some(best)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Offers, and what follows from them, on a tree without blocks.
+
+use varve_consensus::{Params, Work};
+use varve_types::{Header, Network};
+
+use super::*;
+use crate::fixture::{NOW, chain_above, genesis};
+use crate::source::HeaderBytes;
+
+const A: Giver = Giver(1);
+const B: Giver = Giver(2);
+
+fn insert(tree: &mut HeaderTree, headers: &[HeaderBytes]) -> Vec<HeaderId> {
+    headers.iter().map(|header| tree.insert(Header::new(header), NOW).unwrap()).collect()
+}
+
+fn tree() -> HeaderTree {
+    HeaderTree::new(Params::new(Network::Regtest), [7; 16])
+}
+
+fn aim() -> Aim {
+    let (tip, stop) = (HeaderId::GENESIS, Height::new(u32::MAX));
+    Aim { tip, stop, is_trusted: false, all_branches: false }
+}
+
+fn hashes(tree: &HeaderTree, ids: &[HeaderId]) -> Vec<BlockHash> {
+    ids.iter().map(|id| tree.hash(*id)).collect()
+}
+
+#[test]
+fn a_giver_is_asked_for_its_own_branch_alone() {
+    let mut tree = tree();
+    let one = insert(&mut tree, &chain_above(&genesis(), 50, 1));
+    let other = insert(&mut tree, &chain_above(&genesis(), 20, 2));
+    let mut fetch = Fetch::default();
+    fetch.offer(&tree, A, one[49]);
+    fetch.offer(&tree, B, other[19]);
+    let choose = |fetch: &mut Fetch, giver| fetch.choose(&tree, &aim(), giver, 16, |_| false);
+    assert_eq!(choose(&mut fetch, A), hashes(&tree, &one[..16]));
+    assert_eq!(choose(&mut fetch, B), hashes(&tree, &other[..16]), "though A has the most work");
+    // What A does not send is not asked of it again, nor of B, which does not offer it.
+    hashes(&tree, &one[..16]).iter().for_each(|hash| fetch.missed(hash));
+    assert_eq!(choose(&mut fetch, A), hashes(&tree, &one[16..32]));
+    assert_eq!(choose(&mut fetch, B), hashes(&tree, &other[16..]));
+    assert_eq!(fetch.missing(&tree), hashes(&tree, &one[..1]), "one sentence");
+    assert_eq!(fetch.missing(&tree), []);
+    assert_eq!(choose(&mut fetch, Giver(9)), [], "nobody offers the rest of the tree");
+}
+
+#[test]
+fn a_block_is_asked_of_one_at_a_time_and_then_of_another() {
+    let mut tree = tree();
+    let chain = insert(&mut tree, &chain_above(&genesis(), 40, 1));
+    let mut fetch = Fetch::default();
+    fetch.offer(&tree, A, chain[39]);
+    fetch.offer(&tree, A, chain[4]);
+    fetch.offer(&tree, B, chain[29]);
+    let choose = |fetch: &mut Fetch, giver| fetch.choose(&tree, &aim(), giver, 16, |_| false);
+    assert_eq!(choose(&mut fetch, A), hashes(&tree, &chain[..16]));
+    assert_eq!(choose(&mut fetch, B), hashes(&tree, &chain[16..30]));
+    hashes(&tree, &chain[..3]).iter().for_each(|hash| fetch.missed(hash));
+    assert_eq!(choose(&mut fetch, B), hashes(&tree, &chain[..3]));
+    fetch.missed(&tree.hash(chain[0]));
+    assert_eq!(choose(&mut fetch, B), []);
+    fetch.forget(A);
+    fetch.offer(&tree, Giver(3), chain[39]);
+    assert_eq!(choose(&mut fetch, Giver(3))[0], tree.hash(chain[0]), "the next one may have it");
+}
+
+#[test]
+fn what_cannot_become_the_chain_is_not_asked_for() {
+    let mut params = Params::new(Network::Regtest);
+    params.minimum_work = Work::of(params.pow.limit).times(31);
+    let mut tree = HeaderTree::new(params, [7; 16]);
+    let chain = insert(&mut tree, &chain_above(&genesis(), 40, 1));
+    let other = insert(&mut tree, &chain_above(&genesis(), 29, 2));
+    let mut fetch = Fetch::default();
+    fetch.offer(&tree, A, chain[39]);
+    fetch.offer(&tree, B, other[28]);
+    let count = |fetch: &mut Fetch, giver, aim: &Aim| {
+        let hashes = fetch.choose(&tree, aim, giver, 100, |_| false);
+        hashes.iter().for_each(|hash| fetch.arrived(hash));
+        hashes.len()
+    };
+    assert_eq!(count(&mut fetch, B, &aim()), 0, "less than the known work");
+    assert_eq!(count(&mut fetch, B, &Aim { is_trusted: true, ..aim() }), 29);
+    assert_eq!(count(&mut fetch, A, &aim()), 40);
+    assert_eq!(count(&mut fetch, A, &Aim { stop: Height::new(7), ..aim() }), 7);
+    assert_eq!(count(&mut fetch, A, &Aim { tip: chain[39], ..aim() }), 0, "no more than the tip");
+    tree.mark_invalid(chain[35], "bad");
+    let count = fetch.choose(&tree, &aim(), A, 100, |_| false).len();
+    assert_eq!(count, 35, "up to the block below the bad one");
+}
+
+#[test]
+fn bytes_that_are_not_the_block_are_asked_for_a_few_times() {
+    let mut tree = tree();
+    let chain = insert(&mut tree, &chain_above(&genesis(), 1, 1));
+    let hash = tree.hash(chain[0]);
+    let mut fetch = Fetch::default();
+    let aim = Aim { is_trusted: true, ..aim() };
+    fetch.offer(&tree, Giver::ONLY, chain[0]);
+    let times = (0..10)
+        .take_while(|_| {
+            let chosen = fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX, |_| false);
+            fetch.arrived(&hash);
+            fetch.spoiled(&hash, Giver::ONLY);
+            !chosen.is_empty()
+        })
+        .count();
+    assert_eq!(times, 3);
+    assert_eq!(fetch.missing(&tree), [hash]);
+    fetch.try_again();
+    assert_eq!(fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX, |_| false), [hash]);
+}

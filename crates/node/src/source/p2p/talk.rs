@@ -1,0 +1,206 @@
+//! The talk with one peer about headers: what it is asked, and whether it keeps up.
+//!
+//! A node answers `getheaders` with the headers above the first hash of the locator that it has, up
+//! to 2,000; a full message means that there may be more. It also announces new headers unasked.
+//! So a message is an *answer* when it is empty or when its first header follows a hash of the
+//! locator that was sent; everything else is an announcement, and does not stop the clock.
+//!
+//! ```text
+//! fresh ─► asked ─► answered ─► idle ─► (announcement, or more) ─► asked …
+//!            │
+//!            ├─ 2 s, or on the whole less than 1,000 headers a second: it is no longer *brisk*,
+//!            │  and the next peer is asked beside it
+//!            ├─ 30 s without an answer: it is given up
+//!            └─ on the whole less than 200 headers a second for more than a minute, not counting
+//!               answers that come within 5 s: it is given up
+//! ```
+
+use std::time::Duration;
+
+use varve_types::{BlockHash, Header};
+
+use super::wire::MAX_HEADERS;
+use crate::source::HeaderBytes;
+
+/// How long one answer may take before the next peer is asked too.
+const BRISK: Duration = Duration::from_secs(2);
+/// How long a talk that is slow on the whole keeps others from theirs.
+const TURN: Duration = Duration::from_secs(10);
+/// How long one answer may take at all.
+const ANSWER: Duration = Duration::from_secs(30);
+/// Answers within this time never count as slow.
+const GRACE: Duration = Duration::from_secs(5);
+/// How far a peer may fall behind the slowest pace.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Time that a header earns at the pace of a turn, and at the slowest pace.
+const TURN_HEADER: Duration = Duration::from_millis(1);
+const SLOWEST_HEADER: Duration = Duration::from_millis(5);
+
+/// The talk with one peer.
+pub(super) struct Talk {
+    /// It may have headers that it was not asked for.
+    pub(super) is_fresh: bool,
+    /// The locator to be sent next.
+    next: Option<Vec<BlockHash>>,
+    question: Option<Question>,
+    /// Headers in answers, and the time that was waited for them.
+    received: u32,
+    waited: Duration,
+    /// The same without answers that came soon.
+    late: Duration,
+}
+
+struct Question {
+    locator: Vec<BlockHash>,
+    waited: Duration,
+}
+
+/// Why a talk is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Silent,
+    Slow,
+}
+
+impl Talk {
+    pub(super) const fn new() -> Self {
+        let (waited, late) = (Duration::ZERO, Duration::ZERO);
+        Self { is_fresh: true, next: None, question: None, received: 0, waited, late }
+    }
+
+    /// Whether an answer is owed, or a question is to be sent.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.next.is_some() || self.question.is_some()
+    }
+
+    /// Whether it may have headers that are not here yet.
+    pub(super) const fn is_unfinished(&self) -> bool {
+        self.is_fresh || self.is_busy()
+    }
+
+    /// Whether it answers so well that nobody else need be asked meanwhile.
+    pub(super) fn is_brisk(&self) -> bool {
+        let asked = self.question.as_ref().map(|question| question.waited);
+        let slow = asked.is_some_and(|asked| {
+            asked >= BRISK || self.waited + asked >= TURN + TURN_HEADER * self.received
+        });
+        self.is_busy() && !slow
+    }
+
+    /// Asks for the headers above this locator, as soon as no answer is owed.
+    pub(super) fn ask(&mut self, locator: Vec<BlockHash>) {
+        self.is_fresh = false;
+        self.next = Some(locator);
+    }
+
+    /// The question to send now.
+    pub(super) fn to_send(&mut self) -> Option<Vec<BlockHash>> {
+        if self.question.is_some() {
+            return None;
+        }
+        let locator = self.next.take()?;
+        self.question = Some(Question { locator: locator.clone(), waited: Duration::ZERO });
+        Some(locator)
+    }
+
+    /// Headers came.
+    pub(super) fn heard(&mut self, headers: &[HeaderBytes]) {
+        let below = headers.first().map(|first| Header::new(first).previous());
+        let is_answer =
+            |question: &mut Question| below.is_none_or(|below| question.locator.contains(&below));
+        if let Some(Question { waited, .. }) = self.question.take_if(is_answer) {
+            self.waited += waited;
+            self.late += waited.saturating_sub(GRACE);
+            let count = u32::try_from(headers.len()).unwrap_or(u32::MAX);
+            self.received = self.received.saturating_add(count);
+        }
+        if !self.is_busy() && headers.len() < MAX_HEADERS {
+            // It has no more. The next talk gets a turn of its own.
+            self.waited = self.waited.min(TURN_HEADER * self.received);
+        }
+    }
+
+    /// Time has been waited. Whether it was too long.
+    pub(super) fn waited(&mut self, time: Duration) -> Option<Fault> {
+        let question = self.question.as_mut()?;
+        question.waited += time;
+        let late = self.late + question.waited.saturating_sub(GRACE);
+        if question.waited >= ANSWER {
+            return Some(Fault::Silent);
+        }
+        (late >= PATIENCE + SLOWEST_HEADER * self.received).then_some(Fault::Slow)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{chain_above, genesis, hash_of};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn asked() -> (Talk, Vec<HeaderBytes>) {
+        let mut talk = Talk::new();
+        talk.ask(vec![hash_of(&genesis())]);
+        assert!(talk.is_brisk() && talk.to_send().is_some() && talk.to_send().is_none());
+        (talk, chain_above(&genesis(), 20, 1))
+    }
+
+    #[test]
+    fn an_announcement_is_no_answer() {
+        let (mut talk, headers) = asked();
+        talk.heard(&headers[19..]);
+        assert!(talk.is_busy(), "it follows nothing that was asked about");
+        talk.heard(&headers[..5]);
+        assert!(!talk.is_unfinished());
+        talk.ask(vec![hash_of(&headers[4])]);
+        talk.to_send().unwrap();
+        talk.heard(&[]);
+        assert!(!talk.is_busy(), "nothing is an answer too");
+    }
+
+    #[test]
+    fn a_slow_answer_lets_others_begin_and_none_at_all_ends_it() {
+        let (mut talk, _) = asked();
+        assert_eq!(talk.waited(SECOND), None);
+        assert!(talk.is_brisk());
+        assert_eq!(talk.waited(SECOND), None);
+        assert!(!talk.is_brisk() && talk.is_busy());
+        let fault = (0..28).map(|_| talk.waited(SECOND)).collect::<Vec<_>>();
+        assert_eq!((fault[26], fault[27]), (None, Some(Fault::Silent)));
+    }
+
+    /// One header after 29 seconds, again and again.
+    #[test]
+    fn drops_are_given_up() {
+        let (mut talk, headers) = asked();
+        let mut seconds = 0;
+        let fault = 'drip: loop {
+            for header in headers.chunks(1) {
+                for _ in 0..29 {
+                    seconds += 1;
+                    if let Some(fault) = talk.waited(SECOND) {
+                        break 'drip fault;
+                    }
+                }
+                talk.heard(header);
+                talk.ask(vec![hash_of(&header[0])]);
+                talk.to_send().unwrap();
+            }
+        };
+        assert_eq!(fault, Fault::Slow);
+        assert!((60..120).contains(&seconds), "{seconds}");
+    }
+
+    /// Announcements that are asked about for years, each answered within seconds.
+    #[test]
+    fn quick_answers_do_not_add_up() {
+        let (mut talk, headers) = asked();
+        for _ in 0..1000 {
+            assert_eq!(talk.waited(SECOND), None);
+            talk.heard(&headers[..1]);
+            talk.ask(vec![hash_of(&genesis())]);
+            assert!(talk.to_send().is_some() && talk.is_brisk());
+        }
+    }
+}
