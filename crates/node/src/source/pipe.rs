@@ -301,7 +301,10 @@ impl<R: BufRead> Reader<R> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 bytes => bytes?,
             };
-            let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+            let (chunks, _) = bytes.as_chunks::<256>();
+            let whole = chunks.iter().take_while(|chunk| **chunk == [0; 256]).count() * 256;
+            let rest = bytes.get(whole..).unwrap_or_default();
+            let zeros = whole + rest.iter().take_while(|byte| **byte == 0).count();
             let is_over = bytes.is_empty() || zeros < bytes.len();
             self.input.consume(zeros);
             self.offset += zeros as u64;

@@ -13,3 +13,4 @@ mod prune;
 mod real_node;
 mod reorganisations;
 mod rig;
+mod rpc;
