@@ -14,12 +14,14 @@
 //! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
 //! that should have the data cannot pass without it.
 //!
-//! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node.
+//! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node, [`rpc_server`] answers as
+//! one does.
 
 #![forbid(unsafe_code)]
 
 pub mod bitcoind;
 pub mod chains;
+pub mod rpc_server;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -114,7 +114,7 @@ impl BlockStore {
     }
 
     /// Adds a block and returns its number. A block whose hash is known is not added again: its
-    /// number is returned.
+    /// number is returned. One whose bytes were pruned gets a new number, and is found under it.
     ///
     /// The hash covers the header only, so the caller compares the merkle root and the witness
     /// commitment first; otherwise anyone could put another body in the block's place.
@@ -122,7 +122,9 @@ impl BlockStore {
         let hash = block.hash();
         let view = self.shared.view.load_full();
         if let Some(known) = view.find(Tag::new(&self.options.secret, &hash), &hash)? {
-            return Ok(known);
+            if known >= self.reader().first_held()? {
+                return Ok(known);
+            }
         }
         let pending = pending_block(block, hash, self.segments.end())?;
         if view.count() == BlockNumber::LIMIT {

@@ -66,15 +66,16 @@ impl View {
         self.row_bytes(number).map(row::hash)
     }
 
-    /// The number under this hash.
+    /// The number under this hash: the last one, when the block was added again after its bytes
+    /// had been pruned.
     pub(crate) fn find(&self, tag: Tag, hash: &BlockHash) -> Result<Option<BlockNumber>> {
-        let count = self.count();
+        let (count, mut found) = (self.count(), None);
         for number in self.table.candidates(tag).filter(|number| number.get() < count) {
             if self.hash(number)? == *hash {
-                return Ok(Some(number));
+                found = found.max(Some(number));
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// The table of transaction offsets of the block with this row.

@@ -1,5 +1,6 @@
 //! What can be typed. Every command, flag and default is here and nowhere else.
 
+pub(crate) mod address;
 pub(crate) mod records;
 
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use varve_node::{IndexSet, Prune};
 use varve_sim::Profile;
 use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 use varve_utxo::SetHash;
+
+use self::address::RpcAddress;
 
 /// A chain database: history, unspent outputs, live transactions and search in one store.
 #[derive(Debug, Parser)]
@@ -140,18 +143,18 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("source").required(true))]
 pub(crate) struct Sync {
-    /// A folder of blk*.dat files, a folder with `blocks/` in it, one block file, or `-` for
-    /// standard input
+    /// A folder of blk*.dat files, a folder with `blocks/` in it, one block file, a named pipe, or
+    /// `-` for standard input
     #[arg(long, value_name = "PATH", group = "source")]
     pub from: Option<PathBuf>,
 
     /// A node to fetch from; may be given more than once
-    #[arg(long = "peer", value_name = "HOST:PORT", group = "source", value_parser = peer)]
+    #[arg(long = "peer", value_name = "HOST:PORT", group = "source", value_parser = address::peer)]
     pub peers: Vec<String>,
 
     /// The interface of a node: http://user:password@host:port
-    #[arg(long, value_name = "URL", group = "source")]
-    pub rpc: Option<String>,
+    #[arg(long, value_name = "URL", group = "source", value_parser = address::rpc)]
+    pub rpc: Option<RpcAddress>,
 
     /// Do not go above this height
     #[arg(long, value_name = "HEIGHT")]
@@ -305,22 +308,6 @@ fn block_name(text: &str) -> Result<BlockName, String> {
     )
 }
 
-/// A host or an address, with a port or without; an IPv6 address gets its brackets.
-fn peer(text: &str) -> Result<String, String> {
-    if text.parse::<std::net::Ipv6Addr>().is_ok() {
-        return Ok(format!("[{text}]"));
-    }
-    let (host, port) = match text.rsplit_once(':').filter(|_| !text.ends_with(']')) {
-        Some((host, port)) => (host, port.parse::<u16>().is_ok_and(|port| port > 0)),
-        None => (text, true),
-    };
-    let bracketed = host.starts_with('[') && host.ends_with(']');
-    if port && !host.is_empty() && (bracketed || !host.contains(':')) {
-        return Ok(text.to_owned());
-    }
-    Err("write HOST or HOST:PORT, as in 127.0.0.1:8333 or [::1]:8333".to_owned())
-}
-
 /// A number of bytes: `4096`, `512M`, `2G`, `2GiB`.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
@@ -424,17 +411,6 @@ mod tests {
         assert_eq!(block_name(&"0".repeat(64)), Ok(BlockName::Hash(BlockHash::ZERO)));
         for wrong in ["", "-1", "4294967296", "xyz", &"f".repeat(63)] {
             assert!(block_name(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn peers() {
-        for right in ["node", "10.0.0.1", "node.example:8333", "[::1]:8333", "[::1]"] {
-            assert_eq!(peer(right), Ok(right.to_owned()));
-        }
-        assert_eq!(peer("::1"), Ok("[::1]".to_owned()));
-        for wrong in ["", ":8333", "node:", "node:port", "node:70000", "node:0", "a:b:8333"] {
-            assert!(peer(wrong).is_err(), "{wrong}");
         }
     }
 

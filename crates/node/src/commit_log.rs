@@ -31,14 +31,14 @@
 //! is damaged. Its blocks are stored; the next sync confirms them again.
 //!
 //! ```text
-//!  0           8          12
-//!  ┌───────────┬──────────┐
-//!  │ end of log│ archived │    archived: the archive has all blocks with lower numbers
-//!  │ u64       │ u32      │
-//!  └───────────┴──────────┘
+//!  0           8          12      16
+//!  ┌───────────┬──────────┬───────┬───────────┐    archived: the archive has all blocks with lower
+//!  │ end of log│ archived │ count │ numbers … │    numbers but these, whose headers were not known
+//!  │ u64       │ u32      │ u32   │ u32 each  │
+//!  └───────────┴──────────┴───────┴───────────┘
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use varve_blocks::{BlockNumber, Synced};
@@ -53,7 +53,7 @@ const CHECKPOINT_KIND: Kind = Kind(*b"COMMITCP");
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// How the names of the log's files begin.
 pub(crate) const PREFIX: &str = "commits";
-const CHECKPOINT_VERSION: u32 = 1;
+const CHECKPOINT_VERSION: u32 = 2;
 const SEGMENT_SIZE: u64 = 16 << 20;
 
 /// The length of a commit without its marks.
@@ -151,8 +151,41 @@ pub struct History {
     pub last: Option<Commit>,
     /// All blocks that were found invalid.
     pub marks: BTreeMap<BlockHash, Arc<str>>,
-    /// The archive had all blocks below this number at the last checkpoint.
-    pub archived: u32,
+    /// What the archive had at the last checkpoint.
+    pub archived: Archived,
+}
+
+/// Which blocks the archive has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Archived {
+    /// All with lower numbers than this,
+    pub below: u32,
+    /// but for these: nothing is known that their headers link to.
+    pub except: BTreeSet<BlockNumber>,
+}
+
+impl Archived {
+    /// Whether the archive has this block.
+    #[must_use]
+    pub fn has(&self, number: BlockNumber) -> bool {
+        number.get() < self.below && !self.except.contains(&number)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let count = u32::try_from(self.except.len()).expect("blocks have numbers of 32 bits");
+        let mut bytes = [self.below.to_le_bytes(), count.to_le_bytes()].concat();
+        self.except.iter().for_each(|number| bytes.extend(number.get().to_le_bytes()));
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (fields, rest) = bytes.as_chunks::<4>();
+        let [below, count, numbers @ ..] = fields else { return None };
+        let [below, count] = [*below, *count].map(u32::from_le_bytes);
+        let except = numbers.iter().map(|number| BlockNumber::new(u32::from_le_bytes(*number)));
+        let is_whole = rest.is_empty() && numbers.len() == count as usize;
+        is_whole.then(|| Self { below, except: except.collect() })
+    }
 }
 
 /// The log, open for appending.
@@ -177,13 +210,13 @@ impl CommitLog {
             storage.sync_dir()?;
         }
         let segments = Segments::open(Arc::clone(&storage), config(store), GlobalOffset::ZERO)?;
-        Self::read(storage, segments, 0)
+        Self::read(storage, segments, Archived::default())
     }
 
     fn read(
         storage: Arc<dyn Storage>,
         segments: Segments,
-        archived: u32,
+        archived: Archived,
     ) -> varve_io::Result<(Self, History)> {
         let mut history = History { archived, ..History::default() };
         for frame in segments.reader().frames(GlobalOffset::ZERO) {
@@ -203,11 +236,11 @@ impl CommitLog {
         Ok(())
     }
 
-    /// Notes that all frames so far are durable and the archive has all blocks below `archived`.
-    pub fn checkpoint(&mut self, archived: u32) -> varve_io::Result<()> {
+    /// Notes that all frames so far are durable, and what the archive has.
+    pub fn checkpoint(&mut self, archived: &Archived) -> varve_io::Result<()> {
         let end = self.segments.sync()?;
         let mut payload = end.get().to_le_bytes().to_vec();
-        payload.extend_from_slice(&archived.to_le_bytes());
+        payload.extend(archived.encode());
         let envelope = Envelope { version: CHECKPOINT_VERSION, payload: payload.as_slice() };
         replace(self.storage.as_ref(), CHECKPOINT, CHECKPOINT_KIND, &envelope)
     }
@@ -217,9 +250,9 @@ fn config(store: StoreId) -> SegmentsConfig {
     SegmentsConfig { prefix: PREFIX.to_owned(), kind: KIND, store, segment_size: SEGMENT_SIZE }
 }
 
-fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<(GlobalOffset, u32)> {
+fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<(GlobalOffset, Archived)> {
     let Some(found) = load(storage, CHECKPOINT, CHECKPOINT_KIND)? else {
-        return Ok((GlobalOffset::ZERO, 0));
+        return Ok((GlobalOffset::ZERO, Archived::default()));
     };
     let path = storage.path().join(CHECKPOINT);
     if found.version != CHECKPOINT_VERSION {
@@ -227,10 +260,10 @@ fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<(GlobalOffset, u32
         return Err(error.in_file(&path, FileOffset::ZERO));
     }
     let fields = found.payload.split_first_chunk::<8>();
-    let fields = fields.and_then(|(end, rest)| Some((*end, <[u8; 4]>::try_from(rest).ok()?)));
+    let fields = fields.and_then(|(end, rest)| Some((*end, Archived::decode(rest)?)));
     let damaged = FormatError::Damaged { at: 0, what: "a checkpoint of another length" };
     let (end, archived) = fields.ok_or_else(|| damaged.in_file(&path, FileOffset::ZERO))?;
-    Ok((GlobalOffset::new(u64::from_le_bytes(end)), u32::from_le_bytes(archived)))
+    Ok((GlobalOffset::new(u64::from_le_bytes(end)), archived))
 }
 
 #[cfg(test)]
@@ -264,6 +297,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_archived_survives_its_bytes_and_every_cut_is_seen() {
+        let except = [0, 5, u32::MAX - 1].map(BlockNumber::new).into();
+        let archived = Archived { below: 6, except };
+        let bytes = archived.encode();
+        assert_eq!(Archived::decode(&bytes), Some(archived));
+        for end in 0..bytes.len() {
+            assert_eq!(Archived::decode(&bytes[..end]), None, "cut at {end}");
+        }
+        assert_eq!(Archived::decode(&[bytes, vec![0; 4]].concat()), None);
+    }
+
+    #[test]
     fn long_reasons_are_cut_between_letters() {
         let reason: String = "ü".repeat(300);
         let mut long = commit(1);
@@ -283,7 +328,7 @@ mod tests {
             let (mut log, _) = CommitLog::open(storage.clone(), store).unwrap();
             (1..=4).for_each(|sequence| log.append(&commit(sequence)).unwrap());
             if with_checkpoint {
-                log.checkpoint(3).unwrap();
+                log.checkpoint(&Archived { below: 3, except: BTreeSet::new() }).unwrap();
             }
             drop(log);
             let name = "commits-000000000000";
@@ -322,12 +367,16 @@ mod tests {
         let store = StoreId([1; 16]);
         let (mut log, history) = CommitLog::open(storage.clone(), store).unwrap();
         assert_eq!(history.last, None);
+        let except = [2, 7].map(BlockNumber::new).into();
+        let archived = Archived { below: 9, except };
+        assert!(archived.has(BlockNumber::new(8)) && !archived.has(BlockNumber::new(9)));
+        assert!(!archived.has(BlockNumber::new(7)));
         let mut acknowledged = vec![(0, 0)];
         for sequence in 1..=5 {
             log.append(&commit(sequence)).unwrap();
             acknowledged.push((storage.operations(), sequence));
             if sequence == 3 {
-                log.checkpoint(9).unwrap();
+                log.checkpoint(&archived).unwrap();
             }
         }
         for n in 0..=storage.operations() {
@@ -338,6 +387,8 @@ mod tests {
                 let found = history.last.map_or(0, |commit| commit.sequence.0);
                 assert!(found >= least, "{found} < {least} after {n}, {crash:?}");
                 assert_eq!(history.marks.len() as u64, found);
+                assert!([&archived, &Archived::default()].contains(&&history.archived));
+                assert!(found < 5 || history.archived == archived);
             }
         }
     }

@@ -6,8 +6,10 @@
 //! 2. blocks above the *horizon*, on whatever branch: as many heights below the tip as there are
 //!    undo records ([`UndoConfig::blocks`](varve_utxo::UndoConfig)). The tip is here the highest
 //!    block that the confirmed chain shares with the set's checkpoint, so what recovery may have
-//!    to append again is above it;
-//! 3. blocks whose headers are not known.
+//!    to append again is above it.
+//!
+//! A block whose header is not known (it was lost in a crash and has not come again) holds nothing
+//! back. It goes with its file; when its header comes after all, it is fetched again.
 //!
 //! A rewind down to the horizon takes undo records and no bytes, and the blocks of the branch that
 //! wins are above it. Where records are missing (a deep reorganisation has made a new beginning),
@@ -31,7 +33,8 @@ impl Organizer {
         let Prune::To(bytes) = self.settings.prune else { return Ok(()) };
         let Some(horizon) = self.horizon() else { return Ok(()) };
         let from = self.first_above(horizon)?;
-        self.stores.blocks.prune(Keep { from, bytes })?;
+        let first = self.stores.blocks.prune(Keep { from, bytes })?;
+        self.stores.forget_pruned(first);
         Ok(())
     }
 
@@ -45,13 +48,13 @@ impl Organizer {
         Some(horizon)
     }
 
-    /// The first block held that is above the horizon, or whose height is not known.
+    /// The first block held that is above the horizon.
     fn first_above(&self, horizon: Height) -> Result<BlockNumber, Error> {
         let reader = self.stores.blocks.reader();
         let tree = &self.stores.chain.read().tree;
         for number in reader.first_held()?.get()..reader.count() {
             let id = tree.find(&reader.hash(BlockNumber::new(number))?);
-            if id.is_none_or(|id| tree.height(id) > horizon) {
+            if id.is_some_and(|id| tree.height(id) > horizon) {
                 return Ok(BlockNumber::new(number));
             }
         }

@@ -16,7 +16,7 @@
 //!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -24,14 +24,14 @@ use varve_archive::{
     Archive, ArchiveConfig, Backend as _, BlockState, Chain as ArchiveChain, HeaderLink, Indexes,
     MmapBackend, MmapConfig,
 };
-use varve_blocks::{BlockNumber, BlockStore, Synced};
+use varve_blocks::{BlockNumber, BlockReader, BlockStore, Synced};
 use varve_consensus::BlockAt;
 use varve_io::Storage;
 use varve_types::{Block, BlockHash, Header, Height};
 use varve_utxo::{AsBlock as _, Database, Secret, StoreKey};
 
 use crate::chain::{Chain, SharedChain};
-use crate::commit_log::{CommitLog, CommitSequence, History};
+use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
@@ -72,13 +72,13 @@ impl Organizer {
         let backend = open_tables(&directory, settings, (&mut log, &mut history))?;
         let mut archive = open_archive(backend, &options, settings, &mut blocks)?;
         check_followed(&archive, &history, &directory)?;
-        if archive.now().bounds().headers <= 1 && history.archived > 0 {
+        if archive.now().bounds().headers <= 1 && history.archived != Archived::default() {
             // It was lost. This is noted before any row is made, in case that is interrupted.
-            log.checkpoint(0)?;
-            history.archived = 0;
+            history.archived = Archived::default();
+            log.checkpoint(&history.archived)?;
         }
         let rebuilt = rebuild(&options, &history, (&blocks, &mut archive), progress)?;
-        let Rebuilt { mut chain, orphans } = rebuilt;
+        let Rebuilt { mut chain, orphans, lost } = rebuilt;
         let utxo = open_utxo(&directory, &options)?;
 
         let tip = confirmed_tip(&chain, &history)?;
@@ -99,6 +99,7 @@ impl Organizer {
             marks: history.marks,
             new_marks: Vec::new(),
             orphans,
+            lost,
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
         };
@@ -224,8 +225,8 @@ fn open_tables(
     }
     drop(backend);
     directory.check_stores([&ARCHIVE])?;
-    log.checkpoint(0)?;
-    history.archived = 0;
+    history.archived = Archived::default();
+    log.checkpoint(&history.archived)?;
     directory.clear(&ARCHIVE)?;
     open()
 }
@@ -249,7 +250,10 @@ fn open_archive(
     let bytes = network.genesis_block();
     let genesis = Block::parse(&bytes, network.format())
         .map_err(|source| Error::Undecodable { hash: network.genesis_hash(), source })?;
-    let number = blocks.append(&genesis)?;
+    let number = match blocks.reader().number_of(&network.genesis_hash())? {
+        Some(number) => number,
+        None => blocks.append(&genesis)?,
+    };
     if !archive.now().is_initialized() {
         archive.initialize(&BlockAt::new(Height::GENESIS, &genesis), number)?;
     }
@@ -293,9 +297,12 @@ struct Rebuilt {
     chain: Chain,
     /// Blocks whose headers do not link to any that is known.
     orphans: HashMap<BlockHash, BlockNumber>,
+    /// Blocks that the archive does not have and whose bytes were pruned.
+    lost: BTreeSet<BlockNumber>,
 }
 
-/// Makes the header tree, and the rows that the archive lacks.
+/// Makes the header tree, and the rows that the archive lacks: first the headers of all blocks, so
+/// that each height is known, then every block once, in the order in which they were stored.
 fn rebuild(
     options: &Options,
     history: &History,
@@ -309,48 +316,85 @@ fn rebuild(
         tree.restore(header, header.hash()).map_err(|error| disagree(error.to_string()))?;
     }
     let reader = blocks.reader();
-    let mut orphans = HashMap::new();
-    let (mut linked, mut unsaved) = (true, 0);
-    let mut waiting: Vec<BlockNumber> = (0..reader.count()).map(BlockNumber::new).collect();
-    while std::mem::take(&mut linked) {
-        let mut unlinked = Vec::new();
-        for number in waiting {
-            let row = reader.row(number)?;
-            let header = Header::new(&row.header);
-            let Ok(id) = tree.restore(header, row.hash) else {
-                unlinked.push(number);
-                continue;
-            };
-            linked = true;
-            if number.get() >= history.archived {
-                archive.set_header(header)?;
-                archive_block(archive, &reader, number, tree.height(id))?;
-                progress(u64::from(number.get()) + 1, reader.count().into());
-                unsaved += row.length;
-                if unsaved >= options.limits.lag {
-                    // New rows are in memory until they are saved. The blocks are durable.
-                    archive.checkpoint(archive.sequence())?;
-                    unsaved = 0;
-                }
-            }
-            tree.mark_stored(id);
+    link_headers(&mut tree, archive, &reader)?;
+    let (mut orphans, mut lost) = (HashMap::new(), BTreeSet::new());
+    let (held, mut unsaved) = (reader.first_held()?, 0);
+    for number in (0..reader.count()).map(BlockNumber::new) {
+        let row = reader.row(number)?;
+        let is_archived = history.archived.has(number);
+        if number < held && history.archived.except.contains(&number) {
+            lost.insert(number);
+            continue;
         }
-        waiting = unlinked;
-    }
-    for number in waiting {
-        orphans.insert(reader.hash(number)?, number);
+        let Some(id) = tree.find(&row.hash) else {
+            orphans.insert(row.hash, number);
+            continue;
+        };
+        if !is_archived {
+            archive_block(archive, &reader, number, tree.height(id))?;
+            progress(u64::from(number.get()) + 1, reader.count().into());
+            unsaved += row.length;
+            if unsaved >= options.limits.lag {
+                // New rows are in memory until they are saved. The blocks are durable.
+                archive.checkpoint(archive.sequence())?;
+                unsaved = 0;
+            }
+        }
+        tree.mark_stored(id);
     }
     for (hash, reason) in &history.marks {
         if let Some(id) = tree.find(hash) {
             tree.mark_invalid(id, reason);
         }
     }
-    Ok(Rebuilt { chain: Chain::new(tree), orphans })
+    Ok(Rebuilt { chain: Chain::new(tree), orphans, lost })
+}
+
+/// Adds the headers of all stored blocks that link to a known one, parents first, to the tree and
+/// to the archive.
+///
+/// From each block the walk goes down, parent by parent, to a header that is known, and then comes
+/// back up. A block is passed once on the way down and once on the way up, in whatever order they
+/// were stored. The way is 4 bytes a block.
+fn link_headers(
+    tree: &mut HeaderTree,
+    archive: &mut Archive<MmapBackend>,
+    reader: &BlockReader,
+) -> Result<(), Error> {
+    let mut way = Vec::new();
+    let mut unlinked = HashSet::new();
+    for number in (0..reader.count()).map(BlockNumber::new) {
+        let mut at = Some(number);
+        let is_linked = loop {
+            let Some(number) = at.filter(|number| !unlinked.contains(number)) else { break false };
+            let row = reader.row(number)?;
+            if tree.find(&row.hash).is_some() {
+                break true;
+            }
+            way.push(number);
+            let previous = Header::new(&row.header).previous();
+            if tree.find(&previous).is_some() {
+                break true;
+            }
+            at = reader.number_of(&previous)?;
+        };
+        while let Some(number) = way.pop() {
+            if !is_linked {
+                unlinked.insert(number);
+                continue;
+            }
+            let row = reader.row(number)?;
+            let header = Header::new(&row.header);
+            tree.restore(header, row.hash).map_err(|error| disagree(error.to_string()))?;
+            archive.set_header(header)?;
+        }
+    }
+    Ok(())
 }
 
 fn archive_block(
     archive: &mut Archive<MmapBackend>,
-    reader: &varve_blocks::BlockReader,
+    reader: &BlockReader,
     number: BlockNumber,
     height: Height,
 ) -> Result<(), Error> {

@@ -19,7 +19,7 @@ use varve_blocks::{BlockNumber, BlockStore};
 use varve_io::Storage;
 use varve_types::Height;
 
-use crate::commit_log::CommitLog;
+use crate::commit_log::{Archived, CommitLog};
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::organizer::{Options, Organizer};
@@ -53,7 +53,7 @@ impl Organizer {
             }
             blocks.checkpoint()?;
             // Nothing is archived any more; this comes first, in case the rest is not reached.
-            log.checkpoint(0)?;
+            log.checkpoint(&Archived::default())?;
             [UTXO, ARCHIVE, STATS].iter().try_for_each(|store| directory.clear(store))?;
         }
         let mut organizer = Self::open_with(root, options, progress)?;

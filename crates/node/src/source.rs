@@ -41,7 +41,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use varve_types::{BlockHash, Header};
+use varve_types::{BlockHash, Header, Network};
 
 /// The bytes of a header.
 pub type HeaderBytes = [u8; Header::LEN];
@@ -162,15 +162,39 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// The first file begins with something else than a block of the network.
-    #[error(
-        "{} does not hold blocks of {network}; choose the network of these blocks",
-        path.display()
-    )]
+    #[error("{} {}", path.display(), foreign(*network, found))]
     WrongNetwork {
         /// The file.
         path: PathBuf,
         /// The network that was asked for.
-        network: varve_types::Network,
+        network: Network,
+        /// The networks whose blocks begin as this file does: none, or one and its fork.
+        found: Vec<Network>,
+    },
+    /// There is nothing in the files.
+    #[error("{} holds no blocks; name a folder of blocks or one block file", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something that has no end and cannot be read twice.
+    #[error(
+        "{} is neither a folder nor a file; read it through standard input, with --from -",
+        path.display()
+    )]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A pipe goes on and on without a block.
+    #[error(
+        "no block of {network} came in {bytes} bytes; name block files of {network}, or pipe them"
+    )]
+    NoRecord {
+        /// The network that was asked for.
+        network: Network,
+        /// How many bytes.
+        bytes: u64,
     },
     /// The key of the block files is not eight bytes.
     #[error("{} is not a key of 8 bytes; restore it from the node's folder", path.display())]
@@ -235,6 +259,16 @@ pub enum Outlook {
         /// Why it cannot be reached.
         reason: String,
     },
+}
+
+/// What a file of another network holds, and what to do.
+fn foreign(network: Network, found: &[Network]) -> String {
+    let Some(first) = found.first() else {
+        return format!("does not hold blocks of {network}; choose the network of these blocks");
+    };
+    let names: Vec<&str> = found.iter().map(|network| network.name()).collect();
+    let names = names.join(" or ");
+    format!("holds blocks of {names}, not of {network}; pass --network {first}")
 }
 
 /// A giver of headers and blocks. See the talk at the head of this module.

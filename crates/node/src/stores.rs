@@ -14,7 +14,7 @@
 //! 3. the commit is appended to the commit log and synced: this is the acknowledgement;
 //! 4. readers get the new [`NodeSnapshot`] by one atomic store.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -24,7 +24,7 @@ use varve_types::{BlockHash, Header, Height};
 use varve_utxo::{AsBlock as _, Version};
 
 use crate::chain::SharedChain;
-use crate::commit_log::{Commit, CommitLog, CommitSequence};
+use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
 use crate::snapshot::NodeSnapshot;
@@ -47,6 +47,8 @@ pub(crate) struct Stores {
     pub(crate) new_marks: Vec<(BlockHash, Arc<str>)>,
     /// Stored blocks whose headers were lost in a crash, and have not come again.
     pub(crate) orphans: HashMap<BlockHash, BlockNumber>,
+    /// Those of them whose bytes were pruned since: nobody will archive them.
+    pub(crate) lost: BTreeSet<BlockNumber>,
     pub(crate) published: Arc<ArcSwap<NodeSnapshot>>,
     /// Bytes of blocks that were stored since stores and set were last made durable together.
     pub(crate) since_checkpoint: u64,
@@ -210,8 +212,14 @@ impl Stores {
     pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
         let synced = self.blocks.checkpoint()?;
         self.archive.checkpoint(self.sequence.0)?;
-        let orphan = self.orphans.values().map(|number| number.get()).min();
-        Ok(self.log.checkpoint(orphan.unwrap_or(synced.count).min(synced.count))?)
+        let except = self.orphans.values().chain(&self.lost).copied().collect();
+        Ok(self.log.checkpoint(&Archived { below: synced.count, except })?)
+    }
+
+    /// Blocks below `first` have been pruned: an orphan among them is not waited for any more.
+    pub(crate) fn forget_pruned(&mut self, first: BlockNumber) {
+        let pruned = self.orphans.extract_if(|_, number| *number < first);
+        self.lost.extend(pruned.map(|(_, number)| number));
     }
 
     /// Turns one of the archive's chains to the branch of `tip`. Gives the headers that were

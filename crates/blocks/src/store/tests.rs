@@ -4,7 +4,7 @@ use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{FileOffset, Storage as _};
 
 use super::*;
-use crate::fixture::{append, block, check_all, check_block, hash, open, options};
+use crate::fixture::{FORMAT, append, block, check_all, check_block, hash, open, options};
 use crate::{BlockBytes, TxPosition};
 
 mod model;
@@ -184,6 +184,28 @@ fn pruned_bytes_are_known_to_be_pruned() {
     drop(store);
     let store = open(storage, synced);
     assert_eq!(check_all(&store.reader(), &blocks), 40 - again.get() as usize);
+}
+
+/// A block that is needed again after its bytes were pruned.
+#[test]
+fn a_pruned_block_can_be_added_again() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let blocks = blocks(40);
+    let mut store = filled(&storage, &blocks, 3);
+    let first = store.prune(Keep { from: BlockNumber::new(20), bytes: 0 }).unwrap();
+    assert!(first > BlockNumber::ZERO);
+    let again = Block::parse(&blocks[0], FORMAT).unwrap();
+    let held = Block::parse(&blocks[39], FORMAT).unwrap();
+    for _ in 0..2 {
+        assert_eq!(store.append(&again).unwrap(), BlockNumber::new(40));
+        assert_eq!(store.append(&held).unwrap(), BlockNumber::new(39));
+    }
+    let synced = store.checkpoint().unwrap();
+    drop(store);
+    let reader = open(storage, synced).reader();
+    let number = reader.number_of(&again.hash()).unwrap().unwrap();
+    assert_eq!((number, reader.count()), (BlockNumber::new(40), 41));
+    assert_eq!(&reader.raw(number).unwrap()[..], &blocks[0][..]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `varve sync`: takes blocks from a source, checks them, and stores what follows from them.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +14,11 @@ use varve_node::source::Clock;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
-use varve_node::source::rpc::{Login, Rpc};
+use varve_node::source::rpc::{self, Rpc};
 use varve_node::{Organizer, Report, SettingsChange, Source, SyncOptions};
 use varve_types::{BlockHash, Height, Network};
 
+use crate::args::address::RpcAddress;
 use crate::args::{Global, Sync};
 use crate::data_dir::{DataDir, random};
 use crate::progress::{Lazy, Progress};
@@ -172,11 +174,17 @@ fn source(args: &Sync, network: Network, clock: &Clock) -> Result<Box<dyn Source
         if path == Path::new("-") {
             return Ok(Box::new(Pipe::new(std::io::stdin(), network, WAITING_LIMIT)));
         }
+        // A named pipe or a device cannot be read twice.
+        if path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            return Ok(Box::new(Pipe::new(file, network, WAITING_LIMIT)));
+        }
         return Ok(Box::new(Directory::open(path, network, args.follow)?));
     }
-    if let Some(url) = &args.rpc {
-        let (address, login) = parse_url(url)?;
-        return Ok(Box::new(Rpc::connect(&address, network, &login)?));
+    if let Some(RpcAddress { address, login }) = args.rpc.clone() {
+        let (follow, clock) = (args.follow, Arc::clone(clock));
+        let settings = rpc::Settings { address, network, login, follow, clock };
+        return Ok(Box::new(Rpc::connect(settings)?));
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Box::new(P2p::new(Settings {
@@ -186,41 +194,4 @@ fn source(args: &Sync, network: Network, clock: &Clock) -> Result<Box<dyn Source
         epoch: since.as_secs(),
         nonce: u64::from_le_bytes(random()?),
     })))
-}
-
-/// The parts of `http://user:password@host:port`. What stands before the host without a password
-/// is the path of a cookie file; REST needs neither.
-fn parse_url(url: &str) -> Result<(String, Login)> {
-    let rest = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
-    if rest.contains("://") {
-        bail!("{url} is not an address like http://user:password@127.0.0.1:8332; write one");
-    }
-    let Some((login, address)) = rest.rsplit_once('@') else {
-        return Ok((rest.to_owned(), Login::Nobody));
-    };
-    let login = match login.split_once(':') {
-        Some((user, password)) => {
-            Login::Password { user: user.to_owned(), password: password.to_owned() }
-        }
-        None => Login::Cookie(login.into()),
-    };
-    Ok((address.to_owned(), login))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_with_and_without_a_login() {
-        let (address, login) = parse_url("http://me:se:cret@127.0.0.1:8332/").unwrap();
-        assert_eq!(address, "127.0.0.1:8332");
-        assert!(matches!(login, Login::Password { user, password }
-            if (user.as_str(), password.as_str()) == ("me", "se:cret")));
-        let (address, login) = parse_url("http://node/.cookie@node:18443").unwrap();
-        assert_eq!(address, "node:18443");
-        assert!(matches!(login, Login::Cookie(path) if path == Path::new("node/.cookie")));
-        assert!(matches!(parse_url("node:1").unwrap(), (_, Login::Nobody)));
-        assert!(parse_url("https://node").is_err());
-    }
 }

@@ -13,5 +13,6 @@ mod real_node;
 mod refused;
 mod set;
 mod sim;
+mod sources;
 mod stop;
 mod varve;

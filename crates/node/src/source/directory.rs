@@ -6,20 +6,25 @@
 //! 2. Where each block is stays in memory, about 100 bytes each, and a block that is wanted is read
 //!    from there by one of two threads, a few blocks ahead of the receiver. One that has not been
 //!    found yet, since the receiver knew its header before, is looked for to the end of the walk.
-//! 3. With `follow` the walk goes on where it stopped: in files that grow or were written over, and
-//!    in new ones.
+//! 3. With `follow` the folder is looked at again and again (`watch`), and the walk goes on where it
+//!    stopped: in files that grow or were written over, and in new ones. What that costs depends on
+//!    what is new, not on how many files there are.
 //!
 //! Files are plain, or XORed with the key in `xor.dat` beside them. Stale blocks are among the
 //! others. What cannot be used is a [`Warning`]: a last record that is not all there, blocks whose
 //! parents are in no file.
 
 mod scan;
+#[cfg(test)]
+mod tests;
+mod watch;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -27,8 +32,9 @@ use varve_types::blk::XorKey;
 use varve_types::{BlockHash, Header, Network};
 
 use self::scan::{Framing, Location, Walk, failed, read_block};
+use self::watch::{FileName, Watch};
 use super::linker::{Found, Linker};
-use super::pool::{Done, Fetch, Pool};
+use super::pool::{AHEAD, Fetcher, Pool};
 use super::{Event, Giver, Source, SourceError, Warning};
 
 const READERS: usize = 2;
@@ -40,11 +46,16 @@ pub struct Directory {
     place: Place,
     framing: Framing,
     follow: bool,
+    /// Every file that was ever there.
     walks: Vec<Walk>,
-    /// The file being walked over.
-    walking: usize,
+    /// Their paths.
+    known: HashSet<Arc<Path>>,
+    /// The files that are to be walked over, the next first.
+    due: VecDeque<usize>,
+    watch: Watch,
     linker: Linker<Location, Location>,
     events: VecDeque<Event>,
+    fetched: Receiver<Done>,
     pool: Pool<Job>,
     /// Blocks asked of the pool and not given yet.
     owed: usize,
@@ -66,32 +77,41 @@ struct Job {
     at: Location,
 }
 
+/// A job that was done: the block, or `None` when it is not there any more.
+struct Done {
+    hash: BlockHash,
+    result: Result<Option<Vec<u8>>, SourceError>,
+}
+
 impl Directory {
     /// Opens a folder of block files, a folder that has `blocks/`, or one block file.
     pub fn open(path: &Path, network: Network, follow: bool) -> Result<Self, SourceError> {
-        let is_folder = fs::metadata(path).map_err(failed(path))?.is_dir();
+        let metadata = fs::metadata(path).map_err(failed(path))?;
         let blocks = path.join("blocks");
-        let (place, folder) = if is_folder {
+        let (place, folder) = if metadata.is_dir() {
             let folder = if blocks.is_dir() { blocks } else { path.to_owned() };
             (Place::Folder(folder.clone()), folder)
-        } else {
+        } else if metadata.is_file() {
             let folder = path.parent().unwrap_or(Path::new("")).to_owned();
             (Place::File(path.to_owned()), folder)
+        } else {
+            return Err(SourceError::NotAFile { path: path.to_owned() });
         };
         let framing = Framing { network, key: read_key(&folder.join("xor.dat"))? };
-        let fetch = || -> Fetch<Job> {
-            let mut open = None;
-            Box::new(move |job| read(job, &mut open, framing.key))
-        };
+        let (sender, fetched) = sync_channel(AHEAD);
+        let reader = |_| Reader { key: framing.key, open: None };
         let mut directory = Self {
             place,
             framing,
             follow,
             walks: Vec::new(),
-            walking: 0,
+            known: HashSet::new(),
+            due: VecDeque::new(),
+            watch: Watch::default(),
             linker: Linker::new(network.genesis_hash(), |location| *location),
             events: VecDeque::new(),
-            pool: Pool::new((0..READERS).map(|_| fetch())),
+            fetched,
+            pool: Pool::new((0..READERS).map(reader), &sender),
             owed: 0,
             done: false,
             warned: false,
@@ -100,37 +120,68 @@ impl Directory {
         if directory.walks.is_empty() {
             return Err(SourceError::NoBlocks { path: folder });
         }
-        // Whether the blocks are of another network shows at the first step.
-        directory.walk()?;
+        directory.walk_to_first()?;
         Ok(directory)
+    }
+
+    /// Walks until there is a record. Whether the blocks are of another network shows in the first
+    /// file that is not empty.
+    fn walk_to_first(&mut self) -> Result<(), SourceError> {
+        let mut empty = None;
+        while let Some(index) = self.due.front().copied() {
+            self.walk()?;
+            let walk = self.walks.get(index).expect("a file of the list");
+            if !walk.is_empty() || walk.incomplete(self.framing)?.is_some() {
+                return Ok(());
+            }
+            if self.due.front() == Some(&index) {
+                continue;
+            }
+            match walk.why_empty(self.framing)? {
+                error @ SourceError::Empty { .. } => empty = empty.or(Some(error)),
+                // A file that a node has just begun may be anything.
+                SourceError::WrongNetwork { found, .. } if self.follow && found.is_empty() => {}
+                error => return Err(error),
+            }
+        }
+        empty.filter(|_| !self.follow).map_or(Ok(()), Err)
     }
 
     /// Adds the files that are not in the list yet.
     fn list(&mut self) -> Result<(), SourceError> {
-        let mut paths = match &self.place {
+        let paths = match &self.place {
             Place::File(path) => vec![path.clone()],
-            Place::Folder(folder) => block_files(folder).map_err(failed(folder))?,
+            Place::Folder(folder) => {
+                let (paths, entries) = block_files(folder).map_err(failed(folder))?;
+                self.watch.listed(entries);
+                paths
+            }
         };
-        paths.retain(|path| !self.walks.iter().any(|walk| *walk.path == **path));
-        for path in paths {
-            let number = u32::try_from(self.walks.len()).expect("folders have fewer files");
-            self.walks.push(Walk::new(Arc::from(path), number));
-        }
+        paths.into_iter().for_each(|path| self.add(path));
         Ok(())
     }
 
-    /// Takes a step of the walk. `false`: it is at the end of the last file.
+    /// Adds a file, unless it is known.
+    fn add(&mut self, path: PathBuf) {
+        let path: Arc<Path> = Arc::from(path);
+        if !self.known.insert(Arc::clone(&path)) {
+            return;
+        }
+        let index = self.walks.len();
+        let number = u32::try_from(index).expect("folders have fewer files");
+        self.watch.added(FileName::of(&path), index);
+        self.walks.push(Walk::new(path, number));
+        self.due.push_back(index);
+    }
+
+    /// Takes a step of the walk. `false`: there is nothing to walk over.
     fn walk(&mut self) -> Result<bool, SourceError> {
-        let newest = self.walking + 1 == self.walks.len();
-        let Some(walk) = self.walks.get_mut(self.walking) else { return Ok(false) };
+        let Some(index) = self.due.front().copied() else { return Ok(false) };
+        let newest = self.watch.newest() == Some(index);
         let (mut found, mut linked) = (Vec::new(), Vec::new());
+        let walk = self.walks.get_mut(index).expect("files are known before they are due");
         if !walk.step(self.framing, newest, &mut found)? {
-            let nothing = self.walking == 0 && walk.is_empty() && !self.follow;
-            if nothing && walk.incomplete(self.framing)?.is_none() {
-                let (path, network) = (walk.path.to_path_buf(), self.framing.network);
-                return Err(SourceError::WrongNetwork { path, network });
-            }
-            self.walking += 1;
+            self.due.pop_front();
         }
         found.into_iter().for_each(|found| self.linker.push(found, &mut linked));
         self.give(linked);
@@ -174,20 +225,39 @@ impl Directory {
 
     /// What the pool has fetched, within `timeout`.
     fn fetched(&mut self, timeout: Duration) -> Result<Option<Event>, SourceError> {
-        let Some(Done { job, result }) = self.pool.next(timeout) else { return Ok(None) };
+        let Ok(Done { hash, result }) = self.fetched.recv_timeout(timeout) else {
+            assert!(!self.pool.has_ended(), "a thread that reads blocks has panicked");
+            return Ok(None);
+        };
         self.owed -= 1;
-        let hash = job.hash;
         Ok(Some(match result? {
             Some(bytes) => Event::Block { hash, bytes, giver: Giver::ONLY },
             None => Event::Missing { hash },
         }))
     }
 
-    /// Waits, and begins the walk again where it stopped.
+    /// Waits, and looks for what is new.
     fn look_again(&mut self, timeout: Duration) -> Result<(), SourceError> {
         thread::sleep(timeout.min(POLL));
-        self.list()?;
-        self.walking = 0;
+        // Before the next file is begun the last one is written to its end.
+        let newest = self.watch.newest();
+        self.due.extend(newest);
+        if let Place::Folder(folder) = &self.place {
+            let folder = folder.clone();
+            while let Some(path) = self.watch.next_file(&folder).filter(|path| path.is_file()) {
+                self.add(path);
+            }
+            let modified = fs::metadata(&folder).and_then(|metadata| metadata.modified()).ok();
+            if self.watch.is_list_due(modified) {
+                self.list()?;
+            }
+        }
+        for index in self.watch.sweep(self.walks.len()) {
+            let walk = self.walks.get(index).expect("a file of the list");
+            if Some(index) != newest && walk.is_due()? {
+                self.due.push_back(index);
+            }
+        }
         while self.walk()? {}
         Ok(())
     }
@@ -254,26 +324,41 @@ impl Source for Directory {
     fn blame(&mut self, _giver: Giver, _reason: &str) {}
 }
 
-/// Reads one block. A file that a node has pruned or written over meanwhile has none.
-fn read(
-    job: &Job,
-    open: &mut Option<(Arc<Path>, File)>,
+/// Reads blocks in one thread, and keeps the last file open.
+struct Reader {
     key: XorKey,
-) -> Result<Option<Vec<u8>>, SourceError> {
-    // What the file that is open does not have may be in one that was put in its place.
-    if let Some((path, file)) = open
-        && *path == job.path
-        && let Ok(Some(bytes)) = read_from(file, job, key)
-    {
-        return Ok(Some(bytes));
+    open: Option<(Arc<Path>, File)>,
+}
+
+impl Fetcher<Job, Done> for Reader {
+    fn room(&self) -> usize {
+        1
     }
-    let file = File::open(&job.path).map(|file| &open.insert((job.path.clone(), file)).1);
-    match file.and_then(|file| read_from(file, job, key)) {
-        Ok(found) => Ok(found),
-        Err(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Ok(None),
-            _ => Err(failed(&job.path)(error)),
-        },
+
+    fn fetch(&mut self, jobs: Vec<Job>) -> Option<Vec<Done>> {
+        let done = |job: Job| Done { hash: job.hash, result: self.read(&job) };
+        Some(jobs.into_iter().map(done).collect())
+    }
+}
+
+impl Reader {
+    /// Reads one block. A file that a node has pruned or written over meanwhile has none.
+    fn read(&mut self, job: &Job) -> Result<Option<Vec<u8>>, SourceError> {
+        // What the file that is open does not have may be in one that was put in its place.
+        if let Some((path, file)) = &self.open
+            && *path == job.path
+            && let Ok(Some(bytes)) = read_from(file, job, self.key)
+        {
+            return Ok(Some(bytes));
+        }
+        let file = File::open(&job.path).map(|file| &self.open.insert((job.path.clone(), file)).1);
+        match file.and_then(|file| read_from(file, job, self.key)) {
+            Ok(found) => Ok(found),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => Ok(None),
+                _ => Err(failed(&job.path)(error)),
+            },
+        }
     }
 }
 
@@ -296,17 +381,18 @@ fn read_key(path: &Path) -> Result<XorKey, SourceError> {
     }
 }
 
-/// The block files of a folder, in the order of their names.
-fn block_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
+/// The block files of a folder, in the order of their names, and how many entries it has. What
+/// only has the name of one, a folder or a device, is none.
+fn block_files(folder: &Path) -> io::Result<(Vec<PathBuf>, usize)> {
+    let (mut paths, mut entries) = (Vec::new(), 0);
     for entry in fs::read_dir(folder)? {
-        let name = entry?.file_name();
-        let digits = name.to_str().and_then(|name| name.strip_prefix("blk")?.strip_suffix(".dat"));
-        if digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
-            paths.push(folder.join(&name));
+        let entry = entry?;
+        entries += 1;
+        let path = entry.path();
+        if FileName::of(&path).is_some() && (entry.file_type()?.is_file() || path.is_file()) {
+            paths.push(path);
         }
     }
-    // Names have at least five digits; a longer one is a later file.
-    paths.sort_by(|a, b| (a.as_os_str().len(), a).cmp(&(b.as_os_str().len(), b)));
-    Ok(paths)
+    paths.sort_by_key(|path| FileName::of(path));
+    Ok((paths, entries))
 }

@@ -5,10 +5,11 @@
 //!
 //! One thread reads records into a channel of a few blocks; while the receiver is busy the pipe
 //! fills and its writer waits. What lies between records is skipped: zeros, with which files are
-//! preallocated, and with a [`Warning`] what else a crash has left in them.
+//! preallocated, and with a [`Warning`] what else a crash has left in them; but not more than
+//! [`GAP_LIMIT`], for a device of zeros has no end.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -23,6 +24,8 @@ use super::{Event, Giver, Source, SourceError, Warning};
 const AHEAD: usize = 4;
 /// How much a record grows by before its bytes are there: a size is not believed.
 const STEP: u64 = 1 << 20;
+/// How many bytes may come without a record: twice the zeros of an empty block file.
+const GAP_LIMIT: u64 = 256 << 20;
 /// How many bytes of blocks may wait for their parents.
 pub const WAITING_LIMIT: u64 = 1 << 30;
 
@@ -186,9 +189,13 @@ fn read_all(input: impl Read, network: Network, records: &SyncSender<Record>) {
             Err(ReadError::Incomplete { begin }) => {
                 Record::End { incomplete: Some(begin), skipped: reader.skipped }
             }
-            Err(ReadError::NotARecord) => {
-                let path = PathBuf::from("-");
-                Record::Failed(SourceError::WrongNetwork { path, network })
+            Err(ReadError::NotARecord { begin }) => {
+                let found = Network::ALL.into_iter().filter(|other| other.disk_magic() == begin);
+                let (path, found) = (PathBuf::from("-"), found.collect());
+                Record::Failed(SourceError::WrongNetwork { path, network, found })
+            }
+            Err(ReadError::Endless { bytes }) => {
+                Record::Failed(SourceError::NoRecord { network, bytes })
             }
             Err(ReadError::Io(source)) => {
                 Record::Failed(SourceError::Io { path: PathBuf::from("-"), source })
@@ -212,7 +219,10 @@ struct Reader<R> {
 
 enum ReadError {
     Incomplete { begin: u64 },
-    NotARecord,
+    /// The first bytes that are not zeros are no magic.
+    NotARecord { begin: [u8; 4] },
+    /// There has been no record for so many bytes.
+    Endless { bytes: u64 },
     Io(io::Error),
 }
 
@@ -222,7 +232,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-impl<R: Read> Reader<R> {
+impl<R: BufRead> Reader<R> {
     /// The next block, or `None` at the end.
     fn record(&mut self, magic: [u8; 4]) -> Result<Option<Vec<u8>>, ReadError> {
         let (begin, size) = loop {
@@ -252,15 +262,22 @@ impl<R: Read> Reader<R> {
 
     /// Goes behind the next magic. Gives where that begins, or `None` at the end.
     fn find(&mut self, magic: [u8; 4]) -> Result<Option<u64>, ReadError> {
-        let mut seen = [0; 4];
+        let (mut seen, from) = ([0; 4], self.offset);
         let mut count = self.read(&mut seen)?;
         while count == seen.len() {
             if seen == magic {
                 return Ok(Some(self.offset - seen.len() as u64));
             }
+            if seen == [0; 4] {
+                self.skip_zeros(from + GAP_LIMIT)?;
+            }
+            let bytes = self.offset - from;
+            if bytes > GAP_LIMIT {
+                return Err(ReadError::Endless { bytes });
+            }
             let [first, a, b, c] = seen;
             if first != 0 && self.records == 0 {
-                return Err(ReadError::NotARecord);
+                return Err(ReadError::NotARecord { begin: seen });
             }
             self.skipped += u64::from(first != 0);
             let mut next = [0];
@@ -275,6 +292,26 @@ impl<R: Read> Reader<R> {
         }
         self.skipped += rest.len() as u64;
         Ok(None)
+    }
+
+    /// Goes to the next byte that is not zero, or to `end`.
+    fn skip_zeros(&mut self, end: u64) -> io::Result<()> {
+        loop {
+            let bytes = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                bytes => bytes?,
+            };
+            let (chunks, _) = bytes.as_chunks::<256>();
+            let whole = chunks.iter().take_while(|chunk| **chunk == [0; 256]).count() * 256;
+            let rest = bytes.get(whole..).unwrap_or_default();
+            let zeros = whole + rest.iter().take_while(|byte| **byte == 0).count();
+            let is_over = bytes.is_empty() || zeros < bytes.len();
+            self.input.consume(zeros);
+            self.offset += zeros as u64;
+            if is_over || self.offset > end {
+                return Ok(());
+            }
+        }
     }
 
     /// Fills `bytes`, unless the pipe ends first.

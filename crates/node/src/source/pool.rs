@@ -1,38 +1,35 @@
 //! Threads that fetch blocks ahead of the receiver.
 //!
 //! ```text
-//! want ─► queue of hashes ─► worker ─┐
-//!                        └─► worker ─┴─► channel of a few blocks ─► next_event
+//! want ─► queue of jobs ─► worker ─┐
+//!                      └─► worker ─┴─► channel of a few blocks ─► next_event
 //! ```
 //!
-//! A worker takes the next job and puts its block into the channel, or waits while that is full. So
-//! memory is the blocks in the channel and one for each worker, whatever is wanted. Dropping the
-//! pool ends the threads after the block that each is at.
+//! A worker takes the next jobs, as many as its fetcher has room for but no more than its share of
+//! those that wait, and puts the results into the channel, or waits while that is full. So memory is
+//! the blocks in the channel and those that each worker is at, whatever is wanted. Dropping the pool
+//! ends the threads after the jobs that each is at.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
-use super::SourceError;
+/// Results that wait in the channel.
+pub(super) const AHEAD: usize = 8;
 
-/// Blocks that wait in the channel.
-const AHEAD: usize = 8;
+/// What a worker does with jobs.
+pub(super) trait Fetcher<J, R>: Send + 'static {
+    /// How many jobs it takes at once.
+    fn room(&self) -> usize;
 
-/// What a worker does with a job. `Ok(None)`: there is no such block.
-pub(super) type Fetch<J> = Box<dyn FnMut(&J) -> Result<Option<Vec<u8>>, SourceError> + Send>;
-
-/// A job that was done.
-pub(super) struct Done<J> {
-    pub(super) job: J,
-    pub(super) result: Result<Option<Vec<u8>>, SourceError>,
+    /// Does jobs. `None` ends the worker.
+    fn fetch(&mut self, jobs: Vec<J>) -> Option<Vec<R>>;
 }
 
-/// The threads, their jobs and their results.
+/// The threads and their jobs.
 pub(super) struct Pool<J> {
     queue: Arc<Queue<J>>,
-    results: Option<Receiver<Done<J>>>,
     workers: Vec<thread::JoinHandle<()>>,
 }
 
@@ -47,17 +44,20 @@ struct Jobs<J> {
 }
 
 impl<J: Send + 'static> Pool<J> {
-    /// Starts a thread for each fetcher.
-    pub(super) fn new(fetchers: impl IntoIterator<Item = Fetch<J>>) -> Self {
+    /// Starts a thread for each fetcher. Results go to the channel.
+    pub(super) fn new<R: Send + 'static>(
+        fetchers: impl ExactSizeIterator<Item = impl Fetcher<J, R>>,
+        results: &SyncSender<R>,
+    ) -> Self {
         let jobs = Mutex::new(Jobs { waiting: VecDeque::new(), closed: false });
         let queue = Arc::new(Queue { jobs, changed: Condvar::new() });
-        let (sender, results) = sync_channel(AHEAD);
-        let worker = |fetch| {
-            let (queue, sender) = (queue.clone(), sender.clone());
-            thread::spawn(move || work(&queue, fetch, &sender))
+        let share = fetchers.len();
+        let worker = |fetcher| {
+            let (queue, results) = (queue.clone(), results.clone());
+            thread::spawn(move || work(&queue, share, fetcher, &results))
         };
-        let workers = fetchers.into_iter().map(worker).collect();
-        Self { queue, results: Some(results), workers }
+        let workers = fetchers.map(worker).collect();
+        Self { queue, workers }
     }
 
     /// Adds jobs behind those that wait.
@@ -66,16 +66,9 @@ impl<J: Send + 'static> Pool<J> {
         self.queue.changed.notify_all();
     }
 
-    /// The next result, if it comes in time.
-    ///
-    /// # Panics
-    ///
-    /// When a worker has: its job would be waited for in vain.
-    pub(super) fn next(&self, timeout: Duration) -> Option<Done<J>> {
-        let next = self.results.as_ref()?.recv_timeout(timeout).ok();
-        let died = next.is_none() && self.workers.iter().any(thread::JoinHandle::is_finished);
-        assert!(!died, "a thread that fetches blocks has panicked");
-        next
+    /// Whether a worker has ended: its jobs would be waited for in vain.
+    pub(super) fn has_ended(&self) -> bool {
+        self.workers.iter().any(thread::JoinHandle::is_finished)
     }
 }
 
@@ -84,24 +77,36 @@ impl<J> Queue<J> {
     fn lock(&self) -> std::sync::MutexGuard<'_, Jobs<J>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The next jobs, at most `room` and at most a part of those that wait; `None` at the end.
+    fn take(&self, room: usize, share: usize) -> Option<Vec<J>> {
+        let mut jobs = self.lock();
+        loop {
+            if jobs.closed {
+                return None;
+            }
+            let waiting = jobs.waiting.len();
+            if waiting > 0 {
+                let count = room.min(waiting.div_ceil(share.max(1))).max(1);
+                return Some(jobs.waiting.drain(..count).collect());
+            }
+            jobs = self.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
 }
 
-fn work<J>(queue: &Queue<J>, mut fetch: Fetch<J>, results: &SyncSender<Done<J>>) {
-    loop {
-        let mut jobs = queue.lock();
-        let job = loop {
-            if jobs.closed {
+fn work<J, R>(
+    queue: &Queue<J>,
+    share: usize,
+    mut fetcher: impl Fetcher<J, R>,
+    results: &SyncSender<R>,
+) {
+    while let Some(jobs) = queue.take(fetcher.room(), share) {
+        let Some(done) = fetcher.fetch(jobs) else { return };
+        for result in done {
+            if results.send(result).is_err() {
                 return;
             }
-            match jobs.waiting.pop_front() {
-                Some(job) => break job,
-                None => jobs = queue.changed.wait(jobs).unwrap_or_else(PoisonError::into_inner),
-            }
-        };
-        drop(jobs);
-        let result = fetch(&job);
-        if results.send(Done { job, result }).is_err() {
-            return;
         }
     }
 }
@@ -110,52 +115,74 @@ impl<J> Drop for Pool<J> {
     fn drop(&mut self) {
         self.queue.lock().closed = true;
         self.queue.changed.notify_all();
-        // A worker that waits for room in the channel sees that nobody listens.
-        self.results = None;
-        for worker in self.workers.drain(..) {
-            // A worker that panicked has said so already.
-            let _ = worker.join();
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::sync_channel;
+    use std::time::Duration;
 
-    #[test]
-    fn workers_stay_a_bounded_number_ahead_and_end() {
-        let fetched = Arc::new(AtomicUsize::new(0));
-        let fetcher = |fetched: Arc<AtomicUsize>| -> Fetch<u8> {
-            Box::new(move |job| {
-                fetched.fetch_add(1, Ordering::Relaxed);
-                Ok((*job % 2 == 0).then(|| vec![*job]))
-            })
-        };
-        let pool = Pool::new([fetcher(fetched.clone()), fetcher(fetched.clone())]);
-        pool.push(0..100);
-        thread::sleep(Duration::from_millis(50));
-        assert!(fetched.load(Ordering::Relaxed) <= AHEAD + 2);
-        let mut jobs = Vec::new();
-        for _ in 0..50 {
-            let done = pool.next(Duration::from_secs(10)).unwrap();
-            assert_eq!(done.result.unwrap().is_some(), done.job % 2 == 0);
-            jobs.push(done.job);
+    use super::*;
+
+    /// Counts what it has fetched, and how many jobs it got at once.
+    struct Counter {
+        room: usize,
+        fetched: Arc<AtomicUsize>,
+    }
+
+    impl Fetcher<u8, (u8, usize)> for Counter {
+        fn room(&self) -> usize {
+            self.room
         }
-        jobs.sort_unstable();
-        assert!(jobs.is_sorted_by(|a, b| a < b), "each once");
-        assert!(jobs.iter().all(|job| *job < 50 + 12), "in their order, but for the threads");
-        drop(pool);
-        assert!(fetched.load(Ordering::Relaxed) < 70);
+
+        fn fetch(&mut self, jobs: Vec<u8>) -> Option<Vec<(u8, usize)>> {
+            self.fetched.fetch_add(jobs.len(), Ordering::Relaxed);
+            let together = jobs.len();
+            (!jobs.contains(&200)).then(|| jobs.into_iter().map(|job| (job, together)).collect())
+        }
     }
 
     #[test]
-    #[should_panic(expected = "a thread that fetches blocks has panicked")]
-    fn a_worker_that_panics_is_not_waited_for() {
-        let fetch = || -> Fetch<u8> { Box::new(|job| panic!("job {job}")) };
-        let pool = Pool::new([fetch(), fetch()]);
-        pool.push([1]);
-        while pool.next(Duration::from_millis(10)).is_none() {}
+    fn workers_stay_a_bounded_number_ahead_and_end() {
+        for room in [1, 5] {
+            let fetched = Arc::new(AtomicUsize::new(0));
+            let (sender, results) = sync_channel(AHEAD);
+            let fetcher = |_| Counter { room, fetched: Arc::clone(&fetched) };
+            let pool = Pool::new((0..2).map(fetcher), &sender);
+            pool.push(0..100);
+            thread::sleep(Duration::from_millis(50));
+            assert!(fetched.load(Ordering::Relaxed) <= AHEAD + 2 * room);
+            let mut jobs = Vec::new();
+            for _ in 0..50 {
+                let (job, together) = results.recv_timeout(Duration::from_secs(10)).unwrap();
+                assert!(together <= room);
+                jobs.push(job);
+            }
+            jobs.sort_unstable();
+            assert!(jobs.is_sorted_by(|a, b| a < b), "each once");
+            assert!(jobs.iter().all(|job| *job < 50 + 32), "in their order, but for the threads");
+            drop((pool, results));
+            assert!(fetched.load(Ordering::Relaxed) < 80);
+        }
+    }
+
+    #[test]
+    fn few_jobs_are_shared_and_a_worker_that_ends_is_seen() {
+        let (sender, results) = sync_channel(AHEAD);
+        let fetched = Arc::new(AtomicUsize::new(0));
+        let fetcher = |_| Counter { room: 32, fetched: Arc::clone(&fetched) };
+        let pool = Pool::new((0..4).map(fetcher), &sender);
+        pool.push(0..6);
+        for _ in 0..6 {
+            let (_, together) = results.recv_timeout(Duration::from_secs(10)).unwrap();
+            assert!(together <= 2);
+        }
+        assert!(!pool.has_ended());
+        pool.push([200]);
+        while !pool.has_ended() {
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }

@@ -1,174 +1,196 @@
 //! Blocks from one node by its own interface: REST where it is turned on, else JSON-RPC.
 //!
-//! | | REST (`-rest`) | JSON-RPC |
-//! |---|---|---|
-//! | headers | `/rest/headers/2000/HASH.bin` | `getblockhash`, `getblockheader`, one by one |
-//! | blocks | `/rest/block/HASH.bin` | `getblock HASH 0`, in hex |
-//! | the tip | `/rest/chaininfo.json` | `getbestblockhash` |
+//! ```text
+//!  seek ─► scout ── walks along the node's active chain ──► headers ─┐
+//!  want ─► queue ─► fetcher ─┐                                       ├─► channel ─► next_event
+//!               └─► fetcher ─┴── REST, or batches of calls ► blocks ─┘
+//! ```
+//!
+//! The receiver's thread never waits for the node: it takes from a channel of a few messages. The
+//! scout and [`FETCHERS`] fetchers have a connection each and ask as long as it takes; `link` says
+//! how a node that does not answer is reported and when it is given up.
 //!
 //! Only the active chain of the node is seen, with its reorgs but without its stale blocks; the
-//! other sources see those too. Blocks are fetched by [`FETCHERS`] threads, a few ahead of the
-//! receiver. When there is nothing else to do, the tip is asked for. A node that does not answer is
-//! a [`Warning`], and is asked again: it may be restarting.
+//! other sources see those too.
 //!
 //! This is a client of another program's JSON; see `docs/adr/0009-sources.md`.
 
 mod client;
 mod http;
+mod link;
+mod scout;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use varve_types::{BlockHash, Header, Network};
+use varve_types::{BlockHash, Network};
 
 use self::client::Client;
-use super::pool::{Done, Fetch, Pool};
-use super::{Event, Giver, Source, SourceError, Warning};
+use self::link::{Link, Message, Stop};
+use self::scout::{Scout, Seek};
+use super::pool::{AHEAD, Fetcher, Pool};
+use super::{Clock, Event, Giver, Source, SourceError};
 
 pub use client::Login;
 
 /// Threads that fetch blocks, each with its own connection.
 pub const FETCHERS: usize = 4;
-/// How long a tip is left alone.
-const POLL: Duration = Duration::from_millis(500);
+/// How long the first answer is waited for.
+const GREETING: Duration = Duration::from_millis(2800);
+
+/// How a node is reached.
+pub struct Settings {
+    /// `host:port`.
+    pub address: String,
+    /// Its network.
+    pub network: Network,
+    /// Who asks.
+    pub login: Login,
+    /// Whether to wait for new blocks, and for a node that is gone.
+    pub follow: bool,
+    /// The time, for everything that is waited for.
+    pub clock: Clock,
+}
 
 /// A source over the interface of one node.
 pub struct Rpc {
-    client: Client,
-    rest: bool,
-    pool: Pool<BlockHash>,
-    owed: usize,
+    link: Arc<Link>,
+    messages: Receiver<Message>,
+    seeks: Sender<Seek>,
+    /// How often `seek` was called.
+    sought: u64,
+    /// How many messages with headers have come.
+    seen: u64,
     events: VecDeque<Event>,
-    locator: Vec<BlockHash>,
-    /// Headers are to be asked for.
-    seeking: bool,
-    /// The tip when headers were asked for last.
-    tip: BlockHash,
+    scout: thread::JoinHandle<()>,
+    pool: Pool<BlockHash>,
+    failed: bool,
 }
 
 impl Rpc {
-    /// Connects to the node at `host:port`.
-    pub fn connect(address: &str, network: Network, login: &Login) -> Result<Self, SourceError> {
-        let new_client = || Client::new(address, network, login.clone());
-        let mut client = new_client();
-        let rest = client.greet()?;
-        let fetch = || -> Fetch<BlockHash> {
-            let mut client = new_client();
-            Box::new(move |hash| client.block(hash, rest))
-        };
-        Ok(Self {
-            client,
-            rest,
-            pool: Pool::new((0..FETCHERS).map(|_| fetch())),
-            owed: 0,
-            events: VecDeque::new(),
-            locator: Vec::new(),
-            seeking: false,
-            tip: BlockHash::ZERO,
+    /// Starts to talk to a node. Without `follow` one that cannot be reached is an error; one that
+    /// says that it is starting is waited for.
+    pub fn connect(settings: Settings) -> Result<Self, SourceError> {
+        let Settings { address, network, login, follow, clock } = settings;
+        let (sender, messages) = sync_channel(AHEAD);
+        let (seeks, sought) = channel();
+        let link = Arc::new(Link::new((address, network), clock, follow, sender.clone()));
+        let client = || Client::new(Arc::clone(&link), login.clone());
+        let scout = Scout::new(Arc::clone(&link), client(), sought);
+        let fetcher = |_| BlockFetcher { link: Arc::clone(&link), client: client() };
+        let pool = Pool::new((0..FETCHERS).map(fetcher), &sender);
+        let scout = thread::spawn(move || scout.run());
+        let events = VecDeque::new();
+        let mut rpc =
+            Self { link, messages, seeks, sought: 0, seen: 0, events, scout, pool, failed: false };
+        match rpc.messages.recv_timeout(GREETING) {
+            Ok(message) => {
+                let event = rpc.event(message)?;
+                rpc.events.extend(event);
+            }
+            Err(_) if follow => {}
+            Err(_) => {
+                let reason = "nothing was heard from it for 3 s; check the address, or pass \
+                              --follow to wait for it";
+                return Err(rpc.link.silent(reason.to_owned()));
+            }
+        }
+        Ok(rpc)
+    }
+
+    /// What a message is to the receiver, if anything.
+    fn event(&mut self, message: Message) -> Result<Option<Event>, SourceError> {
+        let giver = Giver::ONLY;
+        Ok(match message {
+            Message::Headers(headers) => {
+                self.seen += 1;
+                Some(Event::Headers { headers, giver })
+            }
+            // One that answers an earlier seek says nothing about the last.
+            Message::Done(seek) => (seek == self.sought).then_some(Event::HeadersDone),
+            Message::Block { hash, bytes: Some(bytes) } => {
+                Some(Event::Block { hash, bytes, giver })
+            }
+            Message::Block { hash, bytes: None } => Some(Event::Missing { hash }),
+            Message::Warning(warning) => Some(Event::Warning(warning)),
+            Message::Greeted => None,
+            Message::Failed(error) => {
+                self.failed = true;
+                return Err(error);
+            }
         })
-    }
-
-    /// Whether the node answers REST.
-    #[must_use]
-    pub const fn uses_rest(&self) -> bool {
-        self.rest
-    }
-
-    /// Asks for the headers above the locator.
-    fn ask(&mut self) -> Result<(), SourceError> {
-        self.tip = self.client.best_hash(self.rest)?;
-        let mut headers = Vec::new();
-        for hash in self.locator.clone() {
-            if let Some(above) = self.headers_above(hash)? {
-                headers = above;
-                break;
-            }
-        }
-        self.seeking = false;
-        if !headers.is_empty() {
-            self.events.push_back(Event::Headers { headers, giver: Giver::ONLY });
-        }
-        // Done, unless the receiver seeks again because these are new to it.
-        self.events.push_back(Event::HeadersDone);
-        Ok(())
-    }
-
-    /// The headers above a block, or `None` when it is not in the active chain.
-    fn headers_above(
-        &mut self,
-        hash: BlockHash,
-    ) -> Result<Option<Vec<[u8; Header::LEN]>>, SourceError> {
-        if self.rest {
-            let headers = self.client.headers_by_rest(hash)?;
-            return Ok(headers.map(|headers| headers.get(1..).unwrap_or_default().to_vec()));
-        }
-        match self.client.height(&hash)? {
-            Some(height) => Ok(Some(self.client.headers_by_calls(height)?)),
-            None => Ok(None),
-        }
-    }
-
-    fn fetched(&mut self, timeout: Duration) -> Result<Option<Event>, SourceError> {
-        let Some(Done { job: hash, result }) = self.pool.next(timeout) else { return Ok(None) };
-        if matches!(result, Err(SourceError::Silent { .. })) {
-            self.pool.push([hash]);
-            return result.map(|_| None);
-        }
-        self.owed -= 1;
-        Ok(Some(match result? {
-            Some(bytes) => Event::Block { hash, bytes, giver: Giver::ONLY },
-            None => Event::Missing { hash },
-        }))
-    }
-
-    fn try_next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
-        let mut left = timeout;
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Ok(event);
-            }
-            if self.seeking {
-                self.ask()?;
-                continue;
-            }
-            if self.owed > 0 {
-                return Ok(self.fetched(left)?.unwrap_or(Event::Idle));
-            }
-            if left.is_zero() {
-                return Ok(Event::Idle);
-            }
-            thread::sleep(left.min(POLL));
-            left = left.saturating_sub(POLL);
-            self.seeking =
-                !self.locator.is_empty() && self.client.best_hash(self.rest)? != self.tip;
-        }
     }
 }
 
 impl Source for Rpc {
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
-        self.locator = locator.to_vec();
-        self.seeking = true;
-        self.events.retain(|event| *event != Event::HeadersDone);
+        self.sought += 1;
+        // When the scout has ended, `next_event` says why.
+        let (number, seen, locator) = (self.sought, self.seen, locator.to_vec());
+        let _ = self.seeks.send(Seek { number, seen, locator });
         Ok(())
     }
 
     fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
-        self.owed += hashes.len();
         self.pool.push(hashes.iter().copied());
         Ok(())
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
-        match self.try_next_event(timeout) {
-            Err(SourceError::Silent { address: peer, reason }) => {
-                Ok(Event::Warning(Warning::Lost { peer, reason }))
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
             }
-            other => other,
+            // A thread says why it ends, so one that has ended without a word has panicked.
+            let ended = self.scout.is_finished() || self.pool.has_ended();
+            let Ok(message) = self.messages.recv_timeout(timeout) else {
+                assert!(!ended || self.failed, "a thread that talks to the node has panicked");
+                return Ok(Event::Idle);
+            };
+            if let Some(event) = self.event(message)? {
+                return Ok(event);
+            }
         }
     }
 
     /// There is nobody else to ask: the receiver knows what is invalid.
     fn blame(&mut self, _giver: Giver, _reason: &str) {}
+}
+
+impl Drop for Rpc {
+    /// The threads see it at their next look, and nobody waits for them: one may be looking up the
+    /// name of the host.
+    fn drop(&mut self) {
+        self.link.close();
+    }
+}
+
+/// Fetches blocks in one thread.
+struct BlockFetcher {
+    link: Arc<Link>,
+    client: Client,
+}
+
+impl Fetcher<BlockHash, Message> for BlockFetcher {
+    fn room(&self) -> usize {
+        self.client.batch_size()
+    }
+
+    fn fetch(&mut self, hashes: Vec<BlockHash>) -> Option<Vec<Message>> {
+        match self.client.blocks(&hashes) {
+            Ok(blocks) => {
+                let message = |(hash, bytes)| Message::Block { hash, bytes };
+                Some(hashes.into_iter().zip(blocks).map(message).collect())
+            }
+            Err(Stop::Closed) => None,
+            Err(Stop::Failed(error)) => {
+                // Others would fail the same way, after this has been reported.
+                let _ = self.link.send(Message::Failed(error));
+                None
+            }
+        }
+    }
 }

@@ -14,4 +14,5 @@ mod prune;
 mod real_node;
 mod reorganisations;
 mod rig;
+mod rpc;
 mod script_peer;

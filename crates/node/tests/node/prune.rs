@@ -195,28 +195,102 @@ impl Source for Few {
     fn blame(&mut self, _: Giver, _: &str) {}
 }
 
-/// A block whose parents were lost in a crash, with their headers, is kept until they come again.
-#[test]
-fn a_block_whose_height_is_not_known_is_kept() {
-    let (chain, branch) = (Mined::genesis().chain(1, 200), Mined::genesis().chain(2, 3));
+/// Stores the last block of a branch of three and loses the headers of all, as a crash does.
+fn store_orphan(folder: &Path, branch: &[Mined]) {
     let giver = Giver::ONLY;
     let headers = branch.iter().map(|block| *block.bytes.first_chunk().unwrap()).collect();
     let Mined { hash, bytes, .. } = branch[2].clone();
     let events = [Event::Headers { headers, giver }, Event::Block { hash, bytes, giver }];
-    let folder = tempfile::tempdir().unwrap();
-    let mut node = open(folder.path(), plain());
+    let mut node = open(folder, plain());
     // The block is stored when its verdict is taken, before the source is asked again.
     let mut few = Few(events.into_iter().chain([Event::Idle, Event::Idle]).collect());
     assert!(sync(&mut node, &mut few, &sync_options()).is_err());
+}
+
+/// A block whose parents were lost in a crash, with their headers, does not keep others from being
+/// pruned. When they come after all, so does it.
+#[test]
+fn a_block_whose_header_is_lost_does_not_stop_pruning() {
+    let (chain, branch) = (Mined::genesis().chain(1, 260), Mined::genesis().chain(2, 3));
+    let folder = tempfile::tempdir().unwrap();
+    store_orphan(folder.path(), &branch);
+    let mut node = open(folder.path(), pruned(1));
+    let hash = branch[2].hash;
+    assert!(node.chain_tips().iter().all(|tip| tip.hash != hash), "its header is lost");
+    take(&mut node, &chain[..200]);
+    let below = node.pruned_below().unwrap().unwrap().to_u32();
+    assert!((150..=201 - UNDO).contains(&below), "{below}");
+    node.verify(&mut |_, _| {}).unwrap();
     drop(node);
     let mut node = open(folder.path(), pruned(1));
-    assert!(node.chain_tips().iter().all(|tip| tip.hash != hash), "its header is lost");
-    take(&mut node, &chain);
-    assert_eq!(node.pruned_below().unwrap(), None, "the first block stored is the one that waits");
     take(&mut node, &branch);
-    assert!(node.chain_tips().iter().any(|tip| tip.hash == hash));
-    take(&mut node, &Mined::genesis().chain(1, 260));
-    assert!(node.pruned_below().unwrap().is_some(), "known, and below the horizon");
+    for _ in 0..2 {
+        assert!(node.chain_tips().iter().any(|tip| tip.hash == hash));
+        let snapshot = node.snapshot();
+        let link = snapshot.view().to_header(hash).unwrap().unwrap();
+        let bytes = snapshot.view().raw_block(link).unwrap().unwrap();
+        assert_eq!(bytes[..], branch[2].bytes[..], "it was fetched again");
+        node.verify(&mut |_, _| {}).unwrap();
+        drop(node);
+        node = open(folder.path(), pruned(1));
+    }
+    take(&mut node, &chain);
+    node.verify(&mut |_, _| {}).unwrap();
+}
+
+/// One that stays an orphan for ever is no reason to archive all later blocks at every opening.
+#[test]
+fn an_orphan_does_not_make_every_opening_archive_later_blocks_again() {
+    let (chain, branch) = (Mined::genesis().chain(1, 50), Mined::genesis().chain(2, 3));
+    let folder = tempfile::tempdir().unwrap();
+    store_orphan(folder.path(), &branch);
+    take(&mut open(folder.path(), plain()), &chain);
+    let mut archived = Vec::new();
+    let mut note = |number, _| archived.push(number);
+    let mut node = Organizer::open_with(disk(folder.path()), plain(), &mut note).unwrap();
+    assert!(archived.is_empty(), "{archived:?}");
+    // It is still there when its header comes, and after that.
+    take(&mut node, &branch);
+    let snapshot = node.snapshot();
+    let link = snapshot.view().to_header(branch[2].hash).unwrap().unwrap();
+    assert!(snapshot.view().raw_block(link).unwrap().is_some());
+    drop((snapshot, node));
+    let mut note = |number, _| archived.push(number);
+    let node = Organizer::open_with(disk(folder.path()), plain(), &mut note).unwrap();
+    assert!(archived.is_empty(), "{archived:?}");
+    assert!(node.chain_tips().iter().any(|tip| tip.hash == branch[2].hash));
+    node.verify(&mut |_, _| {}).unwrap();
+}
+
+/// Blocks that were stored from the last to the first: an archive that was lost is made again in
+/// one pass over them, in the order in which they are stored.
+#[test]
+fn an_archive_is_made_again_in_one_pass_whatever_the_order_of_storage() {
+    let (chain, branch) = (Mined::genesis().chain(1, 60), Mined::genesis().chain(2, 30));
+    let folder = tempfile::tempdir().unwrap();
+    let giver = Giver::ONLY;
+    let mut events = VecDeque::new();
+    for part in [&chain, &branch] {
+        let headers = part.iter().map(|block| *block.bytes.first_chunk().unwrap()).collect();
+        events.push_back(Event::Headers { headers, giver });
+    }
+    for Mined { hash, bytes, .. } in chain.iter().rev().chain(branch.iter().rev()).cloned() {
+        events.push_back(Event::Block { hash, bytes, giver });
+    }
+    events.extend([const { Event::Idle }; 8]);
+    events.push_back(Event::HeadersDone);
+    let mut node = open(folder.path(), plain());
+    let _ended = sync(&mut node, &mut Few(events), &sync_options());
+    assert_eq!(node.snapshot().tip.1, chain[59].hash);
+    node.checkpoint().unwrap();
+    let tips = node.chain_tips().len();
+    drop(node);
+    std::fs::remove_dir_all(folder.path().join("archive")).unwrap();
+    let mut archived = Vec::new();
+    let mut note = |number, all| archived.push((number, all));
+    let node = Organizer::open_with(disk(folder.path()), plain(), &mut note).unwrap();
+    assert_eq!(archived, (2..=91).map(|number| (number, 91)).collect::<Vec<_>>());
+    assert_eq!((node.snapshot().tip.1, node.chain_tips().len()), (chain[59].hash, tips));
     node.verify(&mut |_, _| {}).unwrap();
 }
 

@@ -3,10 +3,12 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | `deep` | a branch from genesis that overtakes |
 //! | `every_way` | a chain with everything in it, compared at every height |
 //! | `follow` | new blocks and branches, as they come, and a node that is restarted or killed |
 //! | `peers` | two nodes that do not agree |
 
+mod deep;
 mod every_way;
 mod follow;
 mod follower;
@@ -18,9 +20,11 @@ use std::time::Instant;
 use varve_node::Source;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
-use varve_node::source::rpc::{Login, Rpc};
+use varve_node::source::rpc::Login;
 use varve_testdata::bitcoind::Bitcoind;
 use varve_types::Network;
+
+use crate::rpc::rpc;
 
 /// The ways to a node, by their names.
 const WAYS: [&str; 3] = ["peer", "rest", "files"];
@@ -30,10 +34,12 @@ fn source(way: &str, node: &Bitcoind, follow: bool) -> Box<dyn Source> {
     match way {
         "peer" => Box::new(p2p(&[node])),
         "rest" => {
+            // Without a login calls are refused, so this is REST.
+            Box::new(rpc(node.rpc_address(), Login::Nobody, follow).unwrap())
+        }
+        "calls" => {
             let login = Login::Cookie(node.cookie_file());
-            let rest = Rpc::connect(&node.rpc_address(), Network::Regtest, &login).unwrap();
-            assert!(rest.uses_rest());
-            Box::new(rest)
+            Box::new(rpc(node.rpc_address(), login, follow).unwrap())
         }
         _ => {
             assert!(node.folder().join("blocks/xor.dat").exists(), "the files are masked");

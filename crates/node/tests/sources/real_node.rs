@@ -7,9 +7,10 @@ use std::time::Instant;
 use serde_json::json;
 use varve_consensus::{BlockAt, MemorySet, check_block, check_block_context, check_spends};
 use varve_node::Source;
+use varve_node::source::SourceError;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
-use varve_node::source::rpc::{Login, Rpc};
+use varve_node::source::rpc::{self, Login, Rpc};
 use varve_testdata::bitcoind::{Bitcoind, EveryKind};
 use varve_types::{Amount, Block, BlockHash, Format, Height, Network, sha256d};
 
@@ -24,6 +25,13 @@ pub(crate) fn p2p(peers: &[String]) -> P2p {
         epoch: 1_700_000_000,
         nonce: 77,
     })
+}
+
+fn rpc(node: &Bitcoind, network: Network, login: Login) -> Result<Rpc, SourceError> {
+    let begin = Instant::now();
+    let clock = Arc::new(move || begin.elapsed());
+    let address = node.rpc_address();
+    Rpc::connect(rpc::Settings { address, network, login, follow: true, clock })
 }
 
 /// Every block of the active chain is there, byte for byte.
@@ -57,9 +65,8 @@ fn sync_and_follow(source: &mut dyn Source, node: &mut Bitcoind) -> Receiver {
 fn every_kind_of_output_comes_by_every_way() {
     let Some(mut node) = Bitcoind::start(&["-rest"]) else { return };
     EveryKind::make(&node);
-    let login = Login::Cookie(node.cookie_file());
-    let mut rest = Rpc::connect(&node.rpc_address(), Network::Regtest, &login).unwrap();
-    assert!(rest.uses_rest());
+    // Without a login calls are refused, so this is REST.
+    let mut rest = rpc(&node, Network::Regtest, Login::Nobody).unwrap();
     sync_and_follow(&mut rest, &mut node);
     let mut peer = p2p(&[node.p2p_address()]);
     let receiver = sync_and_follow(&mut peer, &mut node);
@@ -74,14 +81,17 @@ fn calls_alone_are_enough() {
     let Some(mut node) = Bitcoind::start(&[]) else { return };
     node.mine(250);
     let login = Login::Cookie(node.cookie_file());
-    let mut source = Rpc::connect(&node.rpc_address(), Network::Regtest, &login).unwrap();
-    assert!(!source.uses_rest());
+    let mut source = rpc(&node, Network::Regtest, login.clone()).unwrap();
     sync_and_follow(&mut source, &mut node);
     let refused = Login::Password { user: "somebody".to_owned(), password: "wrong".to_owned() };
-    let error = Rpc::connect(&node.rpc_address(), Network::Regtest, &refused).err().unwrap();
-    assert!(error.to_string().contains("refuses the login"), "{error}");
-    let error = Rpc::connect(&node.rpc_address(), Network::Signet, &login).err().unwrap();
-    assert!(error.to_string().contains("choose its network"), "{error}");
+    for (network, login, reason) in [
+        (Network::Regtest, refused, "refuses the login"),
+        (Network::Regtest, Login::Nobody, "start the node with -rest=1"),
+        (Network::Signet, login, "a node of regtest, not of signet; pass --network regtest"),
+    ] {
+        let error = rpc(&node, network, login).err().unwrap().to_string();
+        assert!(error.contains(reason) && error.contains(&node.rpc_address()), "{error}");
+    }
 }
 
 #[test]

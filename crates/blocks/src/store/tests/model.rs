@@ -64,8 +64,8 @@ impl World {
                 self.blocks.push(block(self.seed, txs));
                 append(&mut self.store, self.blocks.last().unwrap()).unwrap();
             }
-            Step::AppendKnown(index) if !self.blocks.is_empty() => {
-                let index = index % self.blocks.len();
+            Step::AppendKnown(index) if self.blocks.len() > self.pruned => {
+                let index = self.pruned + index % (self.blocks.len() - self.pruned);
                 let number = append(&mut self.store, &self.blocks[index]).unwrap();
                 assert_eq!(number.get() as usize, index);
             }

@@ -17,12 +17,13 @@
 //!
 //! A file can grow: the walk remembers where it stopped and goes on from there. A file can also be
 //! written over: a node that was killed forgets the blocks since its last flush and writes the next
-//! ones in their place. So a file that was changed is walked over from its beginning.
+//! ones in their place. So a file that was changed is also walked over from its beginning, but not
+//! for every block that is appended: [`Walk::set_out`] says when.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::num::NonZeroU32;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -38,6 +39,9 @@ use crate::source::{HeaderBytes, SourceError};
 const BATCH: usize = 2000;
 /// How much is read at once where records are looked for.
 const CHUNK: usize = 1 << 20;
+/// How many records, or pages without any, a poll may look at again.
+const CHEAP: u64 = 256;
+const PAGE: u64 = 4096;
 /// The bytes before the block.
 const FRAME: usize = 8;
 const FRAME_LEN: u64 = FRAME as u64;
@@ -66,10 +70,32 @@ pub(super) struct Walk {
     last: Option<(HeaderBytes, Location)>,
     /// Bytes between records that are no record.
     skipped: u64,
-    /// When the file was changed, as it was known when the walk last set out.
-    modified: Option<SystemTime>,
+    /// The file as it was when the walk last set out.
+    stamp: Option<Stamp>,
     /// The walk is at the end of the file, or has not set out.
     rests: bool,
+    /// Where there is no record, one is looked for.
+    searches: bool,
+    /// Records found since the beginning of the file.
+    records: u64,
+    /// Set when the file was changed and only its end has been looked at; then how often the walk
+    /// has set out since.
+    spared: Option<u64>,
+}
+
+/// What changes with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    inode: u64,
+}
+
+impl Stamp {
+    fn new(metadata: &Metadata) -> Self {
+        let (modified, length) = (metadata.modified().ok(), metadata.len());
+        Self { modified, length, inode: metadata.ino() }
+    }
 }
 
 /// What the records are.
@@ -82,7 +108,27 @@ pub(super) struct Framing {
 impl Walk {
     /// Begins at the first byte of a file, the `number`th of the list.
     pub(super) const fn new(path: Arc<Path>, number: u32) -> Self {
-        Self { path, number, next: 0, last: None, skipped: 0, modified: None, rests: true }
+        Self {
+            path,
+            number,
+            next: 0,
+            last: None,
+            skipped: 0,
+            stamp: None,
+            rests: true,
+            searches: true,
+            records: 0,
+            spared: None,
+        }
+    }
+
+    /// Whether there is something to look at again.
+    pub(super) fn is_due(&self) -> Result<bool, SourceError> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) => Ok(self.spared.is_some() || self.stamp != Some(Stamp::new(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(failed(&self.path)(error)),
+        }
     }
 
     /// Goes on over at most a batch of records and puts them into `found`. `false`: the end.
@@ -93,13 +139,11 @@ impl Walk {
         found: &mut Vec<Found<Location>>,
     ) -> Result<bool, SourceError> {
         let Some(file) = self.open()? else { return Ok(false) };
-        let metadata = file.metadata().map_err(failed(&self.path))?;
-        let (length, modified) = (metadata.len(), metadata.modified().ok());
-        let changed = self.modified != modified;
-        if self.rests && changed {
-            (self.next, self.last, self.skipped, self.modified) = (0, None, 0, modified);
+        let stamp = Stamp::new(&file.metadata().map_err(failed(&self.path))?);
+        let length = stamp.length;
+        if self.rests {
+            self.set_out(&file, stamp)?;
         }
-        let search = changed || !self.rests;
         if let Some((_, location)) = self.last.take() {
             // It may have been half written when it was read: look at it again.
             self.next = location.offset - FRAME_LEN;
@@ -118,13 +162,42 @@ impl Walk {
                         true => self.settle(&file, framing)?,
                         false => self.last.take(),
                     });
-                    more = search && self.skip(&file, framing, length)?;
+                    more = self.searches && self.skip(&file, framing, length)?;
                 }
             }
         }
         self.rests = !more;
+        self.records += batch.len() as u64;
         hash(&batch, found);
         Ok(more)
+    }
+
+    /// Decides where the walk begins, and how far it looks for records.
+    ///
+    /// What was appended begins at `next`, and costs no more than it is long. What was written over
+    /// may be anywhere, so a file that was changed is also walked over from its beginning: at once
+    /// when that is cheap, else after so many polls that it is cheap for each of them.
+    fn set_out(&mut self, file: &File, stamp: Stamp) -> Result<(), SourceError> {
+        let before = self.stamp.replace(stamp);
+        let replaced =
+            before.is_none_or(|b| b.inode != stamp.inode || b.length > stamp.length);
+        if before != Some(stamp) && self.spared.is_none() {
+            self.spared = Some(0);
+        }
+        let spared = self.spared.map(|polls| polls + 1);
+        self.spared = spared;
+        let pages = stamp.length.saturating_sub(self.next) / PAGE;
+        let is_cheap = |polls: u64| polls.saturating_mul(CHEAP) >= self.records + pages;
+        if replaced || spared.is_some_and(is_cheap) {
+            (self.next, self.last, self.skipped, self.records) = (0, None, 0, 0);
+            (self.spared, self.searches) = (None, true);
+            return Ok(());
+        }
+        // Where a file ends in zeros, nothing has been written.
+        let mut begin = [0; 4];
+        read_some(file, self.next, &mut begin).map_err(failed(&self.path))?;
+        self.searches = begin != [0; 4];
+        Ok(())
     }
 
     /// Where a record begins that is not all there.
@@ -149,6 +222,22 @@ impl Walk {
     /// Whether no record has been found.
     pub(super) const fn is_empty(&self) -> bool {
         self.next == 0
+    }
+
+    /// Why a file without any record has none.
+    pub(super) fn why_empty(&self, framing: Framing) -> Result<SourceError, SourceError> {
+        let path = self.path.to_path_buf();
+        let mut begin = [0; 4];
+        let read = match self.open()? {
+            Some(file) => read_some(&file, 0, &mut begin).map_err(failed(&self.path))?,
+            None => 0,
+        };
+        if read == 0 || begin == [0; 4] {
+            return Ok(SourceError::Empty { path });
+        }
+        framing.key.apply(0, &mut begin);
+        let found = Network::ALL.into_iter().filter(|network| network.disk_magic() == begin);
+        Ok(SourceError::WrongNetwork { path, network: framing.network, found: found.collect() })
     }
 
     /// Files are open only while they are walked over: a chain has thousands of them. A node that

@@ -1,0 +1,200 @@
+//! What the threads of the source share: the way back to the receiver, and how the node is doing.
+//!
+//! Every thread asks the node on its own and waits for it on its own. What it learns about the
+//! node's health goes here, so that the user reads one sentence about a dead node, not one from
+//! every thread:
+//!
+//! | trouble | examples | follow | no follow |
+//! |---|---|---|---|
+//! | unreachable | refused, reset, no answer | a warning, retried for ever | an error: at once when the node was never reached, else after [`PATIENCE`] |
+//! | busy | warming up, work queue full | a warning, retried for ever | the same |
+//! | refused | wrong login, not a node | an error | an error |
+//!
+//! A thread that waits looks at [`Link::is_closed`] every [`TICK`], so dropping the source ends all
+//! of them promptly.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use varve_types::{BlockHash, Network};
+
+use crate::source::{Clock, HeaderBytes, SourceError, Warning};
+
+/// How often a waiting thread looks whether it should end.
+pub(super) const TICK: Duration = Duration::from_millis(100);
+/// How long a node that was reached before may be gone, when it is not followed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The least time between two warnings: about a node that has just gone, and about one that still
+/// is or that works on and off.
+const SOON: Duration = Duration::from_secs(1);
+const LATER: Duration = Duration::from_secs(10);
+
+/// What a thread tells the receiver.
+pub(super) enum Message {
+    /// The node is one of the right network and answers.
+    Greeted,
+    /// Headers, each above the one before it.
+    Headers(Vec<HeaderBytes>),
+    /// There are no more headers; answers the `seek` with this number.
+    Done(u64),
+    /// A block, or `None` when the node does not have it.
+    Block { hash: BlockHash, bytes: Option<Vec<u8>> },
+    Warning(Warning),
+    /// The source cannot go on.
+    Failed(SourceError),
+}
+
+/// Why a thread ends.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The source was dropped.
+    Closed,
+    Failed(SourceError),
+}
+
+/// Why the node has no answer for the moment.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Nothing is heard from it.
+    Unreachable(String),
+    /// It answers that it cannot answer yet.
+    Busy(String),
+}
+
+/// What the threads of one source share.
+pub(super) struct Link {
+    pub(super) address: String,
+    pub(super) network: Network,
+    pub(super) clock: Clock,
+    follow: bool,
+    closed: AtomicBool,
+    /// Whether the node answers REST.
+    rest: AtomicBool,
+    health: Mutex<Health>,
+    messages: SyncSender<Message>,
+}
+
+/// How the node is doing.
+#[derive(Default)]
+struct Health {
+    /// Whether it has ever answered.
+    reached: bool,
+    /// Since when it has not.
+    since: Option<Duration>,
+    /// The last warning, and when it was given.
+    said: Option<(Duration, String)>,
+}
+
+impl Link {
+    pub(super) fn new(
+        (address, network): (String, Network),
+        clock: Clock,
+        follow: bool,
+        messages: SyncSender<Message>,
+    ) -> Self {
+        Self {
+            address,
+            network,
+            clock,
+            follow,
+            closed: AtomicBool::new(false),
+            rest: AtomicBool::new(false),
+            health: Mutex::default(),
+            messages,
+        }
+    }
+
+    /// Whether new blocks are waited for when everything is there.
+    pub(super) const fn follows(&self) -> bool {
+        self.follow
+    }
+
+    pub(super) fn uses_rest(&self) -> bool {
+        self.rest.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_rest(&self, rest: bool) {
+        self.rest.store(rest, Ordering::Relaxed);
+    }
+
+    /// Ends the threads.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Gives a message to the receiver, when there is room for it.
+    pub(super) fn send(&self, message: Message) -> Result<(), Stop> {
+        self.messages.send(message).map_err(|_| Stop::Closed)
+    }
+
+    /// The node has answered.
+    pub(super) fn well(&self) {
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        (health.reached, health.since) = (true, None);
+    }
+
+    /// The node has not answered. `Ok`: ask again later.
+    pub(super) fn trouble(&self, trouble: &Trouble) -> Result<(), Stop> {
+        let (reason, unreachable) = match trouble {
+            Trouble::Unreachable(reason) => (reason, true),
+            Trouble::Busy(reason) => (reason, false),
+        };
+        let now = (self.clock)();
+        let due = {
+            let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+            // An answer that there is no answer yet is still one.
+            health.reached |= !unreachable;
+            let is_new = health.since.is_none();
+            let since = *health.since.get_or_insert(now);
+            let gone = !health.reached || now.saturating_sub(since) >= PATIENCE;
+            if unreachable && gone && !self.follow {
+                let advice = "; start the node, or pass --follow to wait for it";
+                return Err(Stop::Failed(self.silent(format!("{reason}{advice}"))));
+            }
+            let wait = if is_new && unreachable { SOON } else { LATER };
+            let due = health.said.as_ref().is_none_or(|(at, said)| {
+                now.saturating_sub(*at) >= wait && (is_new || said != reason)
+            });
+            if due {
+                health.said = Some((now, reason.clone()));
+            }
+            due
+        };
+        if due {
+            let (peer, reason) = (self.address.clone(), reason.clone());
+            self.send(Message::Warning(Warning::Lost { peer, reason }))?;
+        }
+        Ok(())
+    }
+
+    /// Waits, unless the source is dropped.
+    pub(super) fn pause(&self, time: Duration) -> Result<(), Stop> {
+        let mut left = time;
+        while !left.is_zero() {
+            if self.is_closed() {
+                return Err(Stop::Closed);
+            }
+            thread::sleep(left.min(TICK));
+            left = left.saturating_sub(TICK);
+        }
+        Ok(())
+    }
+
+    /// The node does not answer.
+    pub(super) fn silent(&self, reason: String) -> SourceError {
+        SourceError::Silent { address: self.address.clone(), reason }
+    }
+
+    /// The node refuses, or is not one.
+    pub(super) fn refused(&self, reason: &str) -> Stop {
+        let (address, reason) = (self.address.clone(), reason.to_owned());
+        Stop::Failed(SourceError::Rpc { address, reason })
+    }
+}
