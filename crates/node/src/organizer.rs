@@ -388,6 +388,7 @@ impl Organizer {
                 committed_at,
                 sync_every,
                 unsynced,
+                refused: None,
             };
             feeder.run()
         })?
