@@ -204,7 +204,8 @@ impl DataDir {
     fn open(&self) -> Result<Database> {
         let key = StoreKey { id: StoreId(random()?), secret: Secret::new(random()?) };
         let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
-        let options = Options { memory, workers: threads(), ..Options::new(self.network, key) };
+        let options = Options { workers: threads(), ..Options::new(self.network, key) };
+        let options = options.with_memory(memory)?;
         Ok(Database::open(Arc::new(Disk::open(&self.utxo())?), options)?)
     }
 }

@@ -397,6 +397,7 @@ impl Organizer {
                 committed_at,
                 sync_every,
                 unsynced,
+                refused: None,
             };
             feeder.run()
         };

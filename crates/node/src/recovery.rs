@@ -285,11 +285,11 @@ fn open_utxo(directory: &DataDirectory, options: &Options) -> Result<Database, E
     let utxo_options = varve_utxo::Options {
         parameters: options.parameters,
         workers: options.workers,
-        memory: options.memory,
         compaction: options.compaction,
         undo: options.undo,
         ..varve_utxo::Options::new(options.params.network, key)
     };
+    let utxo_options = utxo_options.with_memory(options.memory)?;
     Ok(Database::open(directory.store("utxo")?, utxo_options)?)
 }
 

@@ -71,9 +71,44 @@ pub fn choose(runs: &[RunInfo], policy: &Policy) -> Choice {
     if excess == 0 {
         return Choice::Nothing;
     }
-    let cost = |window: &[RunInfo]| window.iter().map(|run| run.pages).sum::<u64>();
-    let cheapest = runs.windows(excess + 1).enumerate().min_by_key(|(_, window)| cost(window));
-    cheapest.map_or(Choice::Nothing, |(start, _)| Choice::Merge(start..start + excess + 1))
+    Choice::Merge(cheapest(runs, excess + 1))
+}
+
+/// Decides what to merge while the runs from place `busy` on are being merged or wait for that:
+/// only those before it, which are younger, are free. So a merge of the whole set, which takes
+/// minutes, does not keep the young runs from being merged.
+///
+/// Rules 2 and 3, over the free runs. A merge is only worth a thread beside the other when it is
+/// done long before it, so it has at most a `fan_in`-th of its `pages`.
+#[must_use]
+pub(crate) fn choose_beside(
+    runs: &[RunInfo],
+    (busy, pages): (usize, u64),
+    policy: &Policy,
+) -> Choice {
+    let fan_in = policy.fan_in.max(2);
+    let free = runs.get(..busy).unwrap_or_default();
+    let alike = free.windows(fan_in).position(|window| are_alike(window, fan_in));
+    let excess = runs.len().saturating_sub(policy.max_probed.max(1));
+    let range = match alike {
+        Some(start) => start..start + fan_in,
+        None if excess > 0 => cheapest(free, free.len().min(excess + 1)),
+        None => 0..0,
+    };
+    let cost = cost(free.get(range.clone()).unwrap_or_default());
+    let is_short = cost.saturating_mul(fan_in as u64) <= pages;
+    if range.len() < 2 || !is_short { Choice::Nothing } else { Choice::Merge(range) }
+}
+
+fn cost(runs: &[RunInfo]) -> u64 {
+    runs.iter().map(|run| run.pages).sum()
+}
+
+/// The `count` neighbours that cost least.
+fn cheapest(runs: &[RunInfo], count: usize) -> Range<usize> {
+    let windows = runs.windows(count.max(1)).enumerate();
+    let cheapest = windows.min_by_key(|(_, window)| cost(window));
+    cheapest.map_or(0..0, |(start, _)| start..start + count)
 }
 
 /// Whether the younger runs delete a third of the oldest. Some of their deletes are of coins in

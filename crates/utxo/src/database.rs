@@ -39,12 +39,14 @@ mod work;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
 use varve_io::{LockGuard, Storage, is_segment};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
+use crate::budget::{Budget, MEMORY_MIN, needed};
 use crate::coins::Coins;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
@@ -52,7 +54,7 @@ use crate::manifest::{Checkpoint, Kept, Manifest};
 use crate::options::Options;
 use crate::runs::Runs;
 use crate::sequence::Sequence;
-use crate::undo::{UNDO_PREFIX, UndoLog};
+use crate::undo::{UNDO_PREFIX, UndoConfig, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Layout, Spend, Step, StepError, Window, WindowConfig};
@@ -111,6 +113,8 @@ pub struct Database {
     /// What was merged since the last whole checkpoint was decided, in that order.
     merged: Vec<Merged>,
     work: Work,
+    /// Bytes that the blocks in a joiner take, while one is at work.
+    joining: Option<Arc<AtomicUsize>>,
     /// The set after the last step.
     latest: Arc<Version>,
     /// What readers see: the latest version, or an earlier one.
@@ -129,6 +133,7 @@ impl Database {
         manifest.sweep(&*storage, &Kept::NOTHING)?;
         let key = manifest.key();
         let runs = Runs::open(&*storage, key, &manifest.runs)?;
+        check_memory(options.memory, &runs)?;
         let Checkpoint { sequence, tip } = manifest.checkpoint;
         let (config, hasher) = window_of(&manifest, &options);
         let window = match &manifest.window {
@@ -142,12 +147,9 @@ impl Database {
         if window.version().sequence() != sequence {
             return Err(inconsistent("the window file is of another step than the manifest"));
         }
-        let undo = UndoLog::open(
-            Arc::clone(&storage),
-            key.id,
-            (options.undo, options.compaction),
-            &manifest.undo,
-        )?;
+        let cache = Budget::cache(options.memory, options.undo.cache);
+        let undo = (UndoConfig { cache, ..options.undo }, options.compaction);
+        let undo = UndoLog::open(Arc::clone(&storage), key.id, undo, &manifest.undo)?;
         let version =
             Version::new((sequence, tip), crate::sync::Arc::clone(window.version()), runs.clone());
         let latest = Arc::new(version);
@@ -165,6 +167,7 @@ impl Database {
             checkpoint_asked: false,
             merged: Vec::new(),
             work,
+            joining: None,
             published: Arc::new(ArcSwap::new(Arc::clone(&latest))),
             latest,
             _lock: lock,
@@ -244,6 +247,18 @@ impl Database {
         self.checkpoint_if_due()
     }
 
+    /// Sets memory aside for a joiner, and gives what it may take. It notes what its blocks take.
+    pub(crate) fn begin_joining(&mut self) -> (usize, Arc<AtomicUsize>) {
+        let joining = Arc::new(AtomicUsize::new(0));
+        self.joining = Some(Arc::clone(&joining));
+        (Budget::joining(self.options.memory), joining)
+    }
+
+    /// The joiner is done.
+    pub(crate) fn end_joining(&mut self) {
+        self.joining = None;
+    }
+
     fn next_sequence(&self) -> Result<Sequence, StepError> {
         let (sequence, at) = (Sequence::MAX, self.sequence);
         at.next().ok_or(StepError::Order { sequence, at })
@@ -312,6 +327,16 @@ impl Reader {
     pub fn snapshot(&self) -> Arc<Version> {
         self.published.load_full()
     }
+}
+
+/// Refuses a set whose index alone takes most of the memory. For a small set any memory will do:
+/// that it is not too little by itself is for [`Options::with_memory`] to say.
+fn check_memory(given: usize, runs: &Runs) -> Result<(), Error> {
+    let (index, needed) = (runs.memory(), needed(runs.memory()));
+    if index > MEMORY_MIN / 4 && given < needed {
+        return Err(Error::Memory { given, needed });
+    }
+    Ok(())
 }
 
 /// How the window of a set is made.

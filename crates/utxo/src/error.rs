@@ -87,6 +87,17 @@ pub enum Error {
         /// What does not fit.
         what: &'static str,
     },
+    /// The set cannot work with so little memory.
+    #[error(
+        "the unspent set needs at least {} MiB of memory and was given {} MiB; give it more",
+        needed.div_ceil(1 << 20), given >> 20
+    )]
+    Memory {
+        /// The bytes that it was given.
+        given: usize,
+        /// The least that it takes.
+        needed: usize,
+    },
     /// A thread for flushes, merges or checkpoints could not be started.
     #[error("cannot start a thread: {0}; raise the limit on threads, or compact inline")]
     Thread(#[source] std::io::Error),

@@ -8,13 +8,18 @@
 //!             └────────────┴─────────┴──────────┴──────────────┴─► Failed, or Cancelled
 //! ```
 //!
-//! Blocks are submitted in any order of height, at most `depth` above the last one that left. A
-//! worker takes the lowest block that something can be done for:
+//! Blocks are submitted in any order of height, at most `depth` above the last one that left, and
+//! as long as they fit into the joiner's share of the set's memory: a block counts four times its
+//! bytes, for itself and what is found for it, and then the pages that are read for it. The lowest
+//! block is always taken, so one that is larger than the share goes through alone. A worker takes
+//! the lowest block that something can be done for:
 //!
 //! 1. **Init → Queried.** The block is walked and its keys are looked up at the latest version, as
 //!    far as that goes without reading (`prepare`). If pages must be read, the reads of all of them
 //!    go to the worker's own ring in one submission, and the worker turns to another block. It
 //!    comes back when they have completed; each completion was checked for error and length.
+//!    A block that was looked up long before its turn is looked up again on the way, for what the
+//!    blocks below it have made since (`Prepared::refresh`).
 //! 2. **Fetched → Appended**, by one worker at a time, from the lowest height up: the step is made,
 //!    and nobody sees it. This comes after the fetch, because the death of a coin names its birth,
 //!    so that the coin must be known.
@@ -28,9 +33,11 @@
 //! which nobody has seen, are rewound, it retires with the error, and those above as cancelled. The
 //! set stands at the block below, and the caller may submit another one in its place.
 //!
-//! Work is taken under one lock, which is held for moments; a job takes milliseconds.
+//! Work is taken under one lock, which is held for moments; a job takes milliseconds. The set has
+//! another, which is held while a step is made in memory, and never while something is read.
 
 mod pool;
+mod room;
 mod slot;
 mod state;
 mod worker;
@@ -41,6 +48,7 @@ use std::sync::Arc;
 use varve_consensus::BlockAt;
 use varve_types::Height;
 
+use crate::budget::MemoryUse;
 use crate::database::Database;
 use crate::error::Error;
 use crate::prepare::Repeats;
@@ -77,12 +85,16 @@ pub struct JoinerOptions {
 }
 
 impl JoinerOptions {
-    /// The default depth with so many workers: enough that none waits for another.
+    /// The default depth with this number of workers: four blocks for each, so that none waits for
+    /// another, but at least 8, and at most 64, which are worth looking up before their turn.
     #[must_use]
     pub const fn new(workers: NonZeroUsize) -> Self {
-        let eight = NonZeroUsize::MIN.saturating_add(7);
-        let depth = workers.saturating_mul(NonZeroUsize::MIN.saturating_add(3));
-        Self { workers, depth: if depth.get() > 8 { depth } else { eight } }
+        let depth = match workers.get() {
+            0..2 => 8,
+            workers @ 2..16 => workers * 4,
+            _ => 64,
+        };
+        Self { workers, depth: NonZeroUsize::MIN.saturating_add(depth - 1) }
     }
 }
 
@@ -118,6 +130,9 @@ pub enum SubmitError<T> {
     /// A block has failed since. Whoever submits must know before it goes on.
     #[error("a block has failed; retire all blocks first")]
     Failed(T),
+    /// It does not fit into the joiner's memory beside the blocks that are there. Retire one first.
+    #[error("the blocks under way leave no memory for this one; retire some first")]
+    Full(T),
     /// Its height is taken, below the next one, or too far above.
     #[error("a block at this height cannot be taken now; submit at {next} to {end}")]
     Height {
@@ -206,11 +221,12 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
             let pool = Pool::new(&mut *database, options, &check);
             pool.run(options.workers, || body(&Joiner { pool: &pool }))
         };
+        database.end_joining();
         database.rewind_unpublished()?;
         Ok(output)
     }
 
-    /// Takes a block that stands on the tip or above it, if there is room for its height. Say
+    /// Takes a block that stands on the tip or above it, if there is room for it. Say
     /// [`Repeats::Impossible`] where `varve_consensus::can_repeat` says no.
     pub fn submit(&self, block: T, repeats: Repeats) -> Result<(), SubmitError<T>> {
         self.pool.submit(block, repeats)
@@ -239,6 +255,12 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     /// ([`Database::begin_flush`]).
     pub fn begin_flush(&self) -> Result<(), Error> {
         self.pool.with_database(Database::begin_flush)
+    }
+
+    /// How the memory of the set is split at this moment.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        self.pool.with_database(|set| set.memory())
     }
 
     /// How far each block under way has come, by height.

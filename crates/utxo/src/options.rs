@@ -4,7 +4,9 @@ use std::num::NonZeroUsize;
 
 use varve_types::Network;
 
+use crate::budget::MEMORY_MIN;
 use crate::compacter::Compaction;
+use crate::error::Error;
 use crate::manifest::Parameters;
 use crate::run_writer::StoreKey;
 use crate::undo::UndoConfig;
@@ -23,8 +25,10 @@ pub struct Options {
     pub shards: usize,
     /// Threads that may work on one step.
     pub workers: NonZeroUsize,
-    /// Bytes of memory for the whole set: directories and filters, the undo cache, write buffers,
-    /// and the window, which gets what is left and flushes early when that is little.
+    /// Bytes of memory for the whole set, page cache aside: directories and filters, undo records,
+    /// buffers of files, the blocks in a joiner, and the window, which gets what is left and flushes
+    /// early when that is little. [`Database::memory`](crate::Database::memory) says how it is
+    /// split.
     pub memory: usize,
     /// Where flushes, merges and checkpoints are done.
     pub compaction: Compaction,
@@ -46,5 +50,16 @@ impl Options {
             compaction: Compaction::default(),
             undo: UndoConfig::default(),
         }
+    }
+
+    /// The least that [`Options::with_memory`] takes.
+    pub const MEMORY_MIN: usize = MEMORY_MIN;
+
+    /// The same with `memory` bytes, which a user has asked for: too little is refused.
+    pub fn with_memory(self, memory: usize) -> Result<Self, Error> {
+        if memory < MEMORY_MIN {
+            return Err(Error::Memory { given: memory, needed: MEMORY_MIN });
+        }
+        Ok(Self { memory, ..self })
     }
 }

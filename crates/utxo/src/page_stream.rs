@@ -31,6 +31,10 @@ pub(crate) struct PageStream {
 }
 
 impl PageStream {
+    /// Bytes of memory that a stream takes.
+    #[expect(clippy::cast_possible_truncation, reason = "a hundred pages")]
+    pub(crate) const MEMORY: usize = AHEAD as usize * PAGE_LEN;
+
     /// The pages of `range`.
     pub(crate) fn new(file: Arc<PageFile>, range: Range<u64>) -> Self {
         let Range { start: next, end } = range;

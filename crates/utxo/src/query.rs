@@ -199,7 +199,9 @@ impl Query {
 
     /// Gives the pages' memory back for the next block.
     pub fn release(self, buffers: &mut PageBuffers) {
-        buffers.0.extend(self.reads.into_iter().filter_map(|(_, _, buffer)| buffer));
+        let room = PageBuffers::KEPT.saturating_sub(buffers.0.len());
+        let pages = self.reads.into_iter().filter_map(|(_, _, buffer)| buffer);
+        buffers.0.extend(pages.take(room));
     }
 
     /// Answers the keys of a group, each with the pages that may hold it.
@@ -331,11 +333,14 @@ fn touch_start(payload: &[u8]) -> u8 {
     }
 }
 
-/// Memory for pages, kept from one block to the next. Make one per thread.
+/// Memory for pages, kept from one block to the next, at most 2 MiB. Make one per thread.
 #[derive(Debug, Default)]
 pub struct PageBuffers(Vec<AlignedBuffer>);
 
 impl PageBuffers {
+    /// Pages that are kept.
+    const KEPT: usize = 512;
+
     fn take(&mut self) -> AlignedBuffer {
         self.0.pop().unwrap_or_else(|| AlignedBuffer::zeroed(PAGE_LEN))
     }

@@ -5,9 +5,9 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{World, pass};
 use super::image::{Change, FileId, position};
 use super::plan::{Fault, Operation};
+use super::{World, pass};
 use crate::error::{Error, Result};
 use crate::held::HeldRanges;
 use crate::map::Map;

@@ -76,6 +76,8 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     /// So many blocks may be submitted whose bytes may not be durable, and how many have been.
     pub(crate) sync_every: u32,
     pub(crate) unsynced: u32,
+    /// The next block, when the joiner had no memory for it.
+    pub(crate) refused: Option<(HeaderId, Joining)>,
 }
 
 impl Feeder<'_, '_, '_, '_> {
@@ -160,7 +162,9 @@ impl Feeder<'_, '_, '_, '_> {
                 (id, height, repeats(tree, self.head, height))
             };
             self.sync_bytes()?;
-            let block = match self.intake.take_kept(height, id) {
+            let refused = self.refused.take().filter(|(refused, _)| *refused == id);
+            let kept = refused.map(|(_, block)| block).or_else(|| self.intake.take_kept(height, id));
+            let block = match kept {
                 Some(block) => block,
                 None => self.stores.read(id)?,
             };
@@ -168,6 +172,11 @@ impl Feeder<'_, '_, '_, '_> {
                 Ok(()) => {}
                 // A block has failed meanwhile; it retires next.
                 Err(SubmitError::Failed(_)) => return Ok(()),
+                // Those in the joiner take all of its memory; it is full until one retires.
+                Err(SubmitError::Full(block)) => {
+                    self.refused = Some((id, block));
+                    return Ok(());
+                }
                 Err(SubmitError::Height { next, .. }) => {
                     let what = format!("the unspent set wants block {next} next");
                     return Err(Error::Disagree { what });

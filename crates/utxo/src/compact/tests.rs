@@ -41,6 +41,31 @@ fn too_many_runs_are_merged_where_it_costs_least() {
     assert_eq!(choose(&runs(&[1000, 20, 300, 20_000]), &policy), Choice::Merge(1..3));
 }
 
+/// While the runs from a place on are being merged, those before it go on being merged, when that
+/// takes much less.
+#[test]
+fn young_runs_are_merged_beside_a_long_merge() {
+    let policy = Policy::default();
+    let beside = |pages: &[u64], busy| {
+        let merging = pages[busy..].iter().sum();
+        choose_beside(&runs(pages), (busy, merging), &policy)
+    };
+    assert_eq!(beside(&[10, 10, 10, 10, 9_000], 4), Choice::Merge(0..4));
+    assert_eq!(beside(&[10, 10, 10, 9_000], 3), Choice::Nothing, "fewer than the fan-in");
+    assert_eq!(beside(&[9, 10, 10, 10, 10, 9_000], 3), Choice::Nothing, "the fourth is busy");
+    assert_eq!(beside(&[10, 10, 10, 10, 150], 4), Choice::Nothing, "that one is done soon");
+    // Ten runs are being merged; with the thirteenth there are too many to probe.
+    let mut pages = vec![40, 30];
+    pages.extend([9_000; 10]);
+    assert_eq!(beside(&pages, 2), Choice::Nothing);
+    pages.insert(0, 10);
+    assert_eq!(beside(&pages, 3), Choice::Merge(0..2), "the cheapest");
+    pages.insert(0, 5);
+    assert_eq!(beside(&pages, 4), Choice::Merge(0..3));
+    assert_eq!(beside(&[9_000; 14], 1), Choice::Nothing, "there is only one");
+    assert_eq!(beside(&[9_000; 14], 0), Choice::Nothing, "there is none");
+}
+
 #[test]
 fn choosing_ends() {
     for fan_in in [2, 3, 4, 8] {

@@ -9,7 +9,8 @@
 //!    waits for the next step to take the pane's place.
 //! 2. **Merge**, when `choose` finds something. A merged run takes the place of its parts as soon
 //!    as it is taken in, in a version of the same step. Runs that were flushed meanwhile are
-//!    younger than all of them, so the parts are still neighbours.
+//!    younger than all of them, so the parts are still neighbours. While a merge takes long, short
+//!    ones among the younger runs go on in a second lane (`choose_beside`).
 //! 3. **Checkpoint**: see `checkpoint`.
 //!
 //! Undo records are written by a lane too (`undo/writer.rs`).
@@ -24,20 +25,22 @@
 //! counts. The same is decided again before the next step, so it is tried again when there is space
 //! again.
 
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use varve_io::Storage;
 
 use super::checkpoint::Merged;
-use super::work::{Flushing, Merging, RunResult, Waits, Written, file_len};
-use crate::budget::Budget;
-use crate::compact::{Choice, choose, merge_debt, merge_unless};
+use super::work::{Flushing, MergeLane, Merging, RunResult, Waits, Written, file_len};
+use crate::budget::{Budget, MemoryUse};
+use crate::compact::{Choice, choose, choose_beside, merge_debt, merge_unless};
 use crate::compacter::Stop;
 use crate::database::Database;
 use crate::error::Error;
 use crate::footer::{RunNumber, Span};
 use crate::pane::{Flush, PaneId, PaneInfo};
-use crate::run::{Run, RunInfo};
+use crate::run::Run;
 use crate::run_error::RunError;
 use crate::run_writer::{RunWriter, StoreKey};
 
@@ -66,6 +69,23 @@ impl Database {
     #[must_use]
     pub fn merge_debt(&self) -> u64 {
         merge_debt(&self.runs.infos(), &self.manifest.parameters.policy())
+    }
+
+    /// How the memory of the set is split at this moment.
+    #[must_use]
+    pub fn memory(&self) -> MemoryUse {
+        let (window, window_max) = self.window_memory();
+        let merging: usize = self.work.merges().map(|merging| merging.memory).sum();
+        let joining = self.joining.as_ref().map_or(0, |joining| joining.load(Ordering::Relaxed));
+        MemoryUse {
+            budget: self.options.memory,
+            window,
+            window_max,
+            index: self.runs.memory() + merging,
+            undo: self.undo.memory(),
+            buffers: self.work.buffers(),
+            joining,
+        }
     }
 
     /// Bytes of memory that the window takes, and the most that it may take.
@@ -105,10 +125,14 @@ impl Database {
         }
         let parameters = self.manifest.parameters;
         let most = parameters.max_probed.saturating_add(parameters.fan_in) as usize;
-        if self.runs.as_slice().len() > most && !self.work.merge.is_free() {
+        let is_held =
+            |set: &Self| set.runs.as_slice().len() > most && set.work.merges().next().is_some();
+        if is_held(self) {
             self.work.waits.for_runs += 1;
-            while self.runs.as_slice().len() > most && !self.work.merge.is_free() {
-                self.take_merge(true)?;
+            while is_held(self) {
+                // The short one first: it may be enough.
+                let short = !self.work.beside.is_free();
+                self.take_merge(if short { MergeLane::Beside } else { MergeLane::Main }, true)?;
                 self.merge()?;
             }
         }
@@ -116,9 +140,13 @@ impl Database {
     }
 
     pub(super) fn budget(&self) -> Budget {
-        let merging = self.work.merge.about().map_or(0, |merging| merging.memory);
-        let others = [self.runs.memory(), merging, self.options.undo.cache];
-        Budget::new(self.options.memory, &others)
+        let merging = self.work.merges().map(|merging| merging.memory).sum();
+        let joining = if self.joining.is_some() { Budget::joining(self.options.memory) } else { 0 };
+        Budget::new(
+            self.options.memory,
+            self.options.undo.cache,
+            &[self.runs.memory(), merging, joining],
+        )
     }
 
     /// Starts to write the run of the oldest pane, if it is due and no other is on its way.
@@ -170,40 +198,66 @@ impl Database {
         above.is_some_and(|above| above >= self.manifest.parameters.window)
     }
 
-    /// Merges as long as there is something to merge and the last merge is done.
+    /// Merges as long as there is something to merge and a lane for it.
     fn merge(&mut self) -> Result<(), Error> {
-        let policy = self.manifest.parameters.policy();
         loop {
-            self.take_merge(false)?;
-            let infos: Vec<RunInfo> = self.runs.infos();
-            let Choice::Merge(range) = choose(&infos, &policy) else { return Ok(()) };
-            if !self.work.merge.is_free() {
-                return Ok(());
-            }
+            self.take_merge(MergeLane::Main, false)?;
+            self.take_merge(MergeLane::Beside, false)?;
+            let Some((lane, range)) = self.next_merge() else { return Ok(()) };
             let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default().to_vec();
-            let (number, whole) = (self.next_number(), range.end == infos.len());
-            let inputs = chosen.iter().map(|run| run.info().number).collect();
-            let memory = chosen.iter().map(|run| run.memory()).sum();
+            let whole = range.end == self.runs.as_slice().len();
+            let merging = Merging {
+                number: self.next_number(),
+                inputs: chosen.iter().map(|run| run.info().number).collect(),
+                memory: chosen.iter().map(|run| run.memory()).sum(),
+                pages: chosen.iter().map(|run| run.info().pages).sum(),
+            };
             let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
-            let stop = self.work.stop.clone();
-            let job = self
-                .work
-                .merge_lane
-                .start(move || merge_unless(&stop, &storage, key, (number, (&chosen, whole))));
-            self.work.merge.fill(Merging { number, inputs, memory }, job);
+            let (stop, number) = (self.work.stop.clone(), merging.number);
+            let task = move || merge_unless(&stop, &storage, key, (number, (&chosen, whole)));
+            let job = match lane {
+                MergeLane::Main => self.work.merge_lane.start(task),
+                MergeLane::Beside => self.work.beside_lane.start(task),
+            };
+            self.work.merge_slot(lane).fill(merging, job);
         }
     }
 
+    /// What to merge next, if there is a lane for it: among all runs when no merge is under way,
+    /// and among those younger than its parts while the main one is. After that one the other is
+    /// waited for, so that what is chosen among all is not put off for ever.
+    fn next_merge(&self) -> Option<(MergeLane, Range<usize>)> {
+        let (infos, policy) = (self.runs.infos(), self.manifest.parameters.policy());
+        let (lane, choice) = match (self.work.merge.about(), self.work.beside.about()) {
+            (None, None) => (MergeLane::Main, choose(&infos, &policy)),
+            (Some(main), None) => {
+                let busy = (self.place_of(main)?, main.pages);
+                (MergeLane::Beside, choose_beside(&infos, busy, &policy))
+            }
+            (_, Some(_)) => return None,
+        };
+        match choice {
+            Choice::Nothing => None,
+            Choice::Merge(range) => Some((lane, range)),
+        }
+    }
+
+    /// The place of the youngest run that is being merged.
+    fn place_of(&self, merging: &Merging) -> Option<usize> {
+        let first = merging.inputs.first();
+        self.runs.as_slice().iter().position(|run| Some(&run.info().number) == first)
+    }
+
     /// Takes a merged run in: it takes the place of its parts.
-    fn take_merge(&mut self, wait: bool) -> Result<(), Error> {
-        let Some((Merging { inputs, .. }, merged)) = self.work.merge.take(wait) else {
+    fn take_merge(&mut self, lane: MergeLane, wait: bool) -> Result<(), Error> {
+        let Some((merging, merged)) = self.work.merge_slot(lane).take(wait) else {
             return Ok(());
         };
         let merged = merged?;
         self.work.written.merged += file_len(merged.as_ref());
-        let first = inputs.first();
-        let start = self.runs.as_slice().iter().position(|run| Some(&run.info().number) == first);
-        let start = start.expect("only a merge takes runs away, and there is one at a time");
+        let start = self.place_of(&merging);
+        let start = start.expect("a run is part of one merge only, and stays until that is done");
+        let inputs = merging.inputs;
         let info = merged.as_ref().map(Run::info);
         self.runs = self.runs.with_replaced(start..start + inputs.len(), merged.map(Arc::new));
         self.merged.push(Merged { inputs, run: info });

@@ -6,9 +6,15 @@ use super::checkpoint::Saved;
 use crate::compacter::{Compaction, Lane, Slot, Stop};
 use crate::error::Error;
 use crate::footer::RunNumber;
+use crate::page_stream::PageStream;
 use crate::pane::PaneId;
 use crate::run::Run;
 use crate::run_error::RunError;
+
+/// Pages that are gathered before they are written.
+const WRITER_LEN: usize = 1 << 20;
+/// What it takes to make one chunk of a filter: its hashes, and the construction beside them.
+const FILTER_CHUNK_LEN: usize = 4 << 20;
 
 /// Bytes written for the set since it was opened, by part. Manifests are left out: some hundred
 /// bytes each.
@@ -60,17 +66,30 @@ pub(super) struct Merging {
     pub(super) inputs: Vec<RunNumber>,
     /// Bytes of their directories and filters.
     pub(super) memory: usize,
+    /// Pages that they have.
+    pub(super) pages: u64,
 }
 
-/// The jobs of a database, at most one of each kind.
+/// Which of the two merges that can be under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MergeLane {
+    /// The one that is chosen among all runs.
+    Main,
+    /// A short one among younger runs, while the main one takes long.
+    Beside,
+}
+
+/// The jobs of a database, at most one in each lane.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) stop: Stop,
     pub(super) flush: Slot<Flushing, RunResult>,
     pub(super) merge: Slot<Merging, RunResult>,
+    pub(super) beside: Slot<Merging, RunResult>,
     pub(super) checkpoint: Slot<(), Result<Saved, Error>>,
     pub(super) flush_lane: Lane,
     pub(super) merge_lane: Lane,
+    pub(super) beside_lane: Lane,
     pub(super) checkpoint_lane: Lane,
     pub(super) written: Written,
     pub(super) waits: Waits,
@@ -82,9 +101,11 @@ impl Work {
             stop: Stop::default(),
             flush: Slot::default(),
             merge: Slot::default(),
+            beside: Slot::default(),
             checkpoint: Slot::default(),
             flush_lane: Lane::new(compaction, "utxo-flush")?,
             merge_lane: Lane::new(compaction, "utxo-merge")?,
+            beside_lane: Lane::new(compaction, "utxo-merge-2")?,
             checkpoint_lane: Lane::new(compaction, "utxo-checkpoint")?,
             written: Written::default(),
             waits: Waits::default(),
@@ -94,7 +115,27 @@ impl Work {
     /// The runs that are being written.
     pub(super) fn numbers(&self) -> impl Iterator<Item = RunNumber> {
         let flushing = self.flush.about().map(|flushing| flushing.number);
-        flushing.into_iter().chain(self.merge.about().map(|merging| merging.number))
+        flushing.into_iter().chain(self.merges().map(|merging| merging.number))
+    }
+
+    /// The merges under way.
+    pub(super) fn merges(&self) -> impl Iterator<Item = &Merging> {
+        self.merge.about().into_iter().chain(self.beside.about())
+    }
+
+    pub(super) const fn merge_slot(&mut self, lane: MergeLane) -> &mut Slot<Merging, RunResult> {
+        match lane {
+            MergeLane::Main => &mut self.merge,
+            MergeLane::Beside => &mut self.beside,
+        }
+    }
+
+    /// Bytes of buffers of the files that are being written and read.
+    pub(super) fn buffers(&self) -> usize {
+        let writers = usize::from(!self.flush.is_free()) + self.merges().count();
+        let streams: usize = self.merges().map(|merging| merging.inputs.len()).sum();
+        let window = if self.checkpoint.is_free() { 0 } else { WRITER_LEN };
+        writers * (WRITER_LEN + FILTER_CHUNK_LEN) + streams * PageStream::MEMORY + window
     }
 }
 

@@ -11,6 +11,7 @@ use std::thread::Builder;
 use varve_consensus::BlockAt;
 use varve_types::{Height, Network};
 
+use super::room::Room;
 use super::slot::JoinState;
 use super::state::{Job, State};
 use super::worker::Worker;
@@ -48,7 +49,8 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         check: Check<'d, R, E>,
     ) -> Self {
         let newest = database.latest().clone();
-        let state = State::new(newest, database.publisher(), options.depth.get());
+        let room = Room::new(database.begin_joining());
+        let state = State::new(newest, database.publisher(), (options.depth.get(), room));
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),

@@ -85,14 +85,21 @@ pub(super) struct Slot<T, R, X> {
     pub(super) held: Held<R, X>,
     /// The next block to be appended when its keys were looked up last.
     pub(super) seen: Height,
+    /// Bytes of memory that it is charged for, and for pages that are being read for it.
+    pub(super) charge: usize,
+    pub(super) pages: usize,
     /// A worker is at it, or reads are under way for it.
     pub(super) busy: bool,
 }
 
 impl<T, R, X> Slot<T, R, X> {
-    pub(super) const fn new(block: Arc<T>, repeats: Repeats, ticket: Ticket) -> Self {
-        let (state, held) = (JoinState::Init, Held::Nothing);
-        Self { block, repeats, ticket, state, held, seen: Height::GENESIS, busy: false }
+    pub(super) const fn new(
+        block: Arc<T>,
+        repeats: Repeats,
+        (ticket, charge): (Ticket, usize),
+    ) -> Self {
+        let (state, held, seen) = (JoinState::Init, Held::Nothing, Height::GENESIS);
+        Self { block, repeats, ticket, state, held, seen, charge, pages: 0, busy: false }
     }
 }
 

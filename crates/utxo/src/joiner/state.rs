@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use varve_types::Height;
 
+use super::room::Room;
 use super::slot::{Held, JoinState, Slot, Ticket};
 use super::{AsBlock, JoinError, Retired, SubmitError};
 use crate::database::{Appended, Publisher};
@@ -27,6 +28,9 @@ pub(super) struct State<T, R, E> {
     next: Height,
     append: Height,
     depth: u32,
+    room: Room,
+    /// A block did not fit, and nothing has left since.
+    refused: bool,
     tickets: u32,
     /// Somebody makes a step, or rewinds some.
     writing: bool,
@@ -67,7 +71,11 @@ pub(super) enum Task {
 }
 
 impl<T: AsBlock, R, E> State<T, R, E> {
-    pub(super) fn new(newest: Arc<Version>, publisher: Publisher, depth: usize) -> Self {
+    pub(super) fn new(
+        newest: Arc<Version>,
+        publisher: Publisher,
+        (depth, room): (usize, Room),
+    ) -> Self {
         let tip = newest.tip().map(|(height, _)| height);
         let next = tip.map_or(Some(Height::GENESIS), |tip| tip.checked_add(1)).unwrap_or_default();
         Self {
@@ -76,6 +84,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
             next,
             append: next,
             depth: u32::try_from(depth).unwrap_or(u32::MAX),
+            room,
+            refused: false,
             tickets: 0,
             writing: false,
             failed: None,
@@ -101,16 +111,33 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         if height < next || height > end || self.slots.contains_key(&height) {
             return Err(SubmitError::Height { block, next, end });
         }
+        let charge = Room::charge(block.as_block().block().bytes().len());
+        // The lowest is taken in any case: the others wait for it.
+        if height != next && !self.room.fits(charge) {
+            self.refused = true;
+            return Err(SubmitError::Full(block));
+        }
+        self.room.take(charge);
         self.tickets = self.tickets.wrapping_add(1);
-        let slot = Slot::new(Arc::new(block), repeats, Ticket(self.tickets));
+        let slot = Slot::new(Arc::new(block), repeats, (Ticket(self.tickets), charge));
         self.slots.insert(height, slot);
         Ok(())
     }
 
-    /// Whether every height that can be submitted is taken, or none can be before a failure is
-    /// told.
+    /// Whether nothing can be submitted before something has retired: every height is taken, the
+    /// memory is, or a failure has not been reported yet.
     pub(super) fn is_full(&self) -> bool {
-        self.slots.len() >= self.depth as usize || self.broken || self.failed.is_some()
+        let taken = self.slots.len() >= self.depth as usize
+            || (self.slots.contains_key(&self.next) && (self.refused || !self.room.fits(0)));
+        taken || self.broken || self.failed.is_some()
+    }
+
+    /// Pages are being read for a block.
+    pub(super) fn reads(&mut self, (height, ticket): (Height, Ticket), bytes: usize) {
+        if let Some(slot) = self.slot(height, ticket) {
+            slot.pages = bytes;
+            self.room.take(bytes);
+        }
     }
 
     pub(super) fn states(&self) -> Vec<(Height, JoinState)> {
@@ -131,14 +158,15 @@ impl<T: AsBlock, R, E> State<T, R, E> {
 
     /// The lowest block that something can be done for, and what.
     pub(super) fn pick(&mut self) -> Option<Job<T>> {
-        let (append, failed) = (self.append, self.failed);
+        let (append, failed, crowded) = (self.append, self.failed, self.room.is_over());
         if failed == Some(self.next) {
             return self.pick_rewind();
         }
         let begun = self.slots.iter_mut().take_while(|(height, _)| Some(**height) != failed);
         for (height, slot) in begun.filter(|(_, slot)| !slot.busy) {
             let task = match (slot.state, std::mem::replace(&mut slot.held, Held::Nothing)) {
-                (JoinState::Init, _) => {
+                // Beyond its memory the joiner begins with the block that the others wait for only.
+                (JoinState::Init, _) if !crowded || *height <= append => {
                     slot.seen = append;
                     Task::Prepare(Arc::clone(&self.newest), slot.repeats)
                 }
@@ -192,6 +220,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
             slot.state.go_to(JoinState::Fetched);
             slot.held = Held::Prepared(Box::new(prepared));
             slot.busy = false;
+            let pages = std::mem::take(&mut slot.pages);
+            self.room.give_back(pages);
         }
     }
 
@@ -256,7 +286,9 @@ impl<T: AsBlock, R, E> State<T, R, E> {
             if first.get().state != JoinState::Joined {
                 return;
             }
-            let Slot { block, held, .. } = first.remove();
+            let Slot { block, held, charge, .. } = first.remove();
+            self.room.give_back(charge);
+            self.refused = false;
             if let Held::Joined(version, given) = held {
                 self.publisher.publish(version);
                 self.retired.push_back(Retired { block, result: Ok(given) });
@@ -270,6 +302,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
             slot.state.go_to(JoinState::Failed);
             slot.held = Held::Error(error);
             slot.busy = false;
+            let pages = std::mem::take(&mut slot.pages);
+            self.room.give_back(pages);
             self.failed = Some(self.failed.map_or(height, |failed| failed.min(height)));
         }
     }
@@ -279,7 +313,9 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         self.writing = false;
         self.broken = true;
         let below = self.next;
+        self.refused = false;
         for (height, mut slot) in std::mem::take(&mut self.slots) {
+            self.room.give_back(slot.charge.saturating_add(slot.pages));
             let error = match slot.held {
                 Held::Error(error) if height == below => error,
                 _ => {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use varve_consensus::BlockAt;
-use varve_io::{BatchReader, Completion};
+use varve_io::{BatchReader, Completion, PAGE_LEN};
 use varve_types::Height;
 
 use super::pool::{Next, Pool};
@@ -148,6 +148,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
                     request.tag |= u64::from(ticket.0) << TICKET_SHIFT;
                 }
                 let (left, error) = (requests.len(), None);
+                self.pool.note(|state| state.reads((height, ticket), left * PAGE_LEN));
                 let block = Arc::clone(block);
                 self.waiting.push(Waiting { height, ticket, block, queried, left, error });
                 let reader = self.reader.get_or_insert_with(|| BatchReader::new(READ_DEPTH));

@@ -220,9 +220,9 @@ impl UndoLog {
         self.writer.unwritten()
     }
 
-    /// Bytes of memory that records in the cache take.
-    pub(crate) const fn cached(&self) -> usize {
-        self.recent_bytes
+    /// Bytes of memory that records take. Those that are not written are mostly in the cache too.
+    pub(crate) fn memory(&self) -> usize {
+        self.recent_bytes.max(self.writer.unwritten())
     }
 
     /// The record of the tip, and where that of the block below is; `None` when no block was
@@ -351,7 +351,10 @@ fn survivors(
 }
 
 /// The parent's position and the record of a frame.
-pub(super) fn split(at: GlobalOffset, payload: &[u8]) -> Result<(Option<GlobalOffset>, &[u8]), UndoError> {
+pub(super) fn split(
+    at: GlobalOffset,
+    payload: &[u8],
+) -> Result<(Option<GlobalOffset>, &[u8]), UndoError> {
     let mut reader = Reader::new(payload);
     let parent = reader.u64("a position").map_err(|error| damaged(at, error.into()))?;
     // A parent lies before its child, so a walk ends whatever the bytes say.

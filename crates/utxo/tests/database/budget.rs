@@ -66,3 +66,15 @@ fn large_blocks() {
         fill(options, &[2_000, 1, 1, 1_500, 1]);
     }
 }
+
+/// What a user asks for is refused below what the set can work with, with the least that it takes.
+#[test]
+fn too_little_memory_is_refused() {
+    let error = small().with_memory(Options::MEMORY_MIN - 1).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the unspent set needs at least 16 MiB of memory and was given 15 MiB; give it more"
+    );
+    assert!(small().with_memory(0).is_err());
+    assert_eq!(small().with_memory(Options::MEMORY_MIN).unwrap().memory, Options::MEMORY_MIN);
+}

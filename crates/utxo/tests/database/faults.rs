@@ -90,7 +90,7 @@ fn fill_the_disk(options: Options) -> usize {
                 late += 1;
             }
         }
-        let lanes = if options.compaction == Compaction::Threads { 3 } else { 0 };
+        let lanes = if options.compaction == Compaction::Threads { 5 } else { 0 };
         assert!(late <= lanes, "every thread tells once");
         twin.database().flush().unwrap();
         twin.check();

@@ -18,7 +18,7 @@ use varve_utxo::{
 
 use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
 
-const TWO: JoinerOptions = JoinerOptions::new(NonZeroUsize::new(2).unwrap());
+pub(crate) const TWO: JoinerOptions = JoinerOptions::new(NonZeroUsize::new(2).unwrap());
 
 /// Every block goes through a joiner of its own.
 struct Set(Database);
@@ -74,7 +74,7 @@ fn join(
             for place in left {
                 match joiner.submit(&blocks[place], Repeats::Possible) {
                     Ok(()) => {}
-                    Err(SubmitError::Height { .. }) => refused.push(place),
+                    Err(SubmitError::Height { .. } | SubmitError::Full(_)) => refused.push(place),
                     // Those above the failed one are not wanted any more.
                     Err(SubmitError::Failed(_)) => {}
                 }
@@ -97,7 +97,7 @@ fn join(
 }
 
 /// Blocks on the tip, that the oracle has connected and the database has not.
-fn ahead(twin: &mut Twin, chance: &mut Chance, count: usize) -> Vec<Vec<u8>> {
+pub(crate) fn ahead(twin: &mut Twin, chance: &mut Chance, count: usize) -> Vec<Vec<u8>> {
     let blocks = (0..count).map(|_| {
         let bytes = twin.draft(chance).bytes();
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
@@ -125,7 +125,7 @@ fn refused(twin: &mut Twin, chance: &mut Chance) -> [Vec<u8>; 2] {
     [bytes, above]
 }
 
-fn parse(blocks: &[Vec<u8>]) -> Vec<Block<'_>> {
+pub(crate) fn parse(blocks: &[Vec<u8>]) -> Vec<Block<'_>> {
     blocks.iter().map(|bytes| Block::parse(bytes, Network::Regtest.format()).unwrap()).collect()
 }
 

@@ -16,6 +16,8 @@ mod node;
 mod random;
 mod real;
 mod replay;
+mod room;
+mod slow_disk;
 mod snapshot_file;
 mod spender;
 mod statistics;

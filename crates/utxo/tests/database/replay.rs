@@ -17,7 +17,10 @@ const BLOCKS: usize = 8;
 
 /// A set imported as one run, and blocks above it that spend coins of the run.
 fn twin() -> Twin {
-    let mut twin = Twin::imported(4, Options::new(Network::Regtest, KEY), BASE);
+    // Without threads every record is written when its step is made.
+    let compaction = Compaction::Inline;
+    let options = Options { compaction, ..Options::new(Network::Regtest, KEY) };
+    let mut twin = Twin::imported(4, options, BASE);
     let mut chance = Chance(4);
     (0..BLOCKS).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin

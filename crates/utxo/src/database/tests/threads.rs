@@ -52,7 +52,7 @@ fn append(database: &mut Database, outputs: usize) {
 
 /// Waits for a flush or a merge that is under way.
 fn settle(database: &mut Database) {
-    while !database.work.flush.is_free() || !database.work.merge.is_free() {
+    while !database.work.flush.is_free() || database.work.merges().next().is_some() {
         database.maintain(0).unwrap();
         std::thread::yield_now();
     }
@@ -80,6 +80,51 @@ fn a_merge_that_takes_long_is_waited_for_only_when_runs_are_too_many() {
     assert!(database.runs.as_slice().len() <= 3);
     assert_eq!(database.merge_debt(), 0);
     assert!(database.written().merged > 0);
+}
+
+/// A merge of the whole set takes minutes. Meanwhile runs come from panes, and are merged beside it:
+/// a lookup probes no more than it should, and no block waits.
+#[test]
+fn young_runs_are_merged_while_the_whole_set_is() {
+    let parameters = Parameters { fan_in: 2, max_probed: 6, ..PARAMETERS };
+    let mut database = open(0, parameters);
+    // Large runs, of coins that nothing deletes.
+    for _ in 0..6 {
+        append(&mut database, 5_000);
+        settle(&mut database);
+    }
+    let release = hold_up(&database.work.merge_lane);
+    while database.work.merge.is_free() {
+        append(&mut database, 5_000);
+    }
+    let merging = database.work.merge.about().unwrap().inputs.clone();
+    let mut beside = 0;
+    for _ in 0..60 {
+        append(&mut database, 2);
+        beside += usize::from(!database.work.beside.is_free());
+        while !database.work.beside.is_free() {
+            database.maintain(0).unwrap();
+            std::thread::yield_now();
+        }
+        let runs = database.runs.as_slice().len();
+        assert!(runs <= 6 + 1, "{runs} runs, of which {} are being merged", merging.len());
+    }
+    assert!(beside > 10, "{beside} merges beside the long one");
+    assert_eq!(database.waits().for_runs, 0);
+    assert_eq!(database.work.merge.about().unwrap().inputs, merging, "it is still held up");
+    release.send(()).unwrap();
+    settle(&mut database);
+    let (height, _) = database.tip().unwrap();
+    let coins = database.snapshot().coin_count();
+    let storage = Arc::clone(&database.storage);
+    database.flush().unwrap();
+    drop(database);
+    let options = Options { parameters, ..Options::new(Network::Regtest, KEY) };
+    let database = Database::open(storage, options).unwrap();
+    assert_eq!(database.tip().map(|(tip, _)| tip), Some(height));
+    let mut walk = database.snapshot().coins().unwrap();
+    let walked = std::iter::from_fn(|| walk.next_coin().unwrap().map(drop)).count();
+    assert_eq!(walked as u64, coins);
 }
 
 #[test]

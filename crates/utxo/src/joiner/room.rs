@@ -1,0 +1,55 @@
+//! The joiner's share of the memory, by bytes.
+//!
+//! A block is charged when it is submitted, four times its bytes: for the block itself, its txids
+//! and keys, the coins found, its undo record and what it adds to the window. Dense blocks of small
+//! transactions take about that much; blocks of large data take less. Pages that are read for it
+//! are charged on top while it has them. All is given back when it leaves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What a block takes for each of its bytes.
+const FACTOR: usize = 4;
+
+/// Bytes that may be taken, and that are.
+#[derive(Debug)]
+pub(super) struct Room {
+    limit: usize,
+    taken: usize,
+    /// Where the owner of the set sees how much it is.
+    shown: Arc<AtomicUsize>,
+}
+
+impl Room {
+    pub(super) fn new((limit, shown): (usize, Arc<AtomicUsize>)) -> Self {
+        Self { limit, taken: 0, shown }
+    }
+
+    /// What a block of this length is charged.
+    pub(super) const fn charge(len: usize) -> usize {
+        len.saturating_mul(FACTOR)
+    }
+
+    /// Whether so much more can be taken.
+    pub(super) const fn fits(&self, bytes: usize) -> bool {
+        self.taken.saturating_add(bytes) <= self.limit
+    }
+
+    /// Whether more is taken than may be.
+    pub(super) const fn is_over(&self) -> bool {
+        self.taken > self.limit
+    }
+
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.set(self.taken.saturating_add(bytes));
+    }
+
+    pub(super) fn give_back(&mut self, bytes: usize) {
+        self.set(self.taken.saturating_sub(bytes));
+    }
+
+    fn set(&mut self, taken: usize) {
+        self.taken = taken;
+        self.shown.store(taken, Ordering::Relaxed);
+    }
+}
