@@ -30,9 +30,9 @@ const PAYOUT: u32 = 11;
 const FAN_OUT: u32 = 2_500;
 /// Outputs of a giant transaction.
 const GIANT: u32 = 20_000;
-/// How many of them can be spent. A transaction may have 20,000 signature operations, and a
-/// hundredth of these outputs has 20; the others are notes.
-const GIANT_COINS: u32 = 12_000;
+/// How many of them can be spent. A transaction may have 20,000 signature operations: each of these
+/// outputs has one, a hundredth has 20. The others are notes.
+const GIANT_COINS: u32 = 15_000;
 /// Bytes of a note.
 const NOTE: usize = 8;
 
@@ -161,7 +161,7 @@ impl Composer {
 
     /// A transaction with more than 20,000 outputs, if a coin is found that can pay for it.
     pub(crate) fn giant(&mut self) -> Option<Transaction> {
-        let count = GIANT + self.rng.below(GIANT / 4);
+        let count = GIANT + self.rng.below(GIANT / 20);
         let need = u64::from(count) * 2 * LEAST_PAYMENT;
         let coin = match self.coins.take_coinbase() {
             Some(coinbase) => coinbase,

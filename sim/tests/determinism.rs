@@ -81,8 +81,8 @@ const GOLDEN: [(Profile, &str, &str); 3] = [
     ),
     (
         Profile::Bsv,
-        "7e9975fa776284548a1ea06f525856fad39d6ee50d3373bfc4fcc26aec800fd6",
-        "2a4bc716d16a7a8fa847a62a48ff20ad643ebdcc95cb5a965846f39add286bdc",
+        "830dd6c1de3c909eaf60ea3e31a878f576a405b0432c71fcd1e82c65f9830b2f",
+        "39780d72e3f69ba48f94b04d77866ddabf06e45981d2d4358c36b9d2b0257d58",
     ),
 ];
 

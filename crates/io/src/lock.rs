@@ -18,6 +18,7 @@ use std::any::Any;
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use crate::error::{Error, Result};
@@ -107,6 +108,7 @@ pub(crate) fn acquire(directory: &Path) -> Result<LockGuard> {
         .write(true)
         .create(true)
         .truncate(false)
+        .custom_flags(libc::O_NOFOLLOW)
         .open(&path)
         .map_err(|e| failed("open", e))?;
     match file.try_lock() {

@@ -31,8 +31,8 @@
 use std::sync::Arc;
 
 use varve_io::{
-    Envelope, FileOffset, FormatError, Kind, LOCK_FILE, LockGuard, Storage, StoreId, is_envelope,
-    load, replace,
+    Access, Caching, Envelope, FileOffset, FormatError, Holder, Kind, LOCK_FILE, LockGuard,
+    Storage, StoreId, is_envelope, load, replace,
 };
 use varve_types::Network;
 
@@ -43,6 +43,9 @@ const FILE: &str = "node";
 const KIND: Kind = Kind(*b"NODE\0\0\0\0");
 /// The version of the folder that this program makes and reads.
 pub const FORMAT_VERSION: u32 = 1;
+
+/// More than the text of a lock has.
+const LOCK_MAX: usize = 512;
 
 /// Folders that may be in a folder before it becomes a node's: the records, which need no chain,
 /// and what a file system puts into its root.
@@ -99,7 +102,8 @@ impl DataDirectory {
     /// what an interrupted creation leaves, records, and the entries `allowed`.
     pub fn check_free(root: &dyn Storage, allowed: &[&str]) -> Result<(), Error> {
         let mut found = root.list()?;
-        found.retain(|name| name != LOCK_FILE && !is_envelope(FILE, name));
+        let is_locked = found.iter().any(|name| name == LOCK_FILE) && is_lock(root)?;
+        found.retain(|name| !(is_locked && name == LOCK_FILE) && !is_envelope(FILE, name));
         found.extend(
             root.list_others()?.into_iter().filter(|name| !NEUTRAL.contains(&name.as_str())),
         );
@@ -155,6 +159,14 @@ impl DataDirectory {
         }
         Ok(storage.sync_dir()?)
     }
+}
+
+/// Whether the file `lock` is one that Varve wrote, or that it was about to write.
+fn is_lock(root: &dyn Storage) -> Result<bool, Error> {
+    let file = root.open(LOCK_FILE, Access::Read, Caching::Buffered)?;
+    let mut text = vec![0; usize::try_from(file.size()?).unwrap_or(usize::MAX).min(LOCK_MAX)];
+    file.read_at(FileOffset::ZERO, &mut text)?;
+    Ok(text.is_empty() || std::str::from_utf8(&text).is_ok_and(|t| Holder::decode(t).is_some()))
 }
 
 fn create(root: &dyn Storage, network: Network, seed: &Seed) -> Result<Identity, Error> {

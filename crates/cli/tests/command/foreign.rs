@@ -165,6 +165,17 @@ fn a_folder_of_somebody_else_is_not_made_a_database() {
             assert!(contents(&data) == before, "{command:?} changed the folder");
         }
     }
+    // A lock of another program, and one that leads to a document.
+    let data = folder.path().join("locked");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("lock"), "of the front door").unwrap();
+    let sync = ["sync", "--from", text(&chain)];
+    assert!(refusal(&run(&data, &sync)).contains("is not empty"));
+    assert_eq!(fs::read(data.join("lock")).unwrap(), b"of the front door");
+    fs::remove_file(data.join("lock")).unwrap();
+    symlink(home.join("letter.txt"), data.join("lock")).unwrap();
+    refusal(&run(&data, &sync));
+    assert_eq!(fs::read(home.join("letter.txt")).unwrap(), b"dear");
     // A file system's own folder is no document.
     let mount = folder.path().join("mount");
     fs::create_dir_all(mount.join("lost+found")).unwrap();
