@@ -7,3 +7,4 @@ pub(crate) mod show;
 pub(crate) mod sim;
 pub(crate) mod sync;
 pub(crate) mod utxo;
+pub(crate) mod verdict;

@@ -22,8 +22,8 @@
 //!  └──────────┴────────┴──────┴─────────┘
 //! ```
 //!
-//! Its version is that of the whole folder: a program refuses a folder that a newer one made, and
-//! one of another network.
+//! Its version is that of the whole folder: a program refuses a folder of another version, and one
+//! of another network.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ use crate::error::Error;
 const FILE: &str = "node";
 const KIND: Kind = Kind(*b"NODE\0\0\0\0");
 /// The version of the folder that this program makes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// 32 random bytes that a new folder takes its identity and its secret from.
 pub type Seed = [u8; 32];
@@ -183,7 +183,11 @@ mod tests {
         let newer = Envelope { version: FORMAT_VERSION + 1, payload: &[][..] };
         replace(root.as_ref(), FILE, KIND, &newer).unwrap();
         let message = open(&root, Network::Regtest, 2).unwrap_err().to_string();
-        assert!(message.contains("format 2"), "{message}");
+        assert!(message.contains("format 3"), "{message}");
+        let older = Envelope { version: FORMAT_VERSION - 1, payload: &[][..] };
+        replace(root.as_ref(), FILE, KIND, &older).unwrap();
+        let message = open(&root, Network::Regtest, 2).unwrap_err().to_string();
+        assert!(message.contains("format 1") && message.contains("sync into"), "{message}");
     }
 
     /// A process dies between the name of the identity's file and its sync. The next one builds on

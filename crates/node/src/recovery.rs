@@ -14,6 +14,14 @@
 //!    is on the branch of T; then the blocks up to T are appended. They were checked before the
 //!    commit.
 //!
+//! 6. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
+//!    now.
+//!
+//! **What was replayed is made durable**, so the next opening does not repeat it: as a whole at the
+//! end, and on the way in steps that double from a 256th of [`Limits::lag`](crate::Limits) up to an
+//! eighth of it. So a process that is killed again and again while it replays gets further each
+//! time, if it lives long enough to write the set's window once.
+//!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
 use std::collections::HashMap;
@@ -78,12 +86,12 @@ impl Organizer {
             log.checkpoint(0)?;
             history.archived = 0;
         }
-        let rebuilt = rebuild(&options, &history, (&blocks, &mut archive), progress)?;
-        let Rebuilt { mut chain, orphans } = rebuilt;
+        let rebuilt = rebuild(&options, &history, (&blocks, &mut archive, &mut log), progress)?;
+        let Rebuilt { mut chain, orphans, rows } = rebuilt;
         let utxo = open_utxo(&directory, &options)?;
 
         let tip = confirmed_tip(&chain, &history)?;
-        chain.set_branch_valid(tip);
+        chain.restore_checked(tip, &history.checked);
         let version = Arc::clone(utxo.latest());
         let at = (chain.tree.height(tip), chain.tree.hash(tip));
         let sequence = history.last.as_ref().map_or(CommitSequence(0), |commit| commit.sequence);
@@ -99,13 +107,37 @@ impl Organizer {
             tip,
             marks: history.marks,
             new_marks: Vec::new(),
+            checked: history.checked,
+            new_checked: Vec::new(),
             orphans,
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
         };
         let mut organizer = Self { utxo, stores, options, settings, directory };
+        let is_behind = organizer.utxo.tip() != Some(at);
         organizer.catch_up(history.last.is_none())?;
+        if is_behind || rows > 0 {
+            organizer.make_durable()?;
+        }
+        organizer.leave_marked_tip()?;
         Ok(organizer)
+    }
+
+    /// Takes the chain from a tip that is marked to the best branch without the mark. A crash has
+    /// come between the mark and the turn.
+    fn leave_marked_tip(&mut self) -> Result<(), Error> {
+        let is_marked = {
+            let tree = &self.stores.chain.read().tree;
+            tree.invalid(self.stores.tip).is_some()
+        };
+        if !is_marked {
+            return Ok(());
+        }
+        match self.settle(&mut |_| {}) {
+            // The blocks that it takes are gone; the chain stays, and so does the mark.
+            Err(Error::Pruned { .. }) => Ok(()),
+            settled => settled,
+        }
     }
 
     /// Brings the set and the archive's chains to the confirmed tip, and publishes it.
@@ -157,12 +189,40 @@ impl Organizer {
     fn append_to(&mut self, target: HeaderId) -> Result<(), Error> {
         let last = self.stores.chain.read().tree.height(target).to_u32();
         let first = self.utxo.tip().map_or(0, |(height, _)| height.to_u32() + 1);
+        let mut steps = Steps::new(self.options.limits.lag);
         for height in first..=last {
             let id = self.stores.chain.read().tree.ancestor(target, Height::new(height));
             let block = self.stores.read(id.expect("not above the target"))?;
             self.utxo.append(block.as_block())?;
+            if steps.is_due(block.size()) {
+                self.utxo.begin_flush()?;
+            }
         }
         Ok(())
+    }
+}
+
+/// When a replay is made durable on the way.
+struct Steps {
+    /// Bytes of blocks since the last time, and when the next is.
+    bytes: u64,
+    next: u64,
+    most: u64,
+}
+
+impl Steps {
+    const fn new(lag: u64) -> Self {
+        Self { bytes: 0, next: lag / 256, most: lag / 8 }
+    }
+
+    /// Counts a block; whether it is time.
+    fn is_due(&mut self, bytes: u64) -> bool {
+        self.bytes += bytes;
+        if self.bytes < self.next {
+            return false;
+        }
+        (self.bytes, self.next) = (0, self.next.saturating_mul(2).min(self.most));
+        true
     }
 }
 
@@ -293,13 +353,15 @@ struct Rebuilt {
     chain: Chain,
     /// Blocks whose headers do not link to any that is known.
     orphans: HashMap<BlockHash, BlockNumber>,
+    /// Blocks whose rows were made.
+    rows: u64,
 }
 
 /// Makes the header tree, and the rows that the archive lacks.
 fn rebuild(
     options: &Options,
     history: &History,
-    (blocks, archive): (&BlockStore, &mut Archive<MmapBackend>),
+    (blocks, archive, log): (&BlockStore, &mut Archive<MmapBackend>, &mut CommitLog),
     progress: Progress<'_>,
 ) -> Result<Rebuilt, Error> {
     let mut tree = HeaderTree::new(options.params.clone(), tree_key(&options.seed));
@@ -310,10 +372,11 @@ fn rebuild(
     }
     let reader = blocks.reader();
     let mut orphans = HashMap::new();
-    let (mut linked, mut unsaved) = (true, 0);
+    let (mut linked, mut rows) = (true, 0);
+    let mut steps = Steps::new(options.limits.lag);
     let mut waiting: Vec<BlockNumber> = (0..reader.count()).map(BlockNumber::new).collect();
     while std::mem::take(&mut linked) {
-        let mut unlinked = Vec::new();
+        let mut unlinked: Vec<BlockNumber> = Vec::new();
         for number in waiting {
             let row = reader.row(number)?;
             let header = Header::new(&row.header);
@@ -326,11 +389,12 @@ fn rebuild(
                 archive.set_header(header)?;
                 archive_block(archive, &reader, number, tree.height(id))?;
                 progress(u64::from(number.get()) + 1, reader.count().into());
-                unsaved += row.length;
-                if unsaved >= options.limits.lag {
+                rows += 1;
+                if steps.is_due(row.length) {
                     // New rows are in memory until they are saved. The blocks are durable.
                     archive.checkpoint(archive.sequence())?;
-                    unsaved = 0;
+                    let archived = unlinked.first().map_or(number.get() + 1, |first| first.get());
+                    log.checkpoint(archived.max(history.archived))?;
                 }
             }
             tree.mark_stored(id);
@@ -345,7 +409,7 @@ fn rebuild(
             tree.mark_invalid(id, reason);
         }
     }
-    Ok(Rebuilt { chain: Chain::new(tree), orphans })
+    Ok(Rebuilt { chain: Chain::new(tree), orphans, rows })
 }
 
 fn archive_block(

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 mod chain;
+mod exit_codes;
 mod keep;
 mod output;
 mod real_node;
@@ -11,3 +12,4 @@ mod set;
 mod sim;
 mod stop;
 mod varve;
+mod verdicts;

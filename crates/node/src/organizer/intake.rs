@@ -134,7 +134,7 @@ impl<'a> Intake<'a> {
             Event::HeadersDone => self.headers_done = true,
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
             Event::Missing { hash } => self.missed(stores, hash),
-            Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
+            Event::Warning(warning) => (self.report)(Report::Warning(&warning)),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
             Event::Idle => self.ask_again(),
         }

@@ -274,14 +274,19 @@ impl UndoLog {
         Ok(None)
     }
 
-    /// Reads every record of the chain that is kept, the youngest first. Gives how many there are.
+    /// Reads every record that the log holds, also those of blocks that were disconnected, and
+    /// follows those of the chain from the youngest down. Gives how many the log holds.
     pub fn verify(&self) -> Result<u64, UndoError> {
-        let (mut next, mut records) = (self.tip, 0);
+        let mut records = 0;
+        for frame in self.log.reader().frames(self.log.start()) {
+            let frame = frame?;
+            let (_, bytes) = split(frame.at(), &frame)?;
+            UndoRecord::decode(bytes).map_err(|error| damaged(frame.at(), error))?;
+            records += 1;
+        }
+        let mut next = self.tip;
         while let Some(at) = next.filter(|at| *at >= self.log.start()) {
-            let payload = self.payload(at)?;
-            let (parent, bytes) = split(at, &payload)?;
-            UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
-            (next, records) = (parent, records + 1);
+            (next, _) = split(at, &self.payload(at)?)?;
         }
         Ok(records)
     }
