@@ -8,6 +8,7 @@ use varve_blocks::{BlockNumber, Synced};
 use varve_io::GlobalOffset;
 use varve_node::commit_log::{Commit, CommitSequence};
 use varve_node::source::p2p::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
+use varve_node::{Checked, CheckedSpan};
 use varve_types::{BlockHash, Height, Network};
 
 use crate::Target;
@@ -46,7 +47,12 @@ fn example_commit() -> Commit {
         number: BlockNumber::new(8),
         fork: Height::new(7),
         synced: Synced { count: 9, position: GlobalOffset::new(1000) },
-        marks: vec![(hash, "bad-cb-amount: too much".into())],
+        marks: vec![(hash, Some("bad-cb-amount: too much".into())), (hash, None)],
+        checked: vec![CheckedSpan {
+            first: Height::new(1),
+            last: Height::new(8),
+            checked: Checked::Assumed,
+        }],
     }
 }
 

@@ -95,6 +95,11 @@ impl<B: Backend> Archive<B> {
         Ok(self.backend.sizes()?)
     }
 
+    /// Compares everything that the last checkpoint has on disk with its checksums.
+    pub fn verify(&self) -> Result<()> {
+        Ok(self.backend.verify()?)
+    }
+
     /// Says that the store begins with a snapshot of the unspent set at this height: the blocks up
     /// to it will not come. Kept with the next checkpoint.
     pub fn set_base(&mut self, base: Height) {

@@ -176,6 +176,9 @@ pub trait Backend {
     /// How many rows there are.
     fn bounds(&self) -> Bounds;
 
+    /// Compares everything that the last checkpoint has on disk with its checksums.
+    fn verify(&self) -> Result<()>;
+
     /// Appends header rows, parents first, and returns the link of the first.
     fn append_headers(&mut self, rows: &[HeaderRow]) -> Result<HeaderLink>;
 

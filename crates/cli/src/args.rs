@@ -98,6 +98,30 @@ Examples:
   varve repair --network regtest --datadir data")]
     Repair,
 
+    /// Mark a block as invalid: the chain leaves it, and no sync follows it until it is
+    /// reconsidered
+    #[command(after_help = "\
+Examples:
+  varve invalidate 00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac
+  varve invalidate HASH --network regtest --datadir data --json")]
+    Invalidate {
+        /// The block
+        #[arg(value_name = "HASH")]
+        block: BlockHash,
+    },
+
+    /// Take back the marks of a block, of its ancestors and of its descendants; they are checked
+    /// again
+    #[command(after_help = "\
+Examples:
+  varve reconsider 00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac
+  varve reconsider HASH --network regtest --datadir data --json")]
+    Reconsider {
+        /// The block
+        #[arg(value_name = "HASH")]
+        block: BlockHash,
+    },
+
     /// Show a transaction: what it spends and pays, its fee, and the blocks that hold it
     #[command(after_help = "\
 Examples:
@@ -161,12 +185,17 @@ pub(crate) struct Sync {
     pub stop_height: Option<u32>,
 
     /// What is checked of each block beside its form
-    #[arg(long, value_enum, default_value_t = VerifyKind::Spends)]
-    pub verify: VerifyKind,
+    ///
+    /// [default: scripts with --peer; spends with --from and --rpc, whose node has checked them]
+    #[arg(long, value_enum)]
+    pub verify: Option<VerifyKind>,
 
-    /// Do not check the scripts of this block and of those below it
-    #[arg(long, value_name = "HASH")]
-    pub assume_valid: Option<BlockHash>,
+    /// Do not check the scripts of this block and of those below it, once it is on the best chain
+    /// and two weeks old; 0 checks all
+    ///
+    /// [default: with --peer a block that is built in for each network, else 0]
+    #[arg(long, value_name = "HASH|0", value_parser = assume_valid)]
+    pub assume_valid: Option<AssumeValid>,
 
     /// Go on as new blocks come
     #[arg(long)]
@@ -200,6 +229,24 @@ impl From<VerifyKind> for varve_node::Verify {
             VerifyKind::Spends => Self::Spends,
             VerifyKind::Scripts => Self::Scripts,
         }
+    }
+}
+
+/// Up to where scripts are taken on trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AssumeValid {
+    /// Nowhere.
+    Off,
+    /// Up to this block.
+    Block(BlockHash),
+}
+
+fn assume_valid(text: &str) -> Result<AssumeValid, String> {
+    match text.parse() {
+        _ if text == "0" => Ok(AssumeValid::Off),
+        Ok(BlockHash::ZERO) => Ok(AssumeValid::Off),
+        Ok(hash) => Ok(AssumeValid::Block(hash)),
+        Err(_) => Err("write a block hash of 64 digits, or 0 to check all scripts".to_owned()),
     }
 }
 
@@ -402,6 +449,17 @@ mod tests {
         assert_eq!(sizes, bytes.map(Ok));
         for wrong in ["", "M", "1.5G", "-1", "99999999999G", "1X", "1 G"] {
             assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn assumed_blocks() {
+        let hash: BlockHash = "1f".repeat(32).parse().unwrap();
+        assert_eq!(assume_valid(&"1f".repeat(32)), Ok(AssumeValid::Block(hash)));
+        assert_eq!(assume_valid("0"), Ok(AssumeValid::Off));
+        assert_eq!(assume_valid(&"0".repeat(64)), Ok(AssumeValid::Off));
+        for wrong in ["", "00", "1", "off", &"f".repeat(63)] {
+            assert!(assume_valid(wrong).is_err(), "{wrong}");
         }
     }
 

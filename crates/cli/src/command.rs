@@ -9,3 +9,4 @@ pub(crate) mod sim;
 pub(crate) mod sync;
 pub(crate) mod tx;
 pub(crate) mod utxo;
+pub(crate) mod verdict;

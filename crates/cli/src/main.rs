@@ -27,6 +27,7 @@ use mimalloc::MiMalloc;
 use varve_io::ReportingAllocator;
 
 use crate::args::{Args, Command};
+use crate::command::verdict::Verdict;
 
 /// Memory that one thread asks for and another gives back, as the window's, fragments the system's
 /// allocator; this one stays closer to the budget.
@@ -58,6 +59,12 @@ fn main() -> ExitCode {
         Command::Spender { outpoint } => command::show::spender(*outpoint, &args.global),
         Command::Verify => command::maintain::verify(&args.global),
         Command::Repair => command::maintain::repair(&args.global),
+        Command::Invalidate { block } => {
+            command::verdict::run(*block, Verdict::Invalidate, &args.global)
+        }
+        Command::Reconsider { block } => {
+            command::verdict::run(*block, Verdict::Reconsider, &args.global)
+        }
         Command::Records(records) => command::records::run(records, &args.global),
         Command::Utxo(utxo) => command::utxo::run(utxo, &args.global),
     };

@@ -47,6 +47,10 @@ pub struct Params {
     pub script_exceptions: Vec<(BlockHash, ScriptFlags)>,
     /// The script that the signature of a signet block answers (BIP325).
     pub signet_challenge: Option<Vec<u8>>,
+    /// The least work that the best chain is known to have. Below it nothing is taken on trust.
+    pub minimum_chain_work: Work,
+    /// A block whose history is known to be valid: scripts below it need not be checked.
+    pub assume_valid: Option<BlockHash>,
     /// The largest block in bytes. It counts on BSV only, where each node sets its own; on
     /// Bitcoin the weight is limited.
     pub max_block_size: u64,
@@ -163,6 +167,8 @@ impl Params {
                 _ => Vec::new(),
             },
             signet_challenge: (network == Network::Signet).then(|| SIGNET_CHALLENGE.to_vec()),
+            minimum_chain_work: known_chain(network).map_or(Work::ZERO, |(work, _)| work),
+            assume_valid: known_chain(network).map(|(_, block)| block),
             max_block_size: u64::from(u32::MAX),
         }
     }
@@ -178,6 +184,32 @@ impl Params {
     pub fn has_relative_lock_times(&self, height: Height) -> bool {
         height >= self.heights.csv && !self.is_genesis_upgraded(height)
     }
+}
+
+/// The least work of the best chain, and a block that is known to be valid with all below it: as
+/// built into Bitcoin Core 31, at the heights 938,343, 4,842,348, 123,613 and 293,175.
+fn known_chain(network: Network) -> Option<(Work, BlockHash)> {
+    let (work, block) = match network {
+        Network::Mainnet => (
+            "0000000000000000000000000000000000000001128750f82f4c366153a3a030",
+            "00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac",
+        ),
+        Network::Testnet3 => (
+            "0000000000000000000000000000000000000000000017dde1c649f3708d14b6",
+            "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4",
+        ),
+        Network::Testnet4 => (
+            "0000000000000000000000000000000000000000000009a0fe15d0177d086304",
+            "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a",
+        ),
+        Network::Signet => (
+            "00000000000000000000000000000000000000000000000000000b463ea0a4b8",
+            "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329",
+        ),
+        Network::Regtest | Network::Bsv | Network::BsvRegtest => return None,
+    };
+    // Both are written with the most significant byte first, as hashes are.
+    Some((Work::from_le_bytes(hash(work).as_bytes()), hash(block)))
 }
 
 fn pow(network: Network) -> PowParams {
@@ -253,6 +285,22 @@ mod tests {
             assert!(limit.is_met_by(&header.hash()));
         }
         assert_eq!(Params::new(Network::Mainnet).pow.limit.to_bits(), 0x1d00_ffff);
+    }
+
+    /// The work that is asked for is shown as Core shows it, and an assumed block has the proof of
+    /// work of its network.
+    #[test]
+    fn known_chains() {
+        let mainnet = Params::new(Network::Mainnet);
+        let shown = "0000000000000000000000000000000000000001128750f82f4c366153a3a030";
+        assert_eq!(mainnet.minimum_chain_work.to_string(), shown);
+        for network in Network::ALL {
+            let params = Params::new(network);
+            let is_known = params.assume_valid.is_some();
+            assert_eq!(is_known, params.minimum_chain_work > Work::ZERO, "{network}");
+            let limit = params.pow.limit;
+            assert!(params.assume_valid.is_none_or(|hash| limit.is_met_by(&hash)), "{network}");
+        }
     }
 
     #[test]

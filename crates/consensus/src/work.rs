@@ -124,6 +124,18 @@ impl Work {
         Self(self.0.wrapping_mul(count))
     }
 
+    /// Seconds that the work above `below` takes when a block of the work `rate` takes `spacing`:
+    /// Core's "block proof equivalent time". Zero when there is none above.
+    #[must_use]
+    pub fn seconds_above(self, below: Self, rate: Self, spacing: u32) -> u64 {
+        if self <= below {
+            return 0;
+        }
+        let work = self.0.wrapping_sub(below.0).wrapping_mul(spacing);
+        let seconds = work.checked_div(rate.0).filter(|seconds| seconds.bits() <= 63);
+        seconds.map_or(u64::MAX, U256::low_u64)
+    }
+
     /// The number, the least significant byte first.
     #[must_use]
     pub fn to_le_bytes(self) -> [u8; 32] {

@@ -1,4 +1,4 @@
-//! The header tree, and which blocks have been found valid on their branch.
+//! The header tree, and how much of each block was checked on its branch.
 //!
 //! The organizer writes it; the workers that check blocks look back along branches meanwhile. So it
 //! is behind a lock, which both hold for moments.
@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use varve_consensus::{Ancestor, Ancestors};
 use varve_types::Height;
 
+use crate::checked::{Checked, CheckedHeights, CheckedSpan, spans};
 use crate::header_tree::{HeaderId, HeaderTree};
 
 /// A branch is not followed while one that is arriving is more blocks above it than this: a day's.
@@ -16,37 +17,48 @@ const FAR: u32 = 144;
 /// The headers and what is known of them.
 pub(crate) struct Chain {
     pub(crate) tree: HeaderTree,
-    /// By the number of the header: its block was connected, checked and good.
-    valid: Vec<bool>,
+    /// By the number of the header: how much of its block was checked, with no fault found.
+    checked: Vec<Checked>,
 }
 
 impl Chain {
     pub(crate) const fn new(tree: HeaderTree) -> Self {
-        Self { tree, valid: Vec::new() }
+        Self { tree, checked: Vec::new() }
     }
 
-    /// The block of this header may be connected without checks.
-    pub(crate) fn is_valid(&self, id: HeaderId) -> bool {
-        self.valid.get(id.to_u32() as usize).copied().unwrap_or_default()
+    /// How much of the block of this header was checked, with no fault found.
+    pub(crate) fn checked(&self, id: HeaderId) -> Checked {
+        self.checked.get(id.to_u32() as usize).copied().unwrap_or_default()
     }
 
-    pub(crate) fn set_valid(&mut self, id: HeaderId) {
+    /// This much of the block was checked. What was checked before stays so.
+    pub(crate) fn set_checked(&mut self, id: HeaderId, checked: Checked) {
         let index = id.to_u32() as usize;
-        if self.valid.len() <= index {
-            self.valid.resize(index + 1, false);
+        if self.checked.len() <= index {
+            self.checked.resize(index + 1, Checked::Nothing);
         }
-        if let Some(valid) = self.valid.get_mut(index) {
-            *valid = true;
+        if let Some(known) = self.checked.get_mut(index) {
+            *known = (*known).max(checked);
         }
     }
 
-    /// All blocks up to this one are valid.
-    pub(crate) fn set_branch_valid(&mut self, tip: HeaderId) {
+    /// The blocks up to this one are confirmed, and checked as recorded.
+    pub(crate) fn restore_checked(&mut self, tip: HeaderId, heights: &CheckedHeights) {
         let mut at = Some(tip);
-        while let Some(id) = at.filter(|id| !self.is_valid(*id)) {
-            self.set_valid(id);
+        while let Some(id) = at {
+            self.set_checked(id, heights.at(self.tree.height(id)));
             at = self.tree.parent(id);
         }
+    }
+
+    /// How the scripts of the blocks above `fork` up to `tip` were settled.
+    pub(crate) fn spans_above(&self, fork: Height, tip: HeaderId) -> Vec<CheckedSpan> {
+        let below = |id: &HeaderId| self.tree.parent(*id);
+        let branch = std::iter::successors(Some(tip), below);
+        let above = branch.take_while(|id| self.tree.height(*id) > fork);
+        let mut checked: Vec<Checked> = above.map(|id| self.checked(id)).collect();
+        checked.reverse();
+        spans(fork.checked_add(1).unwrap_or_default(), checked)
     }
 
     /// Where the chain should go from `tip`: to the best chain, but not above `stop`; `tip` itself
@@ -63,13 +75,14 @@ impl Chain {
     ) -> HeaderId {
         let tree = &self.tree;
         let best = coming.map_or_else(|| tree.best_chain(), |coming| self.best_to_last(coming));
-        if tree.work(best) <= tree.work(tip) && tree.invalid(tip).is_none() {
+        let is_valid = tree.invalid(tip).is_none();
+        if tree.work(best) <= tree.work(tip) && is_valid {
             return tip;
         }
         let height = stop.map_or(tree.height(best), |stop| stop.min(tree.height(best)));
         let target = tree.ancestor(best, height).expect("not above the best");
-        let is_worse = tree.work(target) < tree.work(tip) && tree.invalid(tip).is_none();
-        if is_worse || tree.is_on_branch(target, tip) { tip } else { target }
+        let is_worse = tree.work(target) < tree.work(tip) || tree.is_on_branch(target, tip);
+        if is_worse && is_valid { tip } else { target }
     }
 
     /// The best chain, but only as far as it is on the branch of `coming`, when that is far above:

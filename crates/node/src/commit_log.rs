@@ -4,19 +4,24 @@
 //! commit; a commit may take in many blocks, or none when it only remembers bad ones.
 //!
 //! ```text
-//!  0         8        12       16      48     52      56          64      66
-//!  ┌─────────┬────────┬────────┬───────┬──────┬───────┬───────────┬───────┬─────────┐
-//!  │ commit  │ tip    │ tip    │ tip   │ fork │ blocks│ end of    │ marks │ marks … │
-//!  │ sequence│ height │ number │ hash  │height│ synced│ blocks    │       │         │
-//!  │ u64     │ u32    │ u32    │ 32 B  │ u32  │ u32   │ u64       │ u16   │         │
-//!  └─────────┴────────┴────────┴───────┴──────┴───────┴───────────┴───────┴─────────┘
+//!  0         8        12       16      48     52      56          64      66      68
+//!  ┌─────────┬────────┬────────┬───────┬──────┬───────┬───────────┬───────┬───────┬────────────────┐
+//!  │ commit  │ tip    │ tip    │ tip   │ fork │ blocks│ end of    │ marks │ spans │ marks … spans …│
+//!  │ sequence│ height │ number │ hash  │height│ synced│ blocks    │       │       │                │
+//!  │ u64     │ u32    │ u32    │ 32 B  │ u32  │ u32   │ u64       │ u16   │ u16   │                │
+//!  └─────────┴────────┴────────┴───────┴──────┴───────┴───────────┴───────┴───────┴────────────────┘
 //!  mark      │ block hash 32 B │ length u16 │ reason, UTF-8, at most 512 B │
+//!  unmark    │ block hash 32 B │ 0xFFFF     │
+//!  span      │ first height u32 │ last height u32 │ u8: 1 assumed, 2 scripts checked │
 //! ```
 //!
 //! * *Fork*: the highest block that the chain before this commit and the one after it share.
 //! * *Blocks synced, end of blocks*: how much of the block store is durable ([`Synced`]). The
 //!   block store was synced before the frame was written, so all of it must be there.
-//! * *Marks*: blocks that were found invalid since the last commit. They are never taken back.
+//! * *Marks*: blocks that were found invalid since the last commit, and blocks whose mark was taken
+//!   back. The last word on a block holds.
+//! * *Spans*: heights of the chain after this commit whose scripts were settled since the last one.
+//!   What was recorded above the fork before is void.
 //!
 //! What is behind the last whole frame was never acknowledged, and is cut when the log is opened.
 //! Damage is told from such a torn end in three ways:
@@ -48,6 +53,8 @@ use varve_io::{
 };
 use varve_types::{BlockHash, Height, Reader};
 
+use crate::checked::{Checked, CheckedHeights, CheckedSpan};
+
 const KIND: Kind = Kind(*b"COMMITS\0");
 const CHECKPOINT_KIND: Kind = Kind(*b"COMMITCP");
 pub(crate) const CHECKPOINT: &str = "checkpoint";
@@ -62,10 +69,18 @@ const FIXED_LEN: usize = size_of::<u64>()
     + size_of::<BlockHash>()
     + 2 * size_of::<u32>()
     + size_of::<u64>()
-    + size_of::<u16>();
-const _: () = assert!(FIXED_LEN == 66);
+    + 2 * size_of::<u16>();
+const _: () = assert!(FIXED_LEN == 68);
 /// The longest reason that is kept; what is longer is cut.
 const REASON_MAX: usize = 512;
+/// In place of the length of a reason: the mark is taken back.
+const UNMARK: u16 = u16::MAX;
+/// The most marks, and the most spans, that a commit holds.
+pub const LIST_MAX: usize = 1000;
+
+/// The codes of a span.
+const ASSUMED: u8 = 1;
+const SCRIPTS: u8 = 2;
 
 /// The order of commits, from 1 on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -84,8 +99,10 @@ pub struct Commit {
     pub fork: Height,
     /// How much of the block store is durable.
     pub synced: Synced,
-    /// Blocks found invalid, and why.
-    pub marks: Vec<(BlockHash, Arc<str>)>,
+    /// Blocks found invalid, and why; `None` where the mark was taken back. At most [`LIST_MAX`].
+    pub marks: Vec<(BlockHash, Option<Arc<str>>)>,
+    /// Heights whose scripts were settled. At most [`LIST_MAX`].
+    pub checked: Vec<CheckedSpan>,
 }
 
 impl Commit {
@@ -100,13 +117,22 @@ impl Commit {
         bytes.extend_from_slice(&self.fork.to_u32().to_le_bytes());
         bytes.extend_from_slice(&self.synced.count.to_le_bytes());
         bytes.extend_from_slice(&self.synced.position.get().to_le_bytes());
-        let marks = self.marks.iter().take(usize::from(u16::MAX));
-        bytes.extend_from_slice(&short(marks.len()).to_le_bytes());
-        for (hash, reason) in marks {
-            let reason = reason.get(..reason.floor_char_boundary(REASON_MAX)).unwrap_or_default();
+        bytes.extend_from_slice(&short(self.marks.len()).to_le_bytes());
+        bytes.extend_from_slice(&short(self.checked.len()).to_le_bytes());
+        for (hash, reason) in &self.marks {
             bytes.extend_from_slice(hash.as_bytes());
+            let Some(reason) = reason else {
+                bytes.extend_from_slice(&UNMARK.to_le_bytes());
+                continue;
+            };
+            let reason = reason.get(..reason.floor_char_boundary(REASON_MAX)).unwrap_or_default();
             bytes.extend_from_slice(&short(reason.len()).to_le_bytes());
             bytes.extend_from_slice(reason.as_bytes());
+        }
+        for span in &self.checked {
+            bytes.extend_from_slice(&span.first.to_u32().to_le_bytes());
+            bytes.extend_from_slice(&span.last.to_u32().to_le_bytes());
+            bytes.push(if span.checked == Checked::Scripts { SCRIPTS } else { ASSUMED });
         }
         bytes
     }
@@ -127,21 +153,39 @@ impl Commit {
         let fork = Height::new(reader.u32("a fork height").ok()?);
         let count = reader.u32("a count of blocks").ok()?;
         let position = GlobalOffset::new(reader.u64("a log position").ok()?);
-        let mut marks = Vec::new();
-        for _ in 0..reader.u16("a count of marks").ok()? {
-            let hash = BlockHash::from_bytes(*reader.array("a block hash").ok()?);
-            let length = reader.u16("the length of a reason").ok()?;
-            let reason = reader.take(length.into(), "a reason").ok()?;
-            let reason = std::str::from_utf8(reason).ok();
-            marks.push((hash, Arc::from(reason.filter(|reason| reason.len() <= REASON_MAX)?)));
-        }
+        let mark_count = reader.u16("a count of marks").ok()?;
+        let span_count = reader.u16("a count of spans").ok()?;
+        let marks = (0..mark_count).map(|_| read_mark(reader)).collect::<Option<_>>()?;
+        let checked = (0..span_count).map(|_| read_span(reader)).collect::<Option<_>>()?;
         let synced = Synced { count, position };
-        Some(Self { sequence, tip: (height, hash), number, fork, synced, marks })
+        Some(Self { sequence, tip: (height, hash), number, fork, synced, marks, checked })
     }
 }
 
+fn read_mark(reader: &mut Reader<'_>) -> Option<(BlockHash, Option<Arc<str>>)> {
+    let hash = BlockHash::from_bytes(*reader.array("a block hash").ok()?);
+    let length = reader.u16("the length of a reason").ok()?;
+    if length == UNMARK {
+        return Some((hash, None));
+    }
+    let reason = reader.take(length.into(), "a reason").ok()?;
+    let reason = std::str::from_utf8(reason).ok().filter(|reason| reason.len() <= REASON_MAX)?;
+    Some((hash, Some(Arc::from(reason))))
+}
+
+fn read_span(reader: &mut Reader<'_>) -> Option<CheckedSpan> {
+    let first = Height::new(reader.u32("a height").ok()?);
+    let last = Height::new(reader.u32("a height").ok()?);
+    let checked = match reader.array::<1>("a kind of check").ok()? {
+        [ASSUMED] => Checked::Assumed,
+        [SCRIPTS] => Checked::Scripts,
+        _ => return None,
+    };
+    (first <= last).then_some(CheckedSpan { first, last, checked })
+}
+
 fn short(length: usize) -> u16 {
-    u16::try_from(length).expect("cut to fit before")
+    u16::try_from(length).expect("lists and reasons are cut to fit before")
 }
 
 /// What the log tells when it is opened.
@@ -149,8 +193,10 @@ fn short(length: usize) -> u16 {
 pub struct History {
     /// The last commit; `None` in a new store.
     pub last: Option<Commit>,
-    /// All blocks that were found invalid.
+    /// All blocks that were found invalid and were not reconsidered.
     pub marks: BTreeMap<BlockHash, Arc<str>>,
+    /// How the scripts of the confirmed chain were settled.
+    pub checked: CheckedHeights,
     /// What the archive had at the last checkpoint.
     pub archived: Archived,
 }
@@ -171,6 +217,17 @@ impl Archived {
         number.get() < self.below && !self.except.contains(&number)
     }
 
+    /// The same when the archive has caught up to `number`, but for these blocks below it.
+    #[must_use]
+    pub(crate) fn up_to(
+        &self,
+        number: BlockNumber,
+        left_out: impl Iterator<Item = BlockNumber>,
+    ) -> Self {
+        let above = self.except.iter().copied().filter(|except| *except > number);
+        Self { below: self.below.max(number.get() + 1), except: above.chain(left_out).collect() }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let count = u32::try_from(self.except.len()).expect("blocks have numbers of 32 bits");
         let mut bytes = [self.below.to_le_bytes(), count.to_le_bytes()].concat();
@@ -185,6 +242,20 @@ impl Archived {
         let except = numbers.iter().map(|number| BlockNumber::new(u32::from_le_bytes(*number)));
         let is_whole = rest.is_empty() && numbers.len() == count as usize;
         is_whole.then(|| Self { below, except: except.collect() })
+    }
+}
+
+impl History {
+    /// What a commit adds to it and takes from it.
+    fn take(&mut self, commit: &Commit) {
+        for (hash, reason) in &commit.marks {
+            match reason {
+                Some(reason) => self.marks.insert(*hash, Arc::clone(reason)),
+                None => self.marks.remove(hash),
+            };
+        }
+        self.checked.cut_above(commit.fork);
+        commit.checked.iter().for_each(|span| self.checked.record(*span));
     }
 }
 
@@ -223,7 +294,7 @@ impl CommitLog {
             let commit = Commit::decode(&frame?).map_err(|error| {
                 error.in_file(&storage.path().join("commits"), FileOffset::ZERO)
             })?;
-            history.marks.extend(commit.marks.iter().cloned());
+            history.take(&commit);
             history.last = Some(commit);
         }
         Ok((Self { storage, segments }, history))
@@ -281,15 +352,46 @@ mod tests {
             number: BlockNumber::new(height + 1),
             fork: Height::new(height.saturating_sub(1)),
             synced: Synced { count: height + 2, position: GlobalOffset::new(sequence * 1000) },
-            marks: vec![(BlockHash::from_bytes([byte ^ 0xff; 32]), Arc::from("bad-txns-ümlaut"))],
+            marks: vec![(mark(sequence), Some(Arc::from("bad-txns-ümlaut")))],
+            checked: vec![span(height, height, Checked::Scripts)],
         }
+    }
+
+    fn mark(sequence: u64) -> BlockHash {
+        BlockHash::from_bytes([u8::try_from(sequence).unwrap() ^ 0xff; 32])
+    }
+
+    fn span(first: u32, last: u32, checked: Checked) -> CheckedSpan {
+        CheckedSpan { first: Height::new(first), last: Height::new(last), checked }
+    }
+
+    /// The last word on a block holds, and what was checked above a fork is void.
+    #[test]
+    fn marks_are_taken_back_and_spans_go_with_their_branch() {
+        let storage = Arc::new(FaultyStorage::new(1));
+        let store = StoreId([1; 16]);
+        let (mut log, _) = CommitLog::open(storage.clone(), store).unwrap();
+        (1..=6).for_each(|sequence| log.append(&commit(sequence)).unwrap());
+        let mut back = commit(7);
+        back.fork = Height::new(3);
+        back.marks = vec![(mark(2), None), (mark(4), None), (mark(4), Some(Arc::from("again")))];
+        back.checked = vec![span(5, 6, Checked::Assumed)];
+        log.append(&back).unwrap();
+        drop(log);
+        let (_, history) = CommitLog::open(storage, store).unwrap();
+        let marked: Vec<_> = [1, 2, 3, 4, 5, 6].map(|at| history.marks.get(&mark(at))).into();
+        assert!(marked[1].is_none() && marked[3].is_some_and(|reason| &**reason == "again"));
+        assert_eq!(marked.iter().flatten().count(), 5);
+        let found: Vec<_> = (1..=7).map(|height| history.checked.at(Height::new(height))).collect();
+        use Checked::{Assumed, Scripts, Spends};
+        assert_eq!(found, [Scripts, Scripts, Scripts, Spends, Assumed, Assumed, Spends]);
     }
 
     #[test]
     fn a_commit_survives_its_bytes_and_every_cut_is_seen() {
         let bytes = commit(7).encode();
         assert_eq!(Commit::decode(&bytes), Ok(commit(7)));
-        assert_eq!(bytes.len(), FIXED_LEN + 34 + "bad-txns-ümlaut".len());
+        assert_eq!(bytes.len(), FIXED_LEN + 34 + "bad-txns-ümlaut".len() + 9);
         for end in 0..bytes.len() {
             assert!(Commit::decode(&bytes[..end]).is_err(), "cut at {end}");
         }
@@ -312,9 +414,9 @@ mod tests {
     fn long_reasons_are_cut_between_letters() {
         let reason: String = "ü".repeat(300);
         let mut long = commit(1);
-        long.marks = vec![(BlockHash::ZERO, Arc::from(reason.as_str()))];
+        long.marks = vec![(BlockHash::ZERO, Some(Arc::from(reason.as_str())))];
         let found = Commit::decode(&long.encode()).unwrap();
-        assert_eq!(&*found.marks[0].1, &reason[..512]);
+        assert_eq!(found.marks[0].1.as_deref(), Some(&reason[..512]));
     }
 
     /// Every bit of every frame, with and without a checkpoint: all commits are there, or it is an

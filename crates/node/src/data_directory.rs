@@ -22,8 +22,8 @@
 //!  └──────────┴────────┴──────┴─────────┘
 //! ```
 //!
-//! Its version is that of the whole folder: a program refuses a folder that a newer one made, and
-//! one of another network.
+//! Its version is that of the whole folder: a program refuses a folder of another version, and one
+//! of another network.
 //!
 //! A folder becomes a node's only when there is nothing in it that is not ours, so that nobody's
 //! documents end up among the stores. Later, other things in the folder are left alone.
@@ -42,7 +42,7 @@ use crate::store_files::StoreFiles;
 const FILE: &str = "node";
 const KIND: Kind = Kind(*b"NODE\0\0\0\0");
 /// The version of the folder that this program makes and reads.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 /// More than the text of a lock has.
 const LOCK_MAX: usize = 512;
@@ -236,7 +236,11 @@ mod tests {
         let newer = Envelope { version: FORMAT_VERSION + 1, payload: &[][..] };
         replace(root.as_ref(), FILE, KIND, &newer).unwrap();
         let message = open(&root, Network::Regtest, 2).unwrap_err().to_string();
-        assert!(message.contains("format 2"), "{message}");
+        assert!(message.contains("format 3"), "{message}");
+        let older = Envelope { version: FORMAT_VERSION - 1, payload: &[][..] };
+        replace(root.as_ref(), FILE, KIND, &older).unwrap();
+        let message = open(&root, Network::Regtest, 2).unwrap_err().to_string();
+        assert!(message.contains("format 1") && message.contains("sync into"), "{message}");
     }
 
     /// A process dies between the name of the identity's file and its sync. The next one builds on

@@ -124,6 +124,30 @@ pub enum Error {
         /// Why.
         what: String,
     },
+    /// The unspent set refuses a block that the history finds to be good.
+    #[error(
+        "the unspent set refuses block {hash} ({reason}), but the history finds nothing wrong with \
+         it, so one of them is damaged and the block was not marked; run `varve verify`, then \
+         `varve repair`"
+    )]
+    Contradiction {
+        /// The block.
+        hash: BlockHash,
+        /// What the set says.
+        reason: String,
+    },
+    /// No header with this hash is known.
+    #[error("block {hash} is not known; `varve status` lists the branches and the refused blocks")]
+    UnknownBlock {
+        /// The hash.
+        hash: BlockHash,
+    },
+    /// The genesis block cannot be marked.
+    #[error("{hash} is the genesis block, which every chain has; name another block")]
+    Genesis {
+        /// Its hash.
+        hash: BlockHash,
+    },
     /// The source failed.
     #[error(transparent)]
     Source(#[from] SourceError),

@@ -17,6 +17,7 @@
 compile_error!("a node needs a verifier of scripts: build with the feature `core` or `kernel`");
 
 mod chain;
+mod checked;
 pub mod commit_log;
 mod data_directory;
 mod error;
@@ -29,7 +30,9 @@ mod organizer;
 mod prune;
 mod recovery;
 mod repair;
+mod second_opinion;
 mod settings;
+mod shortfall;
 mod snapshot;
 pub mod source;
 mod spent_coins;
@@ -39,11 +42,13 @@ mod stored_block;
 mod stores;
 mod verify;
 
+pub use checked::{Checked, CheckedHeights, CheckedSpan, ScriptsChecked};
 pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
 pub use error::{Error, Names};
 pub use header_tree::{Branch, ChainTip, HeaderId, HeaderTree, InsertError, Invalid};
 pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
 pub use settings::{Index, IndexSet, Prune, Settings, SettingsChange, UnknownIndexError};
+pub use shortfall::Shortfall;
 pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};
 pub use source::{Event, Giver, Source, SourceError};
 pub use stats::SetStats;

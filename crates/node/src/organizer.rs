@@ -13,8 +13,10 @@
 //! * When the target is above the set, its blocks go to the joiner. When it is on another branch,
 //!   the set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the
 //!   snapshot of the last commit, and get the next when the new branch has won.
-//! * A block that fails is marked with the reason, for ever; the target is then another, perhaps
-//!   the old tip, and the set is turned to it.
+//! * A block that fails is marked with the reason, until an operator reconsiders it (`verdict`); the
+//!   target is then another, perhaps the old tip, and the set is turned to it.
+//! * A sync that verifies scripts also checks those of confirmed blocks that were taken without
+//!   (`recheck`), when it has nothing else to do.
 //! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of
 //!   at most [`Limits::lag`] bytes of blocks.
 
@@ -24,7 +26,9 @@ mod fetch;
 mod intake;
 mod judge;
 mod kept;
+mod recheck;
 mod script_board;
+mod verdict;
 mod vetting;
 
 use std::num::NonZeroUsize;
@@ -38,18 +42,25 @@ use varve_utxo::{
     Compaction, Database, DatabaseView, Joiner, JoinerOptions, Parameters, UndoConfig,
 };
 
+use crate::checked::{Checked, ScriptsChecked};
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
 use crate::header_tree::{ChainTip, Invalid};
 use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
-use crate::source::{Clock, Source};
+use crate::source::{Clock, Source, Warning};
 use crate::stores::Stores;
 use checker::Checkers;
 use feeder::{Feeder, Joining, Pause};
 use intake::Intake;
 use judge::{Judge, Refusal};
+use recheck::Recheck;
 use script_board::ScriptBoard;
+
+pub(crate) use verdict::INVALIDATED;
+
+/// The first commit of a sync waits for this part of the latency.
+const FIRST_COMMIT: u32 = 16;
 
 /// How a node is opened.
 #[derive(Clone, Debug)]
@@ -126,7 +137,8 @@ pub enum Verify {
 pub struct SyncOptions {
     /// How much is checked.
     pub verify: Verify,
-    /// The scripts of this block and of those below it are not checked.
+    /// The scripts of this block and of those below it are not checked, if it is on the best
+    /// chain and buried (see `judge`).
     pub assume_valid: Option<BlockHash>,
     /// The chain does not go above this height.
     pub stop_height: Option<Height>,
@@ -192,13 +204,25 @@ pub enum Report<'a> {
         /// How many it is to have.
         all: u64,
     },
+    /// Scripts of a confirmed block were checked in place.
+    ScriptsChecked {
+        /// How many blocks are done.
+        done: u64,
+        /// How many are to be.
+        all: u64,
+    },
+    /// Scripts of confirmed blocks cannot be checked, because blocks are pruned.
+    ScriptsPruned {
+        /// How many blocks stay unchecked.
+        blocks: u64,
+    },
     /// Nobody has the bytes of a block.
     Missing {
         /// The block.
         hash: BlockHash,
     },
     /// The source has something to tell.
-    Warning(&'a str),
+    Warning(&'a Warning),
 }
 
 /// The node, as its one writer sees it.
@@ -251,6 +275,12 @@ impl Organizer {
         marks.map(|(block, reason)| Invalid { block: *block, reason: reason.clone() })
     }
 
+    /// How the scripts of the confirmed chain were settled.
+    #[must_use]
+    pub fn scripts(&self) -> ScriptsChecked {
+        self.stores.checked.summary(self.stores.tip_at().0)
+    }
+
     /// How the folder is kept.
     #[must_use]
     pub const fn settings(&self) -> Settings {
@@ -287,10 +317,17 @@ impl Organizer {
         let checkers = Checkers::new(&self.options.params, self.options.workers);
         let mut intake = Intake::new(source, options, report, checkers);
         intake.begin(&self.stores)?;
+        let mut recheck = (options.verify == Verify::Scripts).then(Recheck::new);
         loop {
             self.turn(&intake)?;
-            let pause = self.join(&mut intake)?;
+            let pause = self.join(&mut intake, recheck.is_some())?;
             if pause == Pause::Turn {
+                continue;
+            }
+            if let Some(left) = recheck.as_mut().filter(|_| pause == Pause::Recheck) {
+                let judge = self.judge(options);
+                self.recheck(left, &judge, &mut intake)?;
+                recheck = recheck.filter(|left| !left.is_done());
                 continue;
             }
             self.checkpoint()?;
@@ -313,7 +350,7 @@ impl Organizer {
 
     /// The stores and the set side by side. Neither needs the other: the set may be ahead of the
     /// commit log, and behind it.
-    fn make_durable(&mut self) -> Result<(), Error> {
+    pub(crate) fn make_durable(&mut self) -> Result<(), Error> {
         let Self { stores, utxo, options, .. } = self;
         let (stored, flushed) = if options.workers == NonZeroUsize::MIN {
             (stores.checkpoint(), utxo.flush())
@@ -358,29 +395,34 @@ impl Organizer {
         self.rewind_to_branch(target)
     }
 
-    /// Joins blocks until the feeder pauses.
-    fn join(&mut self, intake: &mut Intake<'_>) -> Result<Pause, Error> {
-        let options = intake.options;
+    fn judge(&self, options: &SyncOptions) -> Judge {
         let script_threads = match options.verify {
             Verify::Spends => NonZeroUsize::MIN,
             Verify::Scripts => self.options.workers,
         };
-        let judge = Judge {
+        Judge {
             chain: self.stores.chain.clone(),
             verify: options.verify,
             assume_valid: options.assume_valid,
             board: ScriptBoard::new(script_threads),
-        };
+        }
+    }
+
+    /// Joins blocks until the feeder pauses.
+    fn join(&mut self, intake: &mut Intake<'_>, rechecks: bool) -> Result<Pause, Error> {
+        let options = intake.options;
+        let judge = self.judge(options);
         let at = self.utxo_tip()?;
-        let (set, limits) = (self.utxo.reader(), self.options.limits);
+        let (set, limits, workers) =
+            (self.utxo.reader(), self.options.limits, self.options.workers);
         let sync_every = (self.options.undo.blocks / 2).max(1);
         // Pruning goes by the set's checkpoint, and the figures are made behind one.
         let pauses = self.settings.prune != Prune::Off || self.settings.indexes.has(Index::Stats);
         let stores = &mut self.stores;
-        let committed_at = (options.clock)();
+        let (committed_at, patience) = ((options.clock)(), limits.latency / FIRST_COMMIT);
         let joiner_options = JoinerOptions::new(self.options.workers);
         let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
-        let feed = |joiner: &Joiner<'_, '_, Joining, (), Refusal>| {
+        let feed = |joiner: &Joiner<'_, '_, Joining, Checked, Refusal>| {
             let (head, reached) = (at, at);
             let (in_flight, uncommitted, unsynced) = (0, 0, 0);
             let feeder = Feeder {
@@ -389,12 +431,15 @@ impl Organizer {
                 joiner,
                 set,
                 limits,
+                workers,
                 pauses,
+                rechecks,
                 head,
                 reached,
                 in_flight,
                 uncommitted,
                 committed_at,
+                patience,
                 sync_every,
                 unsynced,
                 refused: None,

@@ -14,6 +14,14 @@
 //!    is on the branch of T; then the blocks up to T are appended. They were checked before the
 //!    commit.
 //!
+//! 6. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
+//!    now.
+//!
+//! **What was replayed is made durable**, so the next opening does not repeat it: as a whole at the
+//! end, and on the way in steps that double from a 256th of [`Limits::lag`](crate::Limits) up to an
+//! eighth of it. So a process that is killed again and again while it replays gets further each
+//! time, if it lives long enough to write the set's window once.
+//!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -77,12 +85,12 @@ impl Organizer {
             history.archived = Archived::default();
             log.checkpoint(&history.archived)?;
         }
-        let rebuilt = rebuild(&options, &history, (&blocks, &mut archive), progress)?;
-        let Rebuilt { mut chain, orphans, lost } = rebuilt;
+        let rebuilt = rebuild(&options, &history, (&blocks, &mut archive, &mut log), progress)?;
+        let Rebuilt { mut chain, orphans, lost, rows } = rebuilt;
         let utxo = open_utxo(&directory, &options)?;
 
         let tip = confirmed_tip(&chain, &history)?;
-        chain.set_branch_valid(tip);
+        chain.restore_checked(tip, &history.checked);
         let version = Arc::clone(utxo.latest());
         let at = (chain.tree.height(tip), chain.tree.hash(tip));
         let sequence = history.last.as_ref().map_or(CommitSequence(0), |commit| commit.sequence);
@@ -98,14 +106,38 @@ impl Organizer {
             tip,
             marks: history.marks,
             new_marks: Vec::new(),
+            checked: history.checked,
+            new_checked: Vec::new(),
             orphans,
             lost,
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
         };
         let mut organizer = Self { utxo, stores, options, settings, directory };
+        let is_behind = organizer.utxo.tip() != Some(at);
         organizer.catch_up(history.last.is_none())?;
+        if is_behind || rows > 0 {
+            organizer.make_durable()?;
+        }
+        organizer.leave_marked_tip()?;
         Ok(organizer)
+    }
+
+    /// Takes the chain from a tip that is marked to the best branch without the mark. A crash has
+    /// come between the mark and the turn.
+    fn leave_marked_tip(&mut self) -> Result<(), Error> {
+        let is_marked = {
+            let tree = &self.stores.chain.read().tree;
+            tree.invalid(self.stores.tip).is_some()
+        };
+        if !is_marked {
+            return Ok(());
+        }
+        match self.settle(&mut |_| {}) {
+            // The blocks that it takes are gone; the chain stays, and so does the mark.
+            Err(Error::Pruned { .. }) => Ok(()),
+            settled => settled,
+        }
     }
 
     /// Brings the set and the archive's chains to the confirmed tip, and publishes it.
@@ -157,12 +189,40 @@ impl Organizer {
     fn append_to(&mut self, target: HeaderId) -> Result<(), Error> {
         let last = self.stores.chain.read().tree.height(target).to_u32();
         let first = self.utxo.tip().map_or(0, |(height, _)| height.to_u32() + 1);
+        let mut steps = Steps::new(self.options.limits.lag);
         for height in first..=last {
             let id = self.stores.chain.read().tree.ancestor(target, Height::new(height));
             let block = self.stores.read(id.expect("not above the target"))?;
             self.utxo.append(block.as_block())?;
+            if steps.is_due(block.size()) {
+                self.utxo.begin_flush()?;
+            }
         }
         Ok(())
+    }
+}
+
+/// When a replay is made durable on the way.
+struct Steps {
+    /// Bytes of blocks since the last time, and when the next is.
+    bytes: u64,
+    next: u64,
+    most: u64,
+}
+
+impl Steps {
+    const fn new(lag: u64) -> Self {
+        Self { bytes: 0, next: lag / 256, most: lag / 8 }
+    }
+
+    /// Counts a block; whether it is time.
+    fn is_due(&mut self, bytes: u64) -> bool {
+        self.bytes += bytes;
+        if self.bytes < self.next {
+            return false;
+        }
+        (self.bytes, self.next) = (0, self.next.saturating_mul(2).min(self.most));
+        true
     }
 }
 
@@ -299,6 +359,8 @@ struct Rebuilt {
     orphans: HashMap<BlockHash, BlockNumber>,
     /// Blocks that the archive does not have and whose bytes were pruned.
     lost: BTreeSet<BlockNumber>,
+    /// Blocks whose rows were made.
+    rows: u64,
 }
 
 /// Makes the header tree, and the rows that the archive lacks: first the headers of all blocks, so
@@ -306,7 +368,7 @@ struct Rebuilt {
 fn rebuild(
     options: &Options,
     history: &History,
-    (blocks, archive): (&BlockStore, &mut Archive<MmapBackend>),
+    (blocks, archive, log): (&BlockStore, &mut Archive<MmapBackend>, &mut CommitLog),
     progress: Progress<'_>,
 ) -> Result<Rebuilt, Error> {
     let mut tree = HeaderTree::new(options.params.clone(), tree_key(&options.seed));
@@ -318,10 +380,10 @@ fn rebuild(
     let reader = blocks.reader();
     link_headers(&mut tree, archive, &reader)?;
     let (mut orphans, mut lost) = (HashMap::new(), BTreeSet::new());
-    let (held, mut unsaved) = (reader.first_held()?, 0);
+    let (held, mut rows) = (reader.first_held()?, 0);
+    let mut steps = Steps::new(options.limits.lag);
     for number in (0..reader.count()).map(BlockNumber::new) {
         let row = reader.row(number)?;
-        let is_archived = history.archived.has(number);
         if number < held && history.archived.except.contains(&number) {
             lost.insert(number);
             continue;
@@ -330,14 +392,15 @@ fn rebuild(
             orphans.insert(row.hash, number);
             continue;
         };
-        if !is_archived {
+        if !history.archived.has(number) {
             archive_block(archive, &reader, number, tree.height(id))?;
             progress(u64::from(number.get()) + 1, reader.count().into());
-            unsaved += row.length;
-            if unsaved >= options.limits.lag {
+            rows += 1;
+            if steps.is_due(row.length) {
                 // New rows are in memory until they are saved. The blocks are durable.
                 archive.checkpoint(archive.sequence())?;
-                unsaved = 0;
+                let left_out = orphans.values().chain(&lost).copied();
+                log.checkpoint(&history.archived.up_to(number, left_out))?;
             }
         }
         tree.mark_stored(id);
@@ -347,7 +410,7 @@ fn rebuild(
             tree.mark_invalid(id, reason);
         }
     }
-    Ok(Rebuilt { chain: Chain::new(tree), orphans, lost })
+    Ok(Rebuilt { chain: Chain::new(tree), orphans, lost, rows })
 }
 
 /// Adds the headers of all stored blocks that link to a known one, parents first, to the tree and

@@ -133,6 +133,14 @@ pub enum Warning {
         /// The address.
         peer: String,
     },
+    /// A peer's chain has less work than the network's is known to have.
+    #[error(
+        "{peer} has a chain with less work than the network's; it is ignored until it has more"
+    )]
+    LittleWork {
+        /// The address.
+        peer: String,
+    },
     /// A giver is not asked again.
     #[error("{peer} is banned: {reason}")]
     Banned {

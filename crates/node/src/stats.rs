@@ -15,8 +15,9 @@
 //! Rows are alike in length, so the row of height h is frame h. After a reorganisation the rows
 //! from the fork on name other blocks; they are cut off. A torn end is cut off too, and made anew.
 //! The file `checkpoint`, an envelope, holds the position (u64) up to which the log is durable, so
-//! that opening it looks at what is behind that alone. A log that ends before it, or begins late,
-//! is what a removal has left, and goes.
+//! that opening it looks at what is behind that alone. A log that begins late is what a removal has
+//! left. Whoever counts on (a sync, a question for a height) removes such a log and one that is
+//! damaged, and counts again; `status` and `verify` change nothing and say what is damaged.
 
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ const ROW_LEN: usize =
 const _: () = assert!(ROW_LEN == 828);
 /// Rows that are appended at once.
 const BATCH: usize = 64;
+/// Batches between two syncs: counting a long chain can be cut off, and goes on from there.
+const SYNC_EVERY: u32 = 16;
 
 /// What the set was at a height.
 #[derive(Clone, Debug)]
@@ -139,7 +142,7 @@ impl Organizer {
         if height < last.height {
             return read_row(&log, height);
         }
-        let mut rows = Vec::new();
+        let (mut rows, mut batches) = (Vec::new(), 0);
         while last.height < height {
             last = self.next_row(&view, last)?;
             rows.push(last.encode());
@@ -147,6 +150,10 @@ impl Organizer {
             if rows.len() == BATCH || last.height == height {
                 log.segments.append(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
                 rows.clear();
+                batches += 1;
+                if batches % SYNC_EVERY == 0 {
+                    log.sync()?;
+                }
             }
         }
         log.sync()?;
@@ -155,11 +162,27 @@ impl Organizer {
 
     /// The highest row that is there, at most up to the tip.
     pub(crate) fn counted(&self) -> Result<Option<Height>, Error> {
-        let last = self.open_stats()?.rows().checked_sub(1);
+        let last = self.read_stats()?.and_then(|log| log.rows().checked_sub(1));
         Ok(last.map(|last| Height::new(last).min(self.snapshot().tip.0)))
     }
 
-    /// All of it can be made anew, so nothing needs to be there.
+    /// Reads every row and compares it with its checksum and its height.
+    pub(crate) fn verify_rows(&self) -> Result<(), Error> {
+        let Some(log) = self.read_stats()? else { return Ok(()) };
+        (0..log.rows()).try_for_each(|height| read_row(&log, Height::new(height)).map(drop))
+    }
+
+    /// The log as it is; `None` when there is none.
+    fn read_stats(&self) -> Result<Option<Log>, Error> {
+        let storage = self.directory.root().directory("stats")?;
+        if storage.list()?.iter().all(|name| name == varve_io::LOCK_FILE) {
+            return Ok(None);
+        }
+        let log = Log::open(storage, self.directory.identity().store)?;
+        Ok(Some(log).filter(|log| log.segments.start() == GlobalOffset::ZERO))
+    }
+
+    /// All of it can be rebuilt, so nothing needs to be there.
     fn open_stats(&self) -> Result<Log, Error> {
         let store = self.directory.identity().store;
         let open = || Log::open(self.directory.root().directory("stats")?, store);

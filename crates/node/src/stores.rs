@@ -24,7 +24,8 @@ use varve_types::{BlockHash, Header, Height};
 use varve_utxo::{AsBlock as _, Version};
 
 use crate::chain::SharedChain;
-use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence};
+use crate::checked::{CheckedHeights, CheckedSpan};
+use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
 use crate::snapshot::NodeSnapshot;
@@ -43,8 +44,12 @@ pub(crate) struct Stores {
     pub(crate) tip: HeaderId,
     /// All blocks that are known to be invalid, whether or not their headers have come.
     pub(crate) marks: BTreeMap<BlockHash, Arc<str>>,
-    /// Those that no commit has yet.
-    pub(crate) new_marks: Vec<(BlockHash, Arc<str>)>,
+    /// Marks, and marks taken back, that no commit has yet.
+    pub(crate) new_marks: Vec<(BlockHash, Option<Arc<str>>)>,
+    /// How the scripts of the confirmed chain were settled, as the commits have it.
+    pub(crate) checked: CheckedHeights,
+    /// Confirmed heights whose scripts were checked in place, and which no commit has yet.
+    pub(crate) new_checked: Vec<CheckedSpan>,
     /// Stored blocks whose headers were lost in a crash, and have not come again.
     pub(crate) orphans: HashMap<BlockHash, BlockNumber>,
     /// Those of them whose bytes were pruned since: nobody will archive them.
@@ -138,18 +143,50 @@ impl Stores {
         };
         let reason: Arc<str> = Arc::from(reason);
         self.marks.insert(hash, Arc::clone(&reason));
-        self.new_marks.push((hash, reason));
+        self.new_marks.push((hash, Some(reason)));
         let link = self.archive.now().to_header(hash)?.ok_or_else(|| missing(hash))?;
         Ok(self.archive.set_block_states(&[(link, BlockState::Unconfirmable)])?)
     }
 
+    /// Takes the mark of a block back, whether or not its header is known.
+    pub(crate) fn unmark(&mut self, hash: BlockHash) -> Result<(), Error> {
+        {
+            let mut chain = self.chain.write();
+            if let Some(id) = chain.tree.find(&hash) {
+                chain.tree.clear_invalid(id);
+            }
+        }
+        if self.marks.remove(&hash).is_some() {
+            self.new_marks.push((hash, None));
+        }
+        match self.archive.now().to_header(hash)? {
+            Some(link) => Ok(self.archive.set_block_states(&[(link, BlockState::Unknown)])?),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that scripts of the confirmed chain were checked in place.
+    pub(crate) fn record_checked(&mut self, span: CheckedSpan) {
+        match self.new_checked.last_mut() {
+            Some(last) if last.last.checked_add(1) == Some(span.first) => last.last = span.last,
+            _ => self.new_checked.push(span),
+        }
+    }
+
     /// Makes the chain up to `tip` the confirmed one. `version` is the set at that block.
     pub(crate) fn commit(&mut self, tip: HeaderId, version: Arc<Version>) -> Result<(), Error> {
+        while self.new_marks.len() > LIST_MAX {
+            self.commit_some_verdicts()?;
+        }
         let synced = self.blocks.sync()?;
-        let (height, hash, fork) = {
-            let tree = &self.chain.read().tree;
+        let (height, hash, fork, checked) = {
+            let chain = self.chain.read();
+            let tree = &chain.tree;
             let fork = tree.height(tree.fork_point(tip, self.tip));
-            (tree.height(tip), tree.hash(tip), fork)
+            let mut checked = chain.spans_above(fork, tip);
+            // What does not fit is recorded as not checked.
+            checked.truncate(LIST_MAX);
+            (tree.height(tip), tree.hash(tip), fork, checked)
         };
         let link = self.archive.now().to_header(hash)?.ok_or_else(|| missing(hash))?;
         let confirmed = self.set_chain(ArchiveChain::Confirmed, link)?;
@@ -159,35 +196,48 @@ impl Stores {
         if self.archive.now().indexes().filters {
             self.index_filters(&mut |_, _| {})?;
         }
-        self.append_commit((tip, height, hash), fork, synced)?;
+        self.append_commit((tip, height, hash), (fork, checked), synced)?;
         self.publish((height, hash), version);
         Ok(())
     }
 
-    /// Makes the marks durable that no commit has yet. The tip stays.
-    pub(crate) fn commit_marks(&mut self) -> Result<(), Error> {
-        if self.new_marks.is_empty() {
-            return Ok(());
+    /// Makes durable what no commit has yet of marks and of checks in place. The tip stays.
+    pub(crate) fn commit_verdicts(&mut self) -> Result<(), Error> {
+        while !self.new_marks.is_empty() || !self.new_checked.is_empty() {
+            self.commit_some_verdicts()?;
         }
+        Ok(())
+    }
+
+    /// Makes as many of them durable as one commit holds.
+    fn commit_some_verdicts(&mut self) -> Result<(), Error> {
         let synced = self.blocks.sync()?;
         let (height, hash) = self.tip_at();
-        self.append_commit((self.tip, height, hash), height, synced)
+        let count = self.new_checked.len().min(LIST_MAX);
+        let checked = self.new_checked.get(..count).unwrap_or_default().to_vec();
+        self.append_commit((self.tip, height, hash), (height, checked), synced)?;
+        self.new_checked.drain(..count);
+        Ok(())
     }
 
     fn append_commit(
         &mut self,
         (tip, height, hash): (HeaderId, Height, BlockHash),
-        fork: Height,
+        (fork, checked): (Height, Vec<CheckedSpan>),
         synced: Synced,
     ) -> Result<(), Error> {
         let number = self.blocks.reader().number_of(&hash)?;
         let number = number.ok_or(Error::NoBytes { hash, height })?;
         let sequence = CommitSequence(self.sequence.0 + 1);
-        let marks = self.new_marks.clone();
-        let commit = Commit { sequence, tip: (height, hash), number, fork, synced, marks };
+        let count = self.new_marks.len().min(LIST_MAX);
+        let marks = self.new_marks.get(..count).unwrap_or_default().to_vec();
+        let tip_at = (height, hash);
+        let commit = Commit { sequence, tip: tip_at, number, fork, synced, marks, checked };
         self.log.append(&commit)?;
+        self.checked.cut_above(fork);
+        commit.checked.iter().for_each(|span| self.checked.record(*span));
         (self.sequence, self.tip) = (sequence, tip);
-        self.new_marks.clear();
+        self.new_marks.drain(..count);
         Ok(())
     }
 

@@ -7,8 +7,12 @@
 //!    the tip of the commit log.
 //! 3. *Unspent set*: every coin is an output of the confirmed chain that no confirmed input spends;
 //!    and there are as many as the blocks of that chain make less those that they spend. Together:
-//!    the set is exactly what the chain leaves. Its undo records decode.
-//! 4. *Figures*, where they are kept up: the coins of the last row are those of the set.
+//!    the set is exactly what the chain leaves. All undo records in the log decode, also those of
+//!    blocks that were disconnected.
+//! 4. *Figures*: every row verifies and is of its height; where they are kept up, the coins of the
+//!    last row are those of the set.
+//! 5. *Checksums*: every page and every block of the archive's files that no question above has
+//!    touched, among them those of filters.
 //!
 //! Of blocks that are pruned only rows are left. They are counted, and what takes their bytes is
 //! not compared: their transactions, the amounts and scripts of coins that they made, and the
@@ -56,6 +60,8 @@ impl Organizer {
             progress(verified.blocks, u64::from(count) - verified.pruned);
         }
         self.verify_chain(&snapshot, &view)?;
+        self.stores.archive.verify()?;
+        self.verify_rows()?;
         self.utxo.verify_undo()?;
         let coins = snapshot.utxo.coin_count();
         let (mut walk, mut amount) = (snapshot.utxo.coins()?, 0_u64);

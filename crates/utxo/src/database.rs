@@ -233,8 +233,8 @@ impl Database {
         Ok(self.checkpoint())
     }
 
-    /// Reads every undo record of the chain that is kept, and gives how many there are. A walk over
-    /// the coins of a snapshot reads the rest.
+    /// Reads every undo record in the log, and gives how many there are. A walk over the coins of a
+    /// snapshot reads the rest.
     pub fn verify_undo(&self) -> Result<u64, Error> {
         Ok(self.undo.verify()?)
     }

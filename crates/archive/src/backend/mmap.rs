@@ -246,6 +246,22 @@ impl Backend for MmapBackend {
         self.tables.clone()
     }
 
+    fn verify(&self) -> Result<()> {
+        let tables: [&dyn Table; 10] = [
+            &self.header,
+            &self.block,
+            &self.tx,
+            &self.spend,
+            &self.script,
+            &self.filter,
+            &self.tx_state,
+            &self.candidate,
+            &self.confirmed,
+            &self.block_state,
+        ];
+        Ok(tables.into_iter().try_for_each(Table::verify)?)
+    }
+
     fn saved(&self) -> Result<Saved> {
         let chain = |array: &Array| -> Result<Vec<HeaderLink>> {
             let reader = array.reader();

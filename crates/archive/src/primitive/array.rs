@@ -112,4 +112,8 @@ impl Table for Array {
     fn confirm(&mut self) -> Result<()> {
         self.saver.confirm()
     }
+
+    fn verify(&self) -> Result<()> {
+        self.reader.0.cells.verify()
+    }
 }

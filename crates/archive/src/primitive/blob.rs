@@ -81,4 +81,8 @@ impl Table for Blob {
     fn confirm(&mut self) -> Result<()> {
         Ok(())
     }
+
+    fn verify(&self) -> Result<()> {
+        Ok(self.log.reader().snapshot().verify()?)
+    }
 }

@@ -273,6 +273,12 @@ impl Cells {
         Ok(Page::decode(payload))
     }
 
+    /// Reads every page that was saved and compares it with its checksum.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let saved = self.saved.load(std::sync::atomic::Ordering::Acquire);
+        (0..saved).try_for_each(|number| self.read(number).map(drop))
+    }
+
     fn check_head(&self, file: &dyn File, mark: CellsMark) -> Result<()> {
         let (len, wanted) = (FileOffset::new(file.size()?), PageNumber(mark.pages + 1).offset());
         if len < wanted {

@@ -144,4 +144,8 @@ impl<const V: usize, H: KeyHasher> Table for KeylessMap<V, H> {
     fn confirm(&mut self) -> Result<()> {
         self.records.confirm()
     }
+
+    fn verify(&self) -> Result<()> {
+        self.records.verify()
+    }
 }

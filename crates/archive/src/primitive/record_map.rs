@@ -192,4 +192,8 @@ impl<const K: usize, const V: usize, H: KeyHasher> Table for RecordMap<K, V, H> 
     fn confirm(&mut self) -> Result<()> {
         self.records.confirm()
     }
+
+    fn verify(&self) -> Result<()> {
+        self.records.verify()
+    }
 }

@@ -320,6 +320,12 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         Ok(Mark { log, len: rows, linked: self.linked_next, geometry, cells })
     }
 
+    /// Compares body and head with their checksums.
+    pub(crate) fn verify(&self) -> Result<()> {
+        self.log.reader().snapshot().verify()?;
+        self.shared.cells.verify()
+    }
+
     /// To be called when the manifest with the prepared mark is durable.
     pub(crate) fn confirm(&mut self) -> Result<()> {
         self.linked = self.linked_next;

@@ -135,4 +135,9 @@ impl<M: Measure> Table for SlabArray<M> {
     fn confirm(&mut self) -> Result<()> {
         self.saver.confirm()
     }
+
+    fn verify(&self) -> Result<()> {
+        self.slabs.verify()?;
+        self.reader.cells.verify()
+    }
 }

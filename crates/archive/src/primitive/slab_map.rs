@@ -221,4 +221,9 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> Table for SlabMap
     fn confirm(&mut self) -> Result<()> {
         self.saver.confirm()
     }
+
+    fn verify(&self) -> Result<()> {
+        self.slabs.verify()?;
+        self.reader.cells.verify()
+    }
 }

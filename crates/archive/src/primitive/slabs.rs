@@ -211,6 +211,11 @@ impl SlabsOwner {
         Ok(Self { shared: Arc::new(shared), log })
     }
 
+    /// Compares the body with its checksums.
+    pub(crate) fn verify(&self) -> Result<()> {
+        Ok(self.log.reader().snapshot().verify()?)
+    }
+
     /// Moves the stage into the body and makes it durable; returns the number of slabs too. After a
     /// failure it may be called again; nothing is lost.
     pub(crate) fn settle(&mut self) -> Result<(LogCheckpoint, u64)> {

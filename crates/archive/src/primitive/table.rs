@@ -79,4 +79,7 @@ pub trait Table {
 
     /// To be called when the manifest with the last prepared mark is durable, and only then.
     fn confirm(&mut self) -> Result<()>;
+
+    /// Compares everything that the last checkpoint has on disk with its checksums.
+    fn verify(&self) -> Result<()>;
 }

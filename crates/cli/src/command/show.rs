@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use varve_node::{ChainTip, Invalid, Organizer, Prune};
+use varve_node::{ChainTip, Invalid, Organizer, Prune, ScriptsChecked};
 use varve_types::{Height, Outpoint};
 
 use crate::args::Global;
@@ -38,11 +38,13 @@ pub(crate) fn status(global: &Global) -> Result<()> {
                 "hash": block.to_string(),
                 "reason": reason.to_string(),
             })).collect::<Value>(),
+            "scripts": scripts_json(&node),
             "prune": kept.prune,
             "pruned_below": kept.pruned_below,
-            "indexes": kept.indexes.iter().map(|(name, height)| json!({
-                "name": name,
-                "height": height,
+            "indexes": kept.indexes.iter().map(|index| json!({
+                "name": index.name,
+                "height": index.height,
+                "damaged": index.damaged,
             })).collect::<Value>(),
             "stores": {
                 "blocks": { "blocks": blocks },
@@ -62,6 +64,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     println!("  tip        {hash} at height {height}, headers up to {headers}");
     println!("  stored     {blocks} blocks, {} transactions", snapshot.archive.bounds().txs);
     println!("  unspent    {coins} outputs");
+    println!("  scripts    {}", scripts_line(&node));
     kept.print();
     for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
         let (height, length) = (tip.height, tip.branch_length);
@@ -73,6 +76,41 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     Ok(())
 }
 
+/// How far scripts were checked, in JSON.
+pub(crate) fn scripts_json(node: &Organizer) -> Value {
+    let ScriptsChecked { checked_to, assumed_to, unchecked } = node.scripts();
+    json!({
+        "checked_to": checked_to.to_u32(),
+        "assumed_to": assumed_to.map(Height::to_u32),
+        "unchecked": unchecked,
+    })
+}
+
+/// The same in words.
+fn scripts_line(node: &Organizer) -> String {
+    let ScriptsChecked { checked_to, assumed_to, unchecked } = node.scripts();
+    let assumed = match assumed_to {
+        Some(height) => format!(", assumed to be valid up to {height}"),
+        None => String::new(),
+    };
+    match unchecked {
+        0 => format!("checked up to height {checked_to}{assumed}"),
+        _ => format!(
+            "checked up to height {checked_to}{assumed}; not of {unchecked} blocks, which `varve \
+             sync --verify scripts` checks"
+        ),
+    }
+}
+
+/// One of the indexes, for `status`.
+struct KeptIndex {
+    name: &'static str,
+    /// How far it goes; `None` when it has not begun, or is damaged.
+    height: Option<u32>,
+    /// What is wrong with it.
+    damaged: Option<String>,
+}
+
 /// How the folder is kept, for `status`.
 struct Kept {
     /// Bytes of blocks to keep.
@@ -80,7 +118,7 @@ struct Kept {
     /// Bytes of all confirmed blocks from this height on are there.
     pruned_below: Option<u32>,
     /// The indexes, and how far each goes.
-    indexes: Vec<(&'static str, Option<u32>)>,
+    indexes: Vec<KeptIndex>,
 }
 
 impl Kept {
@@ -92,7 +130,11 @@ impl Kept {
         };
         let mut indexes = Vec::new();
         for index in settings.indexes.iter() {
-            indexes.push((index.name(), node.indexed(index)?.map(Height::to_u32)));
+            let (height, damaged) = match node.indexed(index) {
+                Ok(height) => (height.map(Height::to_u32), None),
+                Err(error) => (None, Some(error.to_string())),
+            };
+            indexes.push(KeptIndex { name: index.name(), height, damaged });
         }
         Ok(Self { prune, pruned_below: node.pruned_below()?.map(Height::to_u32), indexes })
     }
@@ -104,10 +146,13 @@ impl Kept {
         if let Some(height) = self.pruned_below {
             println!("  pruned     the bytes of blocks below height {height}");
         }
-        for (name, height) in &self.indexes {
-            match height {
-                Some(height) => println!("  index      {name}, up to height {height}"),
-                None => println!("  index      {name}, not begun; sync brings it on"),
+        for KeptIndex { name, height, damaged } in &self.indexes {
+            match (height, damaged) {
+                (_, Some(what)) => {
+                    println!("  index      {name}, damaged: {what}; `varve repair` rebuilds it");
+                }
+                (Some(height), None) => println!("  index      {name}, up to height {height}"),
+                (None, None) => println!("  index      {name}, not begun; sync brings it on"),
             }
         }
     }

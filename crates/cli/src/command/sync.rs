@@ -10,24 +10,27 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
-use varve_node::source::Clock;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::rpc::{self, Rpc};
-use varve_node::{Organizer, Report, SettingsChange, Source, SyncOptions};
+use varve_node::source::{Clock, Warning};
+use varve_node::{
+    Options as NodeOptions, Organizer, Report, SettingsChange, Source, SyncOptions, Verify,
+};
 use varve_types::{BlockHash, Height, Network};
 
 use crate::args::address::RpcAddress;
-use crate::args::{Global, Sync};
+use crate::args::{AssumeValid, Global, Sync};
+use crate::command::show::scripts_json;
 use crate::data_dir::{DataDir, random};
 use crate::progress::{Lazy, Progress};
 
 /// Runs the command.
 pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
-    let options = sync_options(args);
     let network = global.network;
-    if options.verify == varve_node::Verify::Scripts && network.is_bsv() {
+    let options = sync_options(args, network);
+    if options.verify == Verify::Scripts && network.is_bsv() {
         // Before a folder is made.
         bail!(varve_node::Error::NoScripts { network });
     }
@@ -35,11 +38,13 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     let settings = SettingsChange { prune: args.prune, indexes: args.index };
     let mut node = DataDir::new(global)?.create_node(settings)?;
     stop_on_signals(&options.stop)?;
+    eprintln!("{}", checks_line(&options, args, network));
     let done = sync(&mut node, source.as_mut(), &options)?;
     let (height, hash) = node.snapshot().tip;
     if options.stop.load(Ordering::Relaxed) && !options.follow {
         bail!("stopped at height {height}; run the same command again to go on");
     }
+    let shortfall = done.shortfall(&node, &options);
     if global.json {
         let answer = json!({
             "network": global.network.name(),
@@ -49,12 +54,35 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
             "connected": done.connected,
             "bytes": done.bytes,
             "refused": done.refused,
+            "scripts": scripts_json(&node),
+            "complete": shortfall.is_none(),
         });
         println!("{answer}");
     } else {
         println!("{}", at((height, hash)));
     }
-    Ok(())
+    // One that follows ends when somebody wants it to, wherever it is.
+    shortfall.filter(|_| !options.follow).map_or(Ok(()), |sentence| bail!(sentence))
+}
+
+/// What is checked, and why no more than that.
+fn checks_line(options: &SyncOptions, args: &Sync, network: Network) -> String {
+    match (options.verify, options.assume_valid) {
+        (Verify::Spends, _) if network.is_bsv() => {
+            format!("spends are checked; scripts of {network} cannot be")
+        }
+        (Verify::Spends, _) if args.verify.is_none() => {
+            "spends are checked, scripts are not: your own node has checked them; --verify scripts \
+             checks them here too"
+                .to_owned()
+        }
+        (Verify::Spends, _) => "spends are checked, scripts are not".to_owned(),
+        (Verify::Scripts, None) => "spends and all scripts are checked".to_owned(),
+        (Verify::Scripts, Some(block)) => format!(
+            "spends and scripts are checked; scripts up to block {block} are assumed to be valid, \
+             --assume-valid 0 checks them too"
+        ),
+    }
 }
 
 /// Ctrl-C, a closed terminal and `kill` end the sync in order; a second signal ends it at once.
@@ -85,6 +113,7 @@ fn at((height, hash): (Height, BlockHash)) -> String {
 }
 
 /// What a sync came to.
+#[derive(Default)]
 pub(crate) struct Done {
     /// Blocks joined to the set, counting those that were disconnected again.
     pub(crate) connected: u64,
@@ -92,6 +121,36 @@ pub(crate) struct Done {
     pub(crate) bytes: u64,
     /// Blocks that were refused.
     pub(crate) refused: u64,
+    /// Their hashes.
+    refused_blocks: Vec<BlockHash>,
+    /// What the source could not give, if that leaves the chain short.
+    unread: Option<Warning>,
+}
+
+impl Done {
+    /// Why the chain is not where it should be, in one sentence.
+    fn shortfall(&self, node: &Organizer, options: &SyncOptions) -> Option<String> {
+        let missing = node.shortfall(options.stop_height, &self.refused_blocks);
+        if let Some(missing) = missing {
+            return Some(missing.to_string());
+        }
+        let tip = node.snapshot().tip.0;
+        let reached = options.stop_height.is_some_and(|stop| tip >= stop);
+        let unread = self.unread.as_ref().filter(|_| !reached)?;
+        Some(format!("the chain ends at height {tip}, and {unread}; sync from another source too"))
+    }
+
+    fn warned(&mut self, warning: &Warning) {
+        let is_short = match warning {
+            Warning::Unlinked { .. } => true,
+            // A file may be growing; a pipe was cut off.
+            Warning::Incomplete { path, .. } => path == Path::new("-"),
+            _ => false,
+        };
+        if is_short {
+            self.unread = Some(warning.clone());
+        }
+    }
 }
 
 /// Syncs under a progress bar. One that follows has no end, so it tells where it begins, and of
@@ -103,7 +162,8 @@ pub(crate) fn sync(
 ) -> Result<Done> {
     let mut progress = Progress::start("sync", 0);
     let mut indexing = Lazy::new("index");
-    let mut done = Done { connected: 0, bytes: 0, refused: 0 };
+    let mut checking = Lazy::new("scripts");
+    let mut done = Done::default();
     let mut headers = node.header_height();
     if options.follow {
         progress.say(&at(node.snapshot().tip));
@@ -121,12 +181,21 @@ pub(crate) fn sync(
         }
         Report::Refused { hash, reason } => {
             done.refused += 1;
+            done.refused_blocks.push(hash);
             progress.say(&format!("block {hash} is refused: {reason}"));
         }
         Report::Missing { hash } => {
             progress.say(&format!("nobody has block {hash}; sync from another source too"));
         }
-        Report::Warning(warning) => progress.say(&format!("warning: {warning}")),
+        Report::Warning(warning) => {
+            progress.say(&format!("warning: {warning}"));
+            done.warned(warning);
+        }
+        Report::ScriptsChecked { done, all } => checking.set(done, all),
+        Report::ScriptsPruned { blocks } => progress.say(&format!(
+            "warning: the scripts of {blocks} blocks were not checked and cannot be, because \
+             blocks are pruned; sync into another --datadir to check them"
+        )),
         Report::Indexed { done, all, .. } => indexing.set(done, all),
         Report::Committed { height, hash } if options.follow && height >= headers => {
             progress.say(&at((height, hash)));
@@ -134,15 +203,26 @@ pub(crate) fn sync(
         Report::Committed { .. } | Report::Stored { .. } => {}
     })?;
     indexing.finish();
+    checking.finish();
     progress.set_length(done.connected);
     progress.finish(done.bytes);
     Ok(done)
 }
 
-fn sync_options(args: &Sync) -> SyncOptions {
+fn sync_options(args: &Sync, network: Network) -> SyncOptions {
+    // Other nodes are strangers; files and interfaces are those of one's own node.
+    let strangers = !args.peers.is_empty() && !network.is_bsv();
+    let by_default = if strangers { Verify::Scripts } else { Verify::Spends };
+    let verify = args.verify.map_or(by_default, Verify::from);
+    let assume_valid = match args.assume_valid {
+        Some(AssumeValid::Block(block)) => Some(block),
+        Some(AssumeValid::Off) => None,
+        None if strangers => NodeOptions::new(network, [0; 32]).params.assume_valid,
+        None => None,
+    };
     SyncOptions {
-        verify: args.verify.into(),
-        assume_valid: args.assume_valid,
+        verify,
+        assume_valid: assume_valid.filter(|_| verify == Verify::Scripts),
         stop_height: args.stop_height.map(Height::new),
         follow: args.follow,
         all_branches: args.from.is_some(),
@@ -158,7 +238,7 @@ pub(crate) fn plain_options() -> SyncOptions {
         u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
     };
     SyncOptions {
-        verify: varve_node::Verify::Spends,
+        verify: Verify::Spends,
         assume_valid: None,
         stop_height: None,
         follow: false,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 mod chain;
+mod exit_codes;
 mod foreign;
 mod keep;
 mod limits;
@@ -16,3 +17,4 @@ mod sim;
 mod sources;
 mod stop;
 mod varve;
+mod verdicts;

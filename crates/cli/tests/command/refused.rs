@@ -13,7 +13,7 @@ use crate::varve::{ask, refusal, run};
 const SUBSIDY: u64 = 50 * 100_000_000;
 
 /// A block above another one.
-fn above(below: &[u8], height: u32, salt: u8, txs: Vec<TxDraft>) -> BlockDraft {
+pub(crate) fn above(below: &[u8], height: u32, salt: u8, txs: Vec<TxDraft>) -> BlockDraft {
     let header = Header::new(below.first_chunk().unwrap());
     let mut coinbase = TxDraft::coinbase(Height::new(height), SUBSIDY);
     coinbase.inputs[0].script.push(salt);
@@ -23,11 +23,11 @@ fn above(below: &[u8], height: u32, salt: u8, txs: Vec<TxDraft>) -> BlockDraft {
     draft
 }
 
-fn hash(block: &[u8]) -> String {
+pub(crate) fn hash(block: &[u8]) -> String {
     Header::new(block.first_chunk().unwrap()).hash().to_string()
 }
 
-fn write<'a>(path: &Path, blocks: impl IntoIterator<Item = &'a Vec<u8>>) {
+pub(crate) fn write<'a>(path: &Path, blocks: impl IntoIterator<Item = &'a Vec<u8>>) {
     let mut file = Vec::new();
     blocks
         .into_iter()
@@ -72,6 +72,7 @@ fn every_refused_block_is_told_remembered_and_shown() {
             let line = told.lines().find(|line| line.contains(&hash(block)));
             assert!(line.is_some_and(|line| line.contains(reason)), "{round}, {reason}: {told}");
         }
+        assert_eq!(output.status.code(), Some(1), "a branch with more work is refused");
         let done: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!((&done["refused"], &done["height"]), (&json!(4), &json!(4)), "{told}");
         assert_eq!(done["bestblock"], hash(&chain[4]));

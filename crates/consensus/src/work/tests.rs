@@ -74,3 +74,16 @@ fn work_is_subtracted_down_to_nothing() {
     assert_eq!(three.minus(one), one.plus(one));
     assert_eq!((three.minus(three), one.minus(three)), (Work::ZERO, Work::ZERO));
 }
+
+/// 2,016 blocks of one difficulty are two weeks, whatever the difficulty.
+#[test]
+fn seconds_of_work() {
+    for bits in [0x1d00_ffff, 0x207f_ffff, 0x1702_3774] {
+        let rate = Work::of_bits(bits);
+        let chain = (0..2016).fold(Work::ZERO, |work, _| work.plus(rate));
+        assert_eq!(chain.seconds_above(Work::ZERO, rate, 600), 14 * 24 * 60 * 60);
+        assert_eq!(chain.seconds_above(rate, rate, 600), 14 * 24 * 60 * 60 - 600);
+        assert_eq!(rate.seconds_above(chain, rate, 600), 0);
+        assert_eq!(chain.seconds_above(Work::ZERO, Work::ZERO, 600), u64::MAX);
+    }
+}

@@ -103,6 +103,16 @@ impl LogSnapshot {
         found.ok_or_else(|| self.out_of_range(at))
     }
 
+    /// Compares every byte of the sealed segments with its checksum. The last segment was compared
+    /// when the log was opened.
+    pub fn verify(&self) -> Result<()> {
+        let capacity = usize::try_from(self.config.capacity()).expect("a u32 is an address");
+        for sealed in &self.state.sealed {
+            sealed.get(&self.config, 0..capacity)?;
+        }
+        Ok(())
+    }
+
     fn out_of_range(&self, at: GlobalOffset) -> Error {
         let start = GlobalOffset::ZERO;
         let path = self

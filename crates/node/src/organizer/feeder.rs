@@ -7,7 +7,8 @@
 //! 2. Commit, when there is something worth it: the reached tip has more work than the confirmed
 //!    one, or is all there is to reach. Commits are grouped by bytes and by time, so that a long
 //!    sync is not held up by the disk's syncs; with nothing more on its way a commit is made at
-//!    once.
+//!    once. The first commits of a sync come soon, a sixteenth of the latency apart and then twice as
+//!    far each, so that a process which is killed again and again still advances.
 //! 3. Make a checkpoint when it is due. The stores are made durable here and the set by a thread of
 //!    its own, so the joiner goes on with the blocks that it has.
 //! 4. Submit blocks of the target's branch, while there is room.
@@ -15,8 +16,10 @@
 //!    source does not run ahead.
 //!
 //! It ends with a [`Pause`] when the unspent set must be turned to another branch, when a
-//! checkpoint is due behind which more is to be done than the feeder can, or when all is done.
+//! checkpoint is due behind which more is to be done than the feeder can, when scripts are to be
+//! checked in place, or when all is done.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,14 +30,14 @@ use varve_utxo::{SubmitError, Version};
 
 use super::intake::Intake;
 use super::judge::{Refusal, reason};
-use super::{Limits, Report};
+use super::{Limits, Report, Verify};
+use crate::checked::Checked;
+use crate::commit_log::LIST_MAX;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
 use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
-/// So many bad blocks are made durable together, at most: a frame of the commit log holds them.
-const MARKS: usize = 1000;
 /// How long to wait for the source while blocks are being joined.
 const SHORT: Duration = Duration::from_millis(2);
 /// How long to wait for the source when there is nothing else to do.
@@ -49,22 +52,27 @@ pub(crate) enum Pause {
     Turn,
     /// Stores and set are to be made durable.
     Checkpoint,
+    /// All that came is joined, and scripts of confirmed blocks are to be checked in place.
+    Recheck,
 }
 
 /// A block in the joiner.
 pub(crate) type Joining = StoredBlock;
-type Done = Retired<Joining, (), Refusal>;
+type Done = Retired<Joining, Checked, Refusal>;
 
 /// Feeds one joiner.
 pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     pub(crate) stores: &'r mut Stores,
     pub(crate) intake: &'r mut Intake<'s>,
-    pub(crate) joiner: &'r Joiner<'p, 'd, Joining, (), Refusal>,
+    pub(crate) joiner: &'r Joiner<'p, 'd, Joining, Checked, Refusal>,
     /// Sees the set up to the last block that the joiner published.
     pub(crate) set: Reader,
     pub(crate) limits: Limits,
+    pub(crate) workers: NonZeroUsize,
     /// Whether a checkpoint needs the set and the stores at the same block.
     pub(crate) pauses: bool,
+    /// Whether scripts are left to be checked in place.
+    pub(crate) rechecks: bool,
     /// The last block that was submitted, or that the set stood at.
     pub(crate) head: HeaderId,
     /// The last block that came out good, or that the set stood at.
@@ -73,6 +81,9 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     /// Bytes of blocks, and the time, since the last commit.
     pub(crate) uncommitted: u64,
     pub(crate) committed_at: Duration,
+    /// How long the next commit waits: it doubles up to the latency, so that a process that is
+    /// killed soon has committed something.
+    pub(crate) patience: Duration,
     /// So many blocks may be submitted whose bytes may not be durable, and how many have been.
     pub(crate) sync_every: u32,
     pub(crate) unsynced: u32,
@@ -100,6 +111,8 @@ impl Feeder<'_, '_, '_, '_> {
             }
             if self.in_flight == 0 {
                 let idle = self.head == target && self.intake.is_done(self.stores);
+                let rechecks = self.rechecks && self.head == target && !self.intake.is_waiting();
+                let pause = pause.or(rechecks.then_some(Pause::Recheck));
                 // An empty joiner that takes nothing could not rewind a block that failed. Whoever
                 // leaves it is told why.
                 let stuck = self.joiner.is_full().then_some(Pause::Turn);
@@ -207,13 +220,13 @@ impl Feeder<'_, '_, '_, '_> {
         let id = {
             let mut chain = self.stores.chain.write();
             let id = chain.tree.find(&hash).expect("only blocks of the tree are submitted");
-            if result.is_ok() {
-                chain.set_valid(id);
+            if let Ok(checked) = &result {
+                chain.set_checked(id, *checked);
             }
             id
         };
         let reason = match result {
-            Ok(()) => {
+            Ok(_) => {
                 self.reached = id;
                 self.uncommitted += size;
                 let height = block.as_block().height();
@@ -229,6 +242,8 @@ impl Feeder<'_, '_, '_, '_> {
             Err(JoinError::Set(error)) => return Err(error.into()),
             Err(JoinError::Cancelled { .. }) => return Ok(()),
         };
+        let scripts = self.intake.options.verify == Verify::Scripts;
+        self.stores.confirm_refusal(id, &reason, scripts.then_some(self.workers))?;
         // Those above it were given up: they retire now, and the set stands below it.
         self.head = self.reached;
         self.stores.mark_invalid(id, &reason)?;
@@ -257,9 +272,9 @@ impl Feeder<'_, '_, '_, '_> {
         let nothing_comes =
             self.in_flight == 0 && self.reached == target && !self.intake.is_waiting();
         nothing_comes
-            || self.stores.new_marks.len() >= MARKS
+            || self.stores.new_marks.len() >= LIST_MAX
             || self.uncommitted >= self.limits.group
-            || now.saturating_sub(self.committed_at) >= self.limits.latency
+            || now.saturating_sub(self.committed_at) >= self.patience
     }
 
     /// Commits what was reached, if it is better.
@@ -272,8 +287,9 @@ impl Feeder<'_, '_, '_, '_> {
             self.intake.passed(height);
             (self.intake.report)(Report::Committed { height, hash });
         } else {
-            self.stores.commit_marks()?;
+            self.stores.commit_verdicts()?;
         }
+        self.patience = self.patience.saturating_mul(2).min(self.limits.latency);
         self.uncommitted = 0;
         self.committed_at = (self.intake.options.clock)();
         Ok(())

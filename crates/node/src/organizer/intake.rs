@@ -23,7 +23,7 @@ use super::vetting::{Next, Vetted, Vetting};
 use super::{Report, SyncOptions};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree, InsertError};
-use crate::source::{Event, Giver, HeaderBytes, Outlook, Source, SourceError};
+use crate::source::{Event, Giver, HeaderBytes, Outlook, Source, SourceError, Warning};
 use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
@@ -148,7 +148,7 @@ impl<'a> Intake<'a> {
             Event::HeadersDone => (self.headers_done, self.is_heard) = (true, true),
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
             Event::Missing { hash } => self.fetch.missed(&hash),
-            Event::Warning(warning) => (self.report)(Report::Warning(&warning.to_string())),
+            Event::Warning(warning) => (self.report)(Report::Warning(&warning)),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
             Event::Idle => self.idle(stores)?,
         }
@@ -251,10 +251,9 @@ impl<'a> Intake<'a> {
             Next::Stray if self.may_stray(giver) => self.more(giver, &locator(stores)),
             Next::Stray => Ok(()),
             Next::TooLittle { below_known } => {
-                let name = self.source.name(giver);
-                if below_known && self.low.insert(name.clone()) {
-                    let what = "has a chain with less work than the network's; it is ignored";
-                    (self.report)(Report::Warning(&format!("{name} {what} until it has more")));
+                let peer = self.source.name(giver);
+                if below_known && self.low.insert(peer.clone()) {
+                    (self.report)(Report::Warning(&Warning::LittleWork { peer }));
                 }
                 Ok(())
             }

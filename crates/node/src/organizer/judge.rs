@@ -4,22 +4,32 @@
 //!    by itself and at its height? A block whose bytes are not those of the header says nothing
 //!    about the header: it is refused, and the header is not remembered as invalid.
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
-//!    do its scripts hold? Blocks that were good before are not checked again.
+//!    do its scripts hold? What was checked of a block before is not checked again.
+//!
+//! **Assume-valid.** Scripts are not checked of a block that is an ancestor both of the block that is
+//! assumed to be valid and of the best header, when the best header has the work that the network is
+//! known to have at least, and is two weeks of work above the block. These are Bitcoin Core's
+//! conditions: the last one keeps a forged branch from hiding behind the assumption, because it
+//! would take two weeks of the network's work.
 
 use std::sync::Arc;
 
 use varve_consensus::{
-    Ancestors, BlockAt, BlockError, CheckError, CoreTx, CoreVerifier, Params, ScriptChecks,
+    Ancestors, BlockAt, BlockError, CheckError, CoreTx, CoreVerifier, Params, ScriptChecks, Work,
     check_block, check_block_context, check_signet_solution, check_spends,
 };
-use varve_types::BlockHash;
+use varve_types::{BlockHash, Height};
 use varve_utxo::DatabaseView;
 
 use super::Verify;
 use super::script_board::ScriptBoard;
 use crate::chain::SharedChain;
+use crate::checked::Checked;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
+
+/// How much work, in seconds, must be above a block whose scripts are not checked.
+const TWO_WEEKS: u64 = 14 * 24 * 60 * 60;
 
 /// Why a block is not taken.
 #[derive(Debug)]
@@ -76,31 +86,35 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// The verdict on a block whose spends are in `view`.
-    pub(crate) fn check(&self, block: &BlockAt<'_>, view: &DatabaseView) -> Result<(), Refusal> {
+    /// The verdict on a block whose spends are in `view`: how much of it was checked, by now.
+    pub(crate) fn check(
+        &self,
+        block: &BlockAt<'_>,
+        view: &DatabaseView,
+    ) -> Result<Checked, Refusal> {
         let hash = block.hash();
         let unchecked = |what: String| Refusal::Failed(Error::Unchecked { hash, what });
-        let (params, parent, id) = {
+        let (params, parent, known, wanted) = {
             let chain = self.chain.read();
             let tree = &chain.tree;
             let id = tree.find(&hash).ok_or_else(|| unchecked("its header is lost".to_owned()))?;
-            let Some(parent) = tree.parent(id).filter(|_| !chain.is_valid(id)) else {
-                return Ok(());
-            };
-            (tree.params().clone(), parent, id)
+            let Some(parent) = tree.parent(id) else { return Ok(Checked::Scripts) };
+            (tree.params().clone(), parent, chain.checked(id), self.wanted(tree, id))
         };
-        match check_spends(&params, block, &self.chain.branch(parent), view) {
-            Ok(_) => {}
-            Err(CheckError::View(error)) => return Err(unchecked(error.to_string())),
-            Err(CheckError::Invalid(error)) => {
-                return Err(match error.reject_reason() {
-                    Some(name) => Refusal::Invalid(reason(&name, &error)),
-                    None => unchecked(error.to_string()),
-                });
+        if known < Checked::Spends {
+            match check_spends(&params, block, &self.chain.branch(parent), view) {
+                Ok(_) => {}
+                Err(CheckError::View(error)) => return Err(unchecked(error.to_string())),
+                Err(CheckError::Invalid(error)) => {
+                    return Err(match error.reject_reason() {
+                        Some(name) => Refusal::Invalid(reason(&name, &error)),
+                        None => unchecked(error.to_string()),
+                    });
+                }
             }
         }
-        if !self.wants_scripts(&self.chain.read().tree, id) {
-            return Ok(());
+        if wanted <= known || wanted < Checked::Scripts {
+            return Ok(known.max(wanted));
         }
         let checked = ScriptChecks::new(&params, block, view, &CoreVerifier).and_then(|checks| {
             let checks = Arc::new(checks);
@@ -108,7 +122,7 @@ impl Judge {
             checks.verdict(block).map_err(CheckError::Invalid)
         });
         match checked {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(Checked::Scripts),
             Err(CheckError::View(error)) => Err(unchecked(error.to_string())),
             Err(CheckError::Invalid(error)) => Err(match error.reject_reason() {
                 Some(name) => Refusal::Invalid(reason(&name, &error)),
@@ -117,15 +131,39 @@ impl Judge {
         }
     }
 
-    /// Whether the scripts of a block are to be checked.
-    fn wants_scripts(&self, tree: &HeaderTree, id: HeaderId) -> bool {
+    /// How much of a block is to be checked.
+    fn wanted(&self, tree: &HeaderTree, id: HeaderId) -> Checked {
         if self.verify == Verify::Spends {
-            return false;
+            return Checked::Spends;
         }
-        let best = tree.best_header();
-        let assumed = self.assume_valid.and_then(|hash| tree.find(&hash));
-        !assumed.is_some_and(|assumed| {
-            tree.is_on_branch(id, assumed) && tree.is_on_branch(assumed, best)
-        })
+        let assumed = self.assumed_branch(tree);
+        let is_assumed = assumed.is_some_and(|top| tree.is_on_branch(id, top));
+        if is_assumed && is_buried(tree, id) { Checked::Assumed } else { Checked::Scripts }
     }
+
+    /// The highest block of the branch of `tip` whose scripts need not be checked.
+    pub(crate) fn assumed_up_to(&self, tree: &HeaderTree, tip: HeaderId) -> Option<Height> {
+        let mut at = tree.fork_point(self.assumed_branch(tree)?, tip);
+        while !is_buried(tree, at) {
+            at = tree.parent(at)?;
+        }
+        Some(tree.height(at))
+    }
+
+    /// The highest block that is on the branches of both the assume-valid block and the best
+    /// header, when that has enough work.
+    fn assumed_branch(&self, tree: &HeaderTree) -> Option<HeaderId> {
+        let (assumed, best) = (tree.find(&self.assume_valid?)?, tree.best_header());
+        let is_enough = tree.work(best) >= tree.params().minimum_chain_work;
+        is_enough.then(|| tree.fork_point(assumed, best))
+    }
+}
+
+/// Whether the best header is more than two weeks of work above a block.
+fn is_buried(tree: &HeaderTree, id: HeaderId) -> bool {
+    let best = tree.best_header();
+    let bits = tree.branch(best).ancestor(tree.height(best)).map(|header| header.bits);
+    let rate = Work::of_bits(bits.unwrap_or_default());
+    let above = tree.work(best).seconds_above(tree.work(id), rate, tree.params().pow.spacing);
+    above > TWO_WEEKS
 }

@@ -107,24 +107,14 @@ fn a_script_that_fails() {
 }
 
 #[test]
-fn scripts_are_not_asked_for_spends_alone_or_below_what_is_assumed_valid() {
+fn scripts_are_not_asked_for_spends_alone() {
     let (main, branch) = branch(|_, draft| failing_script(draft));
     let blocks = bytes_of(main.iter().chain(&branch));
-    let top = branch.last().unwrap().hash;
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = Organizer::open(disk(folder.path()), young_options()).unwrap();
     let spends = SyncOptions { verify: Verify::Spends, ..sync_options() };
-    let assumed = SyncOptions { assume_valid: Some(top), ..sync_options() };
-    let not_above = SyncOptions { assume_valid: Some(branch[1].hash), ..sync_options() };
-    for (options, tip) in [(spends, top), (assumed, top), (not_above, main[4].hash)] {
-        // From a file all headers come before the blocks, so that the assumed one is known.
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("blk00000.dat");
-        std::fs::write(&file, framed(Network::Regtest, &blocks)).unwrap();
-        let mut source = Directory::open(&file, Network::Regtest, false).unwrap();
-        let data = disk(&folder.path().join("data"));
-        let mut node = Organizer::open(data, young_options()).unwrap();
-        sync(&mut node, &mut source, &options).unwrap();
-        assert_eq!(node.snapshot().tip.1, tip);
-    }
+    assert_eq!(sync(&mut node, &mut pipe(Network::Regtest, &blocks), &spends).unwrap(), []);
+    assert_eq!(node.snapshot().tip.1, branch.last().unwrap().hash);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A flipped bit in any file of a folder: a clear error, or nothing is wrong; and what repair does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use varve_io::faulty::{Crash, FaultyStorage};
@@ -193,6 +193,49 @@ fn every_flip_is_an_error_or_harmless_and_repair_mends_what_derives() {
         }
     }
     assert!(errors > 50, "{errors} errors, {harmless} harmless flips");
+}
+
+/// The bytes of a file that are flipped: its head, its end, and some of every part between.
+fn samples(size: u64) -> Vec<u64> {
+    let step = (size / 61).max(1);
+    let middle = (0..size).step_by(usize::try_from(step).unwrap());
+    let all: BTreeSet<u64> = (0..size.min(72))
+        .chain(size.saturating_sub(24)..size)
+        .chain(middle.map(|at| (at + at % step / 2).min(size - 1)))
+        .collect();
+    all.into_iter().collect()
+}
+
+/// Every file of a folder at rest, at its head, at its end and between: opening or `verify` says
+/// what is wrong, and names the file. None of them is passed as whole.
+#[test]
+fn verify_finds_every_flip_of_a_folder_at_rest() {
+    let storage = Arc::new(FaultyStorage::new(9));
+    let mut node = Organizer::open(storage.clone(), options()).unwrap();
+    let all = chain();
+    for end in [5, 12, all.len()] {
+        sync(&mut node, &mut pipe(Network::Regtest, &all[..end]), &sync_options()).unwrap();
+    }
+    drop(node);
+    let copy = || Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
+    let verify = |storage: Arc<FaultyStorage>| -> Result<(), Error> {
+        Organizer::open(storage, options())?.verify(&mut |_, _| {}).map(drop)
+    };
+    verify(copy()).unwrap();
+    let (mut missed, mut flips) = (BTreeMap::<String, Vec<u64>>::new(), 0);
+    for (name, size) in files(&storage) {
+        for at in samples(size) {
+            let damaged = copy();
+            assert!(damaged.flip_bit(&name, FileOffset::new(at), u8::try_from(at % 8).unwrap()));
+            flips += 1;
+            match verify(damaged) {
+                Err(error) => names(&error, &name),
+                Ok(()) => missed.entry(name.clone()).or_default().push(at),
+            }
+        }
+    }
+    assert!(missed.is_empty(), "of {flips} flips these were missed: {missed:?}");
+    assert!(flips > 3_000, "{flips}");
 }
 
 /// The last commit is damaged and not yet covered by a durable position; but the archive has

@@ -48,7 +48,7 @@ fn source(way: &str, node: &Bitcoind, follow: bool) -> Box<dyn Source> {
     }
 }
 
-fn p2p(nodes: &[&Bitcoind]) -> P2p {
+pub(crate) fn p2p(nodes: &[&Bitcoind]) -> P2p {
     let begin = Instant::now();
     P2p::new(Settings {
         network: Network::Regtest,

@@ -260,14 +260,19 @@ impl UndoLog {
         Spenders { reader, tip, recent: recent.chain(kept).collect() }
     }
 
-    /// Reads every record of the chain that is kept, the youngest first. Gives how many there are.
+    /// Reads every record that the log holds, also those of blocks that were disconnected, and
+    /// follows those of the chain from the youngest down. Gives how many the log holds.
     pub(crate) fn verify(&self) -> Result<u64, UndoError> {
-        let (mut next, mut records) = (self.tip, 0);
-        while let Some(at) = next.filter(|at| *at >= self.writer.reader().start()) {
-            let payload = self.payload(at)?;
-            let (parent, bytes) = split(at, &payload)?;
-            UndoRecord::decode(bytes).map_err(|error| damaged(at, error))?;
-            (next, records) = (parent, records + 1);
+        let (reader, mut records) = (self.writer.reader(), 0);
+        for frame in reader.frames(reader.start()) {
+            let frame = frame?;
+            let (_, bytes) = split(frame.at(), &frame)?;
+            UndoRecord::decode(bytes).map_err(|error| damaged(frame.at(), error))?;
+            records += 1;
+        }
+        let mut next = self.tip;
+        while let Some(at) = next.filter(|at| *at >= reader.start()) {
+            (next, _) = split(at, &self.payload(at)?)?;
         }
         Ok(records)
     }

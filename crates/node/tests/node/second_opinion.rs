@@ -1,0 +1,83 @@
+//! A set that has lost a coin refuses a good block. The history is asked before the block is marked.
+
+use std::sync::Arc;
+
+use varve_consensus::BlockAt;
+use varve_consensus::contract::draft::TxDraft;
+use varve_io::Storage as _;
+use varve_io::faulty::FaultyStorage;
+use varve_node::{DataDirectory, Error, Organizer};
+use varve_types::{Block, Height, Network, Outpoint, Txid};
+use varve_utxo::{Database, Options as SetOptions, Secret, StoreKey};
+
+use crate::miner::{Mined, bytes_of, young_options};
+use crate::rig::{pipe, sync, sync_options};
+
+/// Opens the set of a closed node.
+fn open_set(storage: &Arc<FaultyStorage>) -> Database {
+    let options = young_options();
+    let directory =
+        DataDirectory::open(storage.clone(), Network::Regtest, &options.seed).unwrap().identity();
+    let key = StoreKey { id: directory.store, secret: Secret::new(directory.secret) };
+    let set = SetOptions { undo: options.undo, ..SetOptions::new(Network::Regtest, key) };
+    Database::open(storage.directory("utxo").unwrap(), set).unwrap()
+}
+
+/// Takes the coin of `victim` out of the set, which stands at the block `tip` as before: the tip is
+/// connected again with a body that spends one coin more under the same header.
+fn lose_coin(storage: &Arc<FaultyStorage>, tip: &Mined, victim: Outpoint) {
+    let mut set = open_set(storage);
+    assert_eq!(set.tip().unwrap().1, tip.hash);
+    set.rewind().unwrap();
+    let block = Block::parse(&tip.bytes, Network::Regtest.format()).unwrap();
+    let txs = block.txs().iter().map(|tx| tx.bytes().to_vec());
+    let thief = TxDraft::spending(&[victim], 1).bytes();
+    let txs: Vec<Vec<u8>> = txs.chain([thief]).collect();
+    let mut forged = tip.bytes[..80].to_vec();
+    forged.push(u8::try_from(txs.len()).unwrap());
+    txs.iter().for_each(|tx| forged.extend_from_slice(tx));
+    let forged = Block::parse(&forged, Network::Regtest.format()).unwrap();
+    set.append(&BlockAt::new(Height::new(tip.height), &forged)).unwrap();
+    set.flush().unwrap();
+    assert_eq!(set.tip().unwrap().1, tip.hash);
+}
+
+#[test]
+fn a_set_that_has_lost_a_coin_marks_no_block() {
+    let storage = Arc::new(FaultyStorage::new(3));
+    let chain = Mined::genesis().chain(1, 6);
+    let mut node = Organizer::open(storage.clone(), young_options()).unwrap();
+    sync(&mut node, &mut pipe(Network::Regtest, &bytes_of(&chain)), &sync_options()).unwrap();
+    drop(node);
+    lose_coin(&storage, &chain[5], chain[5].coin());
+    let longer = bytes_of(chain.iter().chain(&chain[5].chain(1, 3)));
+    let mut node = Organizer::open(storage.clone(), young_options()).unwrap();
+    let refused = sync(&mut node, &mut pipe(Network::Regtest, &longer), &sync_options());
+    let message = refused.unwrap_err().to_string();
+    for part in ["unspent set", "history", "varve verify", "varve repair"] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(node.invalid_blocks().count(), 0, "nothing is marked");
+    assert_eq!(node.snapshot().tip.1, chain[5].hash);
+    drop(node);
+    // The set is rebuilt, and the same blocks are taken.
+    let mut node = Organizer::repair(storage, young_options(), &mut |_, _| {}).unwrap();
+    assert_eq!(sync(&mut node, &mut pipe(Network::Regtest, &longer), &sync_options()).unwrap(), []);
+    assert_eq!(node.snapshot().tip.0.to_u32(), 9);
+    node.verify(&mut |_, _| {}).unwrap();
+}
+
+/// Where both say no, the block is marked as before.
+#[test]
+fn a_block_that_the_history_refuses_too_is_marked() {
+    let storage = Arc::new(FaultyStorage::new(3));
+    let chain = Mined::genesis().chain(1, 6);
+    let nothing = Outpoint::new(Txid::from_bytes([9; 32]), 0);
+    let bad = chain[5].above(1, vec![TxDraft::spending(&[nothing], 1)]);
+    let mut node = Organizer::open(storage, young_options()).unwrap();
+    let blocks = bytes_of(chain.iter().chain([&bad]));
+    let refused = sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options());
+    let refused: Result<_, Error> = refused;
+    assert_eq!(refused.unwrap().len(), 1);
+    assert!(node.invalid(&bad.hash).is_some());
+}
