@@ -9,6 +9,7 @@
 mod chain;
 mod muhash;
 mod parse;
+mod scripts;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,8 +29,12 @@ enum Effort {
 
 type Benchmark = fn(Effort) -> Result<(), String>;
 
-const BENCHMARKS: [(&str, Benchmark); 3] =
-    [("chain", run_chain), ("muhash", muhash::run), ("parse", parse::run)];
+const BENCHMARKS: [(&str, Benchmark); 4] = [
+    ("chain", run_chain),
+    ("muhash", muhash::run),
+    ("parse", parse::run),
+    ("scripts", run_scripts),
+];
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -51,6 +56,10 @@ fn main() -> ExitCode {
 
 fn run_chain(effort: Effort) -> Result<(), String> {
     chain::run(effort).map_err(|error| format!("{error:#}"))
+}
+
+fn run_scripts(effort: Effort) -> Result<(), String> {
+    scripts::run(effort).map_err(|error| format!("{error:#}"))
 }
 
 fn exit(name: &str, done: Result<(), String>) -> ExitCode {

@@ -27,6 +27,7 @@ mod io;
 pub mod mutate;
 mod node;
 mod records;
+mod script_core;
 mod sha256;
 mod types;
 mod utxo;
@@ -49,6 +50,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     let crates = [
         sha256::TARGETS,
         types::TARGETS,
+        script_core::TARGETS,
         io::TARGETS,
         blocks::TARGETS,
         utxo::TARGETS,

@@ -67,6 +67,7 @@ short! {
     block,
     block_stream,
     block_file,
+    script_inputs,
     frame,
     segment_header,
     page,

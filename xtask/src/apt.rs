@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 pub(crate) struct Package {
     /// Its name for `apt-get install`.
     pub name: &'static str,
-    /// A program that shows that it is there, however it came.
+    /// A program, or the path of a file, that shows that it is there, however it came.
     pub program: &'static str,
     /// What it is for.
     pub reason: &'static str,
@@ -25,6 +25,20 @@ pub(crate) const CLANG: Package = Package {
     name: "clang",
     program: "clang",
     reason: "its libclang makes the bindings of RocksDB (`cargo xtask bench utxo`)",
+};
+
+/// Configures libbitcoinkernel.
+pub(crate) const CMAKE: Package = Package {
+    name: "cmake",
+    program: "cmake",
+    reason: "builds libbitcoinkernel (`cargo xtask kernel`)",
+};
+
+/// Headers that libbitcoinkernel includes.
+pub(crate) const BOOST: Package = Package {
+    name: "libboost-dev",
+    program: "/usr/include/boost/version.hpp",
+    reason: "libbitcoinkernel includes its headers (`cargo xtask kernel`)",
 };
 
 /// Everything that `cargo xtask test` wants.

@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Tidy,
     /// A real bitcoind.
     Node,
+    /// The verifier by libbitcoinkernel.
+    Kernel,
     /// Fuzzing.
     Fuzz(FuzzRequest),
     /// One benchmark.
@@ -64,6 +66,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
         "soak" => parse_soak(args),
         "tidy" => nothing_more(args, Command::Tidy),
         "node" => nothing_more(args, Command::Node),
+        "kernel" => nothing_more(args, Command::Kernel),
         "fuzz" => parse_fuzz(args).map(Command::Fuzz),
         "bench" => parse_bench(args),
         _ => Err(format!("there is no command `{name}`")),

@@ -16,7 +16,7 @@ use anyhow::{Result, bail};
 /// The benchmarks whose rivals are slow to build.
 const WITH_RIVALS: &[&str] = &["utxo", "records"];
 /// The benchmarks whose rival is a real node.
-const WITH_NODE: &[&str] = &["chain"];
+const WITH_NODE: &[&str] = &["chain", "scripts"];
 
 /// Runs one benchmark.
 pub(crate) fn run(name: &str, full: bool) -> Result<bool> {

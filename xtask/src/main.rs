@@ -13,6 +13,7 @@ mod args;
 mod bench;
 mod deny;
 mod fuzz;
+mod kernel;
 mod loom;
 mod metadata;
 mod node;
@@ -34,6 +35,7 @@ The project's own commands.
   cargo xtask soak [--sequences N]  the long form of the tests by chance: 10,000 lives of each kind
   cargo xtask tidy                  the project's own rules: crate edges, paths in the docs, budgets
   cargo xtask node                  provides a real bitcoind for tests; the last line is its path
+  cargo xtask kernel                tests and builds the verifier by libbitcoinkernel (cmake, boost)
   cargo xtask fuzz [TARGET [FILE…]] [--seconds N]
                                     fuzzes every decoder, or one, 60 seconds each;
                                     with files: runs the target once on each, and stops
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Soak { sequences } => soak::run(sequences),
         Command::Tidy => tidy::run(),
         Command::Node => node::run(),
+        Command::Kernel => kernel::run(),
         Command::Fuzz(request) => fuzz::run(&request),
         Command::Bench { name, full } => bench::run(&name, full),
     };

@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use varve_bench::figures::Figures;
 
 use super::{recovery, reorg, sync};
+use crate::scripts;
 
 /// Runs in the child.
 pub(crate) fn run(words: &[OsString]) -> Result<()> {
@@ -17,13 +18,15 @@ pub(crate) fn run(words: &[OsString]) -> Result<()> {
         "reorg" => reorg::run(words),
         "killed" => recovery::be_killed(words),
         "recover" => recovery::recover(words),
+        "scripts" => scripts::be_synced(words),
+        "many" => scripts::be_many(words),
         other => bail!("there is no child `{other}`"),
     }
 }
 
 /// Runs a child to its end and takes its figures. With `kill_at` it is killed without warning when
 /// it prints that line.
-pub(super) fn start(name: &str, words: &[OsString], kill_at: Option<&str>) -> Result<Figures> {
+pub(crate) fn start(name: &str, words: &[OsString], kill_at: Option<&str>) -> Result<Figures> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(["child", name])
         .args(words)

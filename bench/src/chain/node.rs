@@ -15,12 +15,12 @@ use varve_types::{BlockHash, Height, Network};
 use varve_utxo::SetHash;
 
 /// What simulated chains of this profile are.
-pub(super) const NETWORK: Network = Network::Regtest;
+pub(crate) const NETWORK: Network = Network::Regtest;
 /// The default of `--memory`.
-pub(super) const MEMORY: usize = 2 << 30;
+pub(crate) const MEMORY: usize = 2 << 30;
 
 /// Opens the node of a folder, or makes one.
-pub(super) fn open(folder: &Path) -> Result<Organizer> {
+pub(crate) fn open(folder: &Path) -> Result<Organizer> {
     fs::create_dir_all(folder)?;
     let workers = available_parallelism()?;
     let options = Options { memory: MEMORY, workers, ..Options::new(NETWORK, [7; 32]) };
@@ -28,7 +28,7 @@ pub(super) fn open(folder: &Path) -> Result<Organizer> {
 }
 
 /// `varve sync --from CHAIN --verify spends [--stop-height STOP]`.
-pub(super) fn sync(
+pub(crate) fn sync(
     node: &mut Organizer,
     chain: &Path,
     stop: Option<u32>,
@@ -38,19 +38,30 @@ pub(super) fn sync(
     sync_from(node, &mut source, stop, report)
 }
 
+/// `varve sync --from CHAIN --verify scripts [--stop-height STOP]`.
+pub(crate) fn sync_scripts(node: &mut Organizer, chain: &Path, stop: Option<u32>) -> Result<()> {
+    let mut source = Directory::open(chain, NETWORK, false)?;
+    let options = SyncOptions { verify: Verify::Scripts, ..options(stop) };
+    Ok(node.sync(&mut source, &options, &mut |_| ())?)
+}
+
 /// The same from any source.
-pub(super) fn sync_from(
+pub(crate) fn sync_from(
     node: &mut Organizer,
     source: &mut dyn Source,
     stop: Option<u32>,
     report: &mut dyn FnMut(Report<'_>),
 ) -> Result<()> {
+    Ok(node.sync(source, &options(stop), report)?)
+}
+
+fn options(stop: Option<u32>) -> SyncOptions {
     let start = Instant::now();
     let now = || {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
     };
-    let options = SyncOptions {
+    SyncOptions {
         verify: Verify::Spends,
         assume_valid: None,
         stop_height: stop.map(Height::new),
@@ -59,12 +70,11 @@ pub(super) fn sync_from(
         stop: Arc::default(),
         clock: Arc::new(move || start.elapsed()),
         now: Arc::new(now),
-    };
-    Ok(node.sync(source, &options, report)?)
+    }
 }
 
 /// Tells `tip` and `muhash`: what the node has come to.
-pub(super) fn tell_set(node: &Organizer) -> Result<()> {
+pub(crate) fn tell_set(node: &Organizer) -> Result<()> {
     let snapshot = node.snapshot();
     let threads = available_parallelism()?;
     let found = snapshot.utxo.statistics(SetHash::Muhash, threads, &mut |_, _| ())?;

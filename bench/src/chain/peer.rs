@@ -3,8 +3,9 @@
 //! 1. A folder gets the block files as links, and one more file with empty blocks on top
 //!    ([`padding`](super::padding)).
 //! 2. `-reindex -stopatheight=1` makes the node's index of blocks. Not timed.
-//! 3. `-reindex-chainstate -stopatheight=TIP -assumevalid=TIP`, with as much memory for its cache
-//!    as we have, connects all blocks without scripts. Its log tells each height: the clock starts
+//! 3. `-reindex-chainstate -stopatheight=TIP`, with as much memory for its cache as we have,
+//!    connects all blocks: with `-assumevalid=TIP` without scripts, with `-assumevalid=0 -par=2`
+//!    with all of them. Its log tells each height: the clock starts
 //!    when half of them are connected, and stops when the process has ended, having written its
 //!    cache to disk. So both sides end with everything durable.
 //!
@@ -20,7 +21,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use varve_bench::clock::{Clock, Measured, has_ended};
+use varve_node::Verify;
 
+use super::PROCESSORS;
 use super::node::{MEMORY, NETWORK};
 use super::padding::{self, Top};
 use super::simulated::Simulated;
@@ -31,24 +34,24 @@ const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A node's program.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     program: PathBuf,
     /// The first line of `--version`.
-    pub(super) name: String,
+    pub(crate) name: String,
 }
 
 /// What it took.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Took {
+pub(crate) struct Took {
     /// From the half to the end of the process.
-    pub(super) measured: Measured,
+    pub(crate) measured: Measured,
     /// From the half to the tip, in seconds: without writing the cache to disk.
-    pub(super) to_tip: f64,
+    pub(crate) to_tip: f64,
 }
 
 impl Peer {
     /// The program that `BITCOIND_EXE` names, else `bitcoind` on the path.
-    pub(super) fn find() -> Option<Self> {
+    pub(crate) fn find() -> Option<Self> {
         let named = std::env::var_os("BITCOIND_EXE").map(PathBuf::from);
         let program = named.unwrap_or_else(|| PathBuf::from("bitcoind"));
         let output = Command::new(&program).arg("--version").output().ok()?;
@@ -57,7 +60,7 @@ impl Peer {
     }
 
     /// Makes the folder and the index of blocks.
-    pub(super) fn prepare(&self, chain: &Simulated, folder: &Path) -> Result<()> {
+    pub(crate) fn prepare(&self, chain: &Simulated, folder: &Path) -> Result<()> {
         let blocks = folder.join("regtest/blocks");
         fs::create_dir_all(&blocks)?;
         let mut files = 0;
@@ -76,12 +79,18 @@ impl Peer {
     }
 
     /// Connects all blocks, and measures from the half on.
-    pub(super) fn run(&self, chain: &Simulated, folder: &Path) -> Result<Took> {
+    pub(crate) fn run(&self, chain: &Simulated, folder: &Path, verify: Verify) -> Result<Took> {
         let log = folder.join("regtest/debug.log");
         fs::remove_file(&log)?;
         let stop = format!("-stopatheight={}", chain.height);
-        let assume = format!("-assumevalid={}", chain.tip);
-        let mut node = self.start(folder, &["-reindex-chainstate", &stop, &assume])?;
+        let assumed = match verify {
+            Verify::Spends => &chain.tip,
+            Verify::Scripts => "0",
+        };
+        let assumed = format!("-assumevalid={assumed}");
+        let threads = format!("-par={PROCESSORS}");
+        let options = ["-reindex-chainstate", &stop, &assumed, &threads];
+        let mut node = self.start(folder, &options)?;
         let number = node.0.id();
         let (begin, mut log) = (Instant::now(), Log::new(log));
         let mut watch: Option<(Clock, Instant)> = None;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! TARGET/bench-chain/
-//!   mainnet-BLOCKS-SEED/           a folder for each description
+//!   mainnet-BLOCKS-SEED-SIGNED/    a folder for each description
 //!     blocks/blk*.dat
 //!     expected.json                the answers of the simulator's model
 //! ```
@@ -21,24 +21,26 @@ const SEED: u64 = 7;
 
 /// A chain on disk, and what must come out of it.
 #[derive(Debug)]
-pub(super) struct Simulated {
+pub(crate) struct Simulated {
     /// The folder with `blocks/`.
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The height of its tip.
-    pub(super) height: u32,
+    pub(crate) height: u32,
     /// The hash of its tip.
-    pub(super) tip: String,
+    pub(crate) tip: String,
     /// The hash of the unspent outputs.
-    pub(super) muhash: String,
+    pub(crate) muhash: String,
     /// The bytes of its block files.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Simulated {
-    /// The chain of so many blocks above genesis, from the folder or made anew.
-    pub(super) fn provide(target: &Path, blocks: u32) -> Result<Self> {
-        let config = Config::new(Profile::Mainnet, blocks, SEED);
-        let folder = target.join("bench-chain").join(format!("mainnet-{blocks}-{SEED}"));
+    /// The chain with this many blocks above genesis and signed inputs in a hundred, from the
+    /// folder, or simulated now.
+    pub(crate) fn provide(target: &Path, blocks: u32, signed_percent: u32) -> Result<Self> {
+        let config = Config { signed_percent, ..Config::new(Profile::Mainnet, blocks, SEED) };
+        let name = format!("mainnet-{blocks}-{SEED}-{signed_percent}");
+        let folder = target.join("bench-chain").join(name);
         if !folder.exists() {
             println!("simulating {blocks} blocks; they stay in {}", folder.display());
             let making = folder.with_extension("making");
@@ -65,13 +67,13 @@ impl Simulated {
     }
 
     /// The height below the half that is timed.
-    pub(super) const fn half(&self) -> u32 {
+    pub(crate) const fn half(&self) -> u32 {
         self.height / 2
     }
 }
 
 /// The bytes of all files in a folder, without folders in it.
-pub(super) fn folder_bytes(folder: &Path) -> Result<u64> {
+pub(crate) fn folder_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
         let entry = entry?.metadata()?;

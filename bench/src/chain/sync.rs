@@ -21,7 +21,7 @@ use super::node::{open, sync, tell_set};
 use super::simulated::folder_bytes;
 
 /// Runs a child: `CHAIN DATA HALF [PROFILE]`.
-pub(super) fn run(words: &[OsString]) -> Result<()> {
+pub(crate) fn run(words: &[OsString]) -> Result<()> {
     let [chain, data, half, more @ ..] = words else { bail!("sync wants CHAIN DATA HALF") };
     let (chain, data) = (Path::new(chain), Path::new(data));
     let half = half.to_str().and_then(|half| half.parse().ok()).context("no height")?;
@@ -49,7 +49,7 @@ pub(super) fn run(words: &[OsString]) -> Result<()> {
 }
 
 /// Tells what a clock measured.
-pub(super) fn tell(measured: &Measured) {
+pub(crate) fn tell(measured: &Measured) {
     Figures::tell("seconds", measured.wall);
     Figures::tell("cpu", measured.cpu);
     Figures::tell("others", measured.others());

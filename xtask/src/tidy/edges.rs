@@ -21,6 +21,7 @@ use crate::metadata::{Edge, Package};
 const LAYERS: &[(&str, u8)] = &[
     ("varve-sha256", 0),
     ("varve-types", 0),
+    ("varve-script-core", 0),
     ("varve-io", 1),
     ("varve-blocks", 1),
     ("varve-consensus", 1),
