@@ -1,11 +1,10 @@
 //! One number of bytes for the whole set, and who gets how much of it.
 //!
 //! ```text
-//!  memory  ├─ index ─┬─ merge ─┬─ joiner ─┬─ undo ─┬─ buffers ─┬─ window ─────────────────────┤
-//!                                                              0        W/3       3W/4       W
-//!                                                                the youngest  the oldest  a block
-//!                                                                pane is       pane is     waits
-//!                                                                sealed        flushed
+//!  memory  ├─ index ─┬─ merge ─┬─ joiner ─┬─ undo ─┬─ buffers ─┬─ window ────────────────────┤
+//!                                                              0       W/3       3W/4      W
+//!
+//!  window  at W/3 the youngest pane is sealed, from 3W/4 the oldest is flushed, at W a block waits
 //! ```
 //!
 //! - **index**: the directories and filters of all runs, about 1.3 bytes a coin, in memory always.

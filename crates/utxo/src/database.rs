@@ -22,8 +22,9 @@
 //! 6. The new version is published by one atomic store, at once or, when the block is appended on
 //!    trust ([`Database::append_prepared`]), after others have checked it.
 //!
-//! So an error means that nothing has changed, and a reader sees whole steps only. Nothing in a step
-//! waits for a disk, but for what [`Waits`] counts: a writer that runs too far ahead of its threads.
+//! So an error means that nothing has changed, and a reader sees whole steps only. Nothing in a
+//! step waits for a disk, except where [`Waits`] counts it: when the writer runs too far ahead of
+//! its threads.
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
 //! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo

@@ -26,9 +26,9 @@ pub struct Options {
     /// Threads that may work on one step.
     pub workers: NonZeroUsize,
     /// Bytes of memory for the whole set, page cache aside: directories and filters, undo records,
-    /// buffers of files, the blocks in a joiner, and the window, which gets what is left and flushes
-    /// early when that is little. [`Database::memory`](crate::Database::memory) says how it is
-    /// split.
+    /// buffers of files, the blocks in a joiner, and the window, which gets what is left and
+    /// flushes early when that is little. [`Database::memory`](crate::Database::memory) says how it
+    /// is split.
     pub memory: usize,
     /// Where flushes, merges and checkpoints are done.
     pub compaction: Compaction,

@@ -346,7 +346,7 @@ fn is_stale(height: Height, seen: Height, append: Height) -> bool {
 mod tests {
     use super::*;
 
-    /// How often a block is refreshed that is prepared so far from its turn, and how far it is then.
+    /// How often a block that is prepared so far from its turn is refreshed, and its last distance.
     fn refreshes(distance: u32) -> (u32, u32) {
         let height = Height::new(1_000);
         let (mut seen, mut count) = (1_000 - distance, 0);

@@ -1,5 +1,5 @@
-//! What the manifest keeps of the undo log: where it was durable, where its tip's record is, and the
-//! marks that say where a height's record is.
+//! What the manifest keeps of the undo log: how far it is durable, where its tip's record is, and
+//! the marks that say where the record of a height is.
 
 use varve_io::GlobalOffset;
 use varve_types::{DecodeError, Height, Reader, varint};

@@ -82,8 +82,8 @@ fn a_merge_that_takes_long_is_waited_for_only_when_runs_are_too_many() {
     assert!(database.written().merged > 0);
 }
 
-/// A merge of the whole set takes minutes. Meanwhile runs come from panes, and are merged beside it:
-/// a lookup probes no more than it should, and no block waits.
+/// A merge of the whole set takes minutes. Runs that come from panes are merged beside it: a
+/// lookup probes no more than it should, and no block waits.
 #[test]
 fn young_runs_are_merged_while_the_whole_set_is() {
     let parameters = Parameters { fan_in: 2, max_probed: 6, ..PARAMETERS };
