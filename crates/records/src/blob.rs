@@ -11,7 +11,9 @@
 //! 2. While a record needs it, it stays. The heights beside it are hints: they follow the record
 //!    without a sync, and they may be stale.
 //! 3. When the record is gone the blob is removed, by whoever removed the record. The cleaner takes
-//!    what was left over: it reads the height again, asks for the record, and only then removes.
+//!    what was left over: it reads the height again, asks for the record, and only then removes. Every
+//!    run of the pruner and every restart cleans a bounded number of files and notes in the file
+//!    `cleaned` where the next run goes on.
 //!
 //! Whoever writes or removes a blob *holds* its txid meanwhile, together with the look at the
 //! record that decides it. So a removal never meets a creation half way.
@@ -45,6 +47,18 @@ use crate::file_type::{FileType, MAGIC_LEN};
 
 /// How much is hashed and handed on at once.
 const CHUNK: usize = 1 << 20;
+
+/// The name of the file that says where the cleaner goes on.
+const CLEANED: &str = "cleaned";
+
+/// Some of the txids that have files, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobPage {
+    /// The txids.
+    pub txids: Vec<Txid>,
+    /// The last file; `None` when there are no more.
+    pub next: Option<String>,
+}
 
 /// Blobs by txid.
 #[derive(Debug)]
@@ -181,13 +195,30 @@ impl Blobs {
         Ok(())
     }
 
-    /// Every txid of which there is a file, each once, in any order.
-    pub fn txids(&self) -> Result<Vec<Txid>> {
-        let mut txids = Vec::new();
-        self.bucket.list(&mut |key| txids.extend(BlobName::txid_of(key)))?;
+    /// The txids of the next files behind a place, at most `limit` files.
+    pub fn page(&self, after: Option<&str>, limit: usize) -> Result<BlobPage> {
+        let keys = self.bucket.list(after, limit)?;
+        let mut txids: Vec<Txid> = keys.iter().filter_map(|key| BlobName::txid_of(key)).collect();
         txids.sort_unstable();
         txids.dedup();
-        Ok(txids)
+        let full = keys.len() == limit;
+        Ok(BlobPage { txids, next: keys.into_iter().next_back().filter(|_| full) })
+    }
+
+    /// Where the cleaner goes on: behind this file.
+    pub(crate) fn cleaned_to(&self) -> Result<Option<String>> {
+        let bytes = self.bucket.read(CLEANED)?;
+        Ok(bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()))
+    }
+
+    /// Notes where the cleaner goes on; at the beginning when there is nothing behind it. A note that
+    /// is lost costs another look.
+    pub(crate) fn set_cleaned_to(&self, place: Option<&str>) -> Result<()> {
+        match place {
+            Some(place) => self.bucket.write_hint(CLEANED, place.as_bytes())?,
+            None => drop(self.bucket.remove(CLEANED)?),
+        }
+        Ok(())
     }
 
     fn name(&self, txid: Txid, kind: BlobKind) -> BlobName {

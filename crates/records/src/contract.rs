@@ -15,7 +15,7 @@
 //! | [`order`] | of two things that are wrong, the earlier one is told: all pairs |
 //! | [`alert`] | freezing, windows, reassignment |
 //! | [`life`], [`conflict`] | blocks, locks, conflicts |
-//! | [`longest_chain`], [`double_spend`] | stories of several blocks, through a whole store |
+//! | [`longest_chain`], [`double_spend`], [`resolution`] | stories of several blocks, through a whole store |
 //! | [`expiry`] | the schedule of removal, preservation, pruning |
 //! | [`paging`], [`reading`] | records of many parts; fields, slots, scans |
 //! | [`crowd`] | many at once |
@@ -41,6 +41,7 @@ pub mod order;
 pub mod paging;
 pub mod random;
 pub mod reading;
+pub mod resolution;
 pub mod spend;
 pub mod trouble;
 pub mod unspend;

@@ -21,7 +21,8 @@
 //! | `state`, `chunk`, `body`, `intent`, `number` | what entries hold |
 //! | `index`, `key` | where the newest versions lie |
 //! | `checkpoint`, `open` | how the index comes back |
-//! | `maintain` | how the log stays short |
+//! | `fetch` | what operations need is brought into memory before the lock is taken |
+//! | `maintain`, `clean` | how recovery stays quick and the log short |
 //! | `read`, `scan` | readers |
 //!
 //! Every byte is drawn in `docs/format/records.md`, and the reasons are in
@@ -31,8 +32,10 @@ mod base;
 mod body;
 mod checkpoint;
 mod chunk;
+mod clean;
 mod commit;
 mod entry;
+mod fetch;
 mod flush;
 mod group;
 mod index;
@@ -54,16 +57,16 @@ use std::sync::Arc;
 use varve_io::{LockGuard, Storage, StoreId};
 use varve_types::{Outpoint, Txid};
 
-use crate::engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
+use crate::engine::{
+    Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView, Status,
+};
 use crate::fields::Fields;
 use crate::intent::Intent;
 use crate::operation::Operation;
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::rules;
-use chunk::CHUNK;
 use commit::{Commit, storage};
-use key::{Key, Part};
 
 /// The longest body that a store can be told to take: an entry's length has 32 bits.
 const LONGEST_BODY: u64 = 1 << 30;
@@ -142,6 +145,7 @@ impl EmbeddedEngine {
     ) -> Result<Self, EngineError> {
         let lock = directory.lock().map_err(storage)?;
         let commit = open::open_store(&directory, &options).map_err(storage)?;
+        commit.tend()?;
         let limits = Limits { body: options.body_limit.min(LONGEST_BODY) };
         Ok(Self { commit, limits, _lock: lock })
     }
@@ -159,7 +163,9 @@ impl EmbeddedEngine {
         let index = self.commit.index()?;
         let log = &self.commit.base.log;
         let held = log.end().since(log.start()).unwrap_or(0);
-        Ok(Sizes { keys: index.len(), index: index.memory(), live: index.live(), log: held })
+        let intents = index.intents().count();
+        let (keys, memory) = (index.len(), index.memory());
+        Ok(Sizes { keys, intents, index: memory, live: index.live(), log: held })
     }
 }
 
@@ -168,7 +174,10 @@ impl EmbeddedEngine {
 pub struct Sizes {
     /// Keys in the index: records, chunks and intents.
     pub keys: usize,
-    /// Bytes of memory that the index takes: 32 to 40 a key, when there are many.
+    /// Conflict resolutions that are not finished.
+    pub intents: usize,
+    /// Bytes of memory that the index takes: 32 to 40 a key when there are many, and some 18 more
+    /// for each list that a record is in (unmined, due, preserved, conflicting).
     pub index: usize,
     /// Bytes of the log that are needed.
     pub live: u64,
@@ -182,10 +191,8 @@ impl Engine for EmbeddedEngine {
         context: &Context,
         operations: &[Operation],
     ) -> Result<Vec<Outcome>, EngineError> {
-        let mut keys = Vec::with_capacity(operations.len());
-        operations.iter().for_each(|operation| add_keys(operation, &mut keys));
-        self.commit.warm(keys.into_iter())?;
-        self.commit.run(|work| {
+        let fetched = self.commit.fetch_for(operations)?;
+        self.commit.run(&fetched, |work| {
             // A transaction that spends one output touches two records.
             work.open.reserve(2 * operations.len());
             let apply = |operation| rules::apply(work, context, self.limits, operation);
@@ -217,40 +224,12 @@ impl Engine for EmbeddedEngine {
     fn limits(&self) -> Limits {
         self.limits
     }
-}
 
-/// Adds the keys that an operation is known to touch before it is looked at.
-fn add_keys(operation: &Operation, keys: &mut Vec<Key>) {
-    let mut slot = |outpoint: &Outpoint| {
-        keys.push(Key::record(outpoint.txid));
-        if outpoint.vout >= CHUNK {
-            keys.push(Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) });
-        }
-    };
-    match operation {
-        Operation::Unit(unit) => {
-            // A new transaction has no record: nothing is to be read for it.
-            let spends = unit.spend.iter().flat_map(|part| &part.spends);
-            spends.for_each(|spend| slot(&spend.outpoint));
-        }
-        Operation::Unspend { spends, .. } => {
-            spends.iter().for_each(|spend| slot(&spend.slot.outpoint));
-        }
-        Operation::Freeze(named)
-        | Operation::Unfreeze(named)
-        | Operation::FreezeWindow { slot: named, .. }
-        | Operation::Reassign { slot: named, .. } => slot(&named.outpoint),
-        Operation::SetMined { txid, .. }
-        | Operation::MarkOnLongestChain { txid, .. }
-        | Operation::SetLocked { txid, .. }
-        | Operation::SetConflicting { txid, .. }
-        | Operation::RemoveConflictingChild { txid, .. }
-        | Operation::RemoveBlocks { txid, .. }
-        | Operation::Delete { txid }
-        | Operation::PreserveUntil { txid, .. }
-        | Operation::ExpirePreservation { txid, .. }
-        | Operation::Prune { txid, .. } => keys.push(Key::record(*txid)),
-        Operation::BeginIntent(_) | Operation::CompleteIntent(_) => {}
+    fn status(&self) -> Result<Status, EngineError> {
+        let Sizes { keys, intents, index, live, log } = self.sizes()?;
+        let trouble = self.commit.trouble()?.map(|error| error.to_string());
+        let [keys, intents, memory] = [keys, intents, index].map(|count| count as u64);
+        Ok(Status { keys, intents, memory, live, stored: log, trouble })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The narrow seam between records and where they are kept.
 //!
-//! An engine does six things, all of them in batches. What the operations mean is written in
+//! An engine does seven things, those with records in batches. What the operations mean is written in
 //! [`operation`](crate::operation), and proved by `contract`; `memory` is the plainest engine and
 //! the judge of the others.
 //!
@@ -52,8 +52,9 @@ pub trait Engine: Send + Sync {
     fn slots(&self, outpoints: &[Outpoint]) -> Result<Vec<Option<SlotView>>, EngineError>;
 
     /// Finds records by their state, in an order of the engine's own: at most `limit` of them,
-    /// beginning behind the cursor of the page before. A record that matches during the whole
-    /// scan is found exactly once; one that changes meanwhile may be found or not.
+    /// beginning behind the cursor of the page before. A record that matches and stays as it is
+    /// during the whole scan is found exactly once; one that changes meanwhile may be found or
+    /// not, or twice. A page costs what it returns.
     fn scan(
         &self,
         scan: Scan,
@@ -66,6 +67,26 @@ pub trait Engine: Send + Sync {
 
     /// What the engine takes.
     fn limits(&self) -> Limits;
+
+    /// How much it holds and how it is. It costs the same however much that is.
+    fn status(&self) -> Result<Status, EngineError>;
+}
+
+/// How an engine is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Keys that it keeps apart: records and, depending on the engine, parts of records.
+    pub keys: u64,
+    /// Conflict resolutions that are not finished.
+    pub intents: u64,
+    /// Bytes of memory that grow with the number of keys.
+    pub memory: u64,
+    /// Bytes in storage that are needed.
+    pub live: u64,
+    /// Bytes in storage.
+    pub stored: u64,
+    /// Why the upkeep of the storage failed the last time; nothing is lost by it.
+    pub trouble: Option<String>,
 }
 
 /// What to look for.
@@ -87,7 +108,10 @@ pub enum Scan {
 
 /// Where a scan goes on. Only the engine that made it can read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cursor(pub [u8; 32]);
+pub struct Cursor(pub [u8; CURSOR_LEN]);
+
+/// The length of a cursor: a height and a txid.
+pub const CURSOR_LEN: usize = 36;
 
 /// A part of the answer of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]

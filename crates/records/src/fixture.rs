@@ -14,7 +14,9 @@ use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid};
 use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
-use crate::engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
+use crate::engine::{
+    Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView, Status,
+};
 use crate::extended::Transaction;
 use crate::fields::Fields;
 use crate::intent::Intent;
@@ -234,6 +236,10 @@ impl Engine for MeddlingEngine {
     fn limits(&self) -> Limits {
         self.inner.limits()
     }
+
+    fn status(&self) -> Result<Status, EngineError> {
+        self.inner.status()
+    }
 }
 
 /// An engine that does so many operations and then fails for ever, in the middle of a batch too.
@@ -301,5 +307,9 @@ impl Engine for FailingEngine {
 
     fn limits(&self) -> Limits {
         self.inner.limits()
+    }
+
+    fn status(&self) -> Result<Status, EngineError> {
+        self.check().and_then(|()| self.inner.status())
     }
 }

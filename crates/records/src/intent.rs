@@ -5,12 +5,32 @@
 //! is found at start belongs to a work that was cut off, and is done again. The id is made from
 //! the content, so the same work has one note, however often it begins.
 
+use std::fmt;
+use std::str::FromStr;
+
 use bitcoin_hashes::{Hash as _, HashEngine as _, sha256};
 use varve_types::{BlockHash, Height, Txid};
+
+use crate::spending_data::PLACEHOLDER;
 
 /// The name of an intent: a hash of what it says, its time apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IntentId(pub [u8; 32]);
+
+impl fmt::Display for IntentId {
+    /// As hashes are written: the last byte first.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        BlockHash::from_bytes(self.0).fmt(f)
+    }
+}
+
+impl FromStr for IntentId {
+    type Err = <BlockHash as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(|hash: BlockHash| Self(hash.to_bytes()))
+    }
+}
 
 /// What kind of work it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,13 +49,30 @@ pub struct Intent {
     pub height: Height,
     /// That block.
     pub block: BlockHash,
-    /// The transactions that it is about.
+    /// The transactions that it is about: winners, the placeholder, losers.
     pub txids: Vec<Txid>,
     /// When it was written down, in milliseconds of the caller's clock.
     pub created_at: u64,
 }
 
 impl Intent {
+    /// Those that are to win.
+    #[must_use]
+    pub fn winners(&self) -> &[Txid] {
+        self.part(0)
+    }
+
+    /// Those that are to lose.
+    #[must_use]
+    pub fn losers(&self) -> &[Txid] {
+        self.part(1)
+    }
+
+    fn part(&self, number: usize) -> &[Txid] {
+        let mut parts = self.txids.split(|txid| *txid == PLACEHOLDER);
+        parts.nth(number).unwrap_or_default()
+    }
+
     /// The name: kind, height, block and transactions decide.
     #[must_use]
     pub fn id(&self) -> IntentId {

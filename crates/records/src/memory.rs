@@ -22,7 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use varve_types::{Height, Outpoint, Txid};
 
-use crate::engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
+use crate::engine::{
+    CURSOR_LEN, Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView, Status,
+};
 use crate::error::{RecordError, SlotError};
 use crate::fields::Fields;
 use crate::intent::{Intent, IntentId};
@@ -113,13 +115,13 @@ impl Engine for MemoryEngine {
         let state = self.state();
         let start = match after {
             None => Bound::Unbounded,
-            Some(Cursor(txid)) => Bound::Excluded(Txid::from_bytes(txid)),
+            Some(cursor) => Bound::Excluded(behind(cursor)),
         };
         let found = state.records.range((start, Bound::Unbounded));
         let mut found = found.filter(|(_, record)| matches(record, scan)).map(|(txid, _)| *txid);
         let txids: Vec<Txid> = found.by_ref().take(limit).collect();
         let more = found.next().is_some();
-        let next = txids.last().filter(|_| more).map(|txid| Cursor(txid.to_bytes()));
+        let next = txids.last().filter(|_| more).map(cursor);
         Ok(ScanPage { txids, next })
     }
 
@@ -130,6 +132,25 @@ impl Engine for MemoryEngine {
     fn limits(&self) -> Limits {
         self.limits
     }
+
+    fn status(&self) -> Result<Status, EngineError> {
+        let state = self.state();
+        let (records, intents) = (state.records.len() as u64, state.intents.len() as u64);
+        Ok(Status { keys: records + intents, intents, ..Status::default() })
+    }
+}
+
+/// A txid behind four zero bytes: this engine has one order for all scans.
+fn cursor(txid: &Txid) -> Cursor {
+    let mut bytes = [0; CURSOR_LEN];
+    let (_, place) = bytes.split_at_mut(4);
+    place.copy_from_slice(txid.as_bytes());
+    Cursor(bytes)
+}
+
+fn behind(Cursor(bytes): Cursor) -> Txid {
+    let txid = bytes.last_chunk::<32>().expect("a cursor has 36 bytes");
+    Txid::from_bytes(*txid)
 }
 
 fn matches(record: &Record, scan: Scan) -> bool {

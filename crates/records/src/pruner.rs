@@ -11,21 +11,27 @@
 //! phase 2   records due at the safe height: the child is noted in its parents, the record is
 //!           removed, then its blob.
 //!           safe = min(height, persisted height + retention)
+//! phase 3   some blobs are cleaned, going on where the last run stopped
 //! ```
+//!
+//! A loser preserves no parent that lost as well: they go together, leaf first. Winners of a conflict
+//! resolution that is not finished stay, because it may be retried.
 //!
 //! Phase 2 is one operation a record: it looks again at everything, among it whether some unmined
 //! transaction still refers to the record, and refuses if so. So a parent is never taken from a
 //! child that waits, whatever phase 1 did or did not see.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use varve_types::{Height, Txid};
 
 use crate::engine::Scan;
 use crate::fields::Fields;
+use crate::intent::Intent;
 use crate::operation::Operation;
 use crate::outcome::{Pruned, Reply};
-use crate::store::{Result, Store};
+use crate::record::Record;
+use crate::store::{CleanReport, Result, Store};
 
 /// When the pruner runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +56,13 @@ pub struct PruneReport {
     pub expired: u64,
     /// Records that were removed.
     pub removed: u64,
+    /// What became of the blobs that were looked at.
+    pub blobs: CleanReport,
     /// Records that were due and stay: the reason of each.
     pub kept: Vec<(Txid, Pruned)>,
 }
 
-/// Runs both phases.
+/// Runs all phases.
 pub fn prune(store: &Store, at: PruneAt) -> Result<PruneReport> {
     let mut report = PruneReport::default();
     if !at.assembly_running {
@@ -63,6 +71,7 @@ pub fn prune(store: &Store, at: PruneAt) -> Result<PruneReport> {
     preserve_parents(store, at.height, &mut report)?;
     report.expired = store.process_expired_preservations(at.height)?;
     remove_due(store, safe_height(store, at), &mut report)?;
+    report.blobs = store.clean_some_blobs()?;
     Ok(report)
 }
 
@@ -75,13 +84,31 @@ pub fn preserve_parents(store: &Store, height: Height, report: &mut PruneReport)
     store.scan(Scan::UnminedSince(cutoff), |txids| {
         let children = store.engine().read(txids, Fields::INPOINTS)?;
         report.old_unmined += txids.len() as u64;
-        let inputs = children.iter().flatten().flat_map(|child| &child.inputs);
-        let parents: BTreeSet<Txid> = inputs.map(|input| input.txid).collect();
-        let parents: Vec<Txid> = parents.into_iter().collect();
+        let parents = needed_parents(store, children.iter().flatten())?;
         let missing = store.preserve_until(&parents, Height::new(until))?;
         report.preserved += (parents.len() - missing.len()) as u64;
         Ok(())
     })
+}
+
+/// The parents that these unmined transactions need: all of them, but a loser needs no loser.
+fn needed_parents<'a>(
+    store: &Store,
+    children: impl Iterator<Item = &'a Record>,
+) -> Result<Vec<Txid>> {
+    let (mut needed, mut of_losers) = (BTreeSet::new(), BTreeSet::new());
+    for child in children {
+        let parents = child.inputs.iter().map(|input| input.txid);
+        if child.conflicting { of_losers.extend(parents) } else { needed.extend(parents) }
+    }
+    let of_losers: Vec<Txid> = of_losers.difference(&needed).copied().collect();
+    let records = store.engine().read(&of_losers, Fields::HEAD)?;
+    for (txid, record) in of_losers.iter().zip(records) {
+        if !record.is_some_and(|record| record.conflicting) {
+            needed.insert(*txid);
+        }
+    }
+    Ok(needed.into_iter().collect())
 }
 
 /// The height up to which records may go: what is not persisted may have to be read again.
@@ -93,18 +120,59 @@ fn safe_height(store: &Store, at: PruneAt) -> Height {
 }
 
 fn remove_due(store: &Store, height: Height, report: &mut PruneReport) -> Result<()> {
+    let intents = store.intents()?;
+    let winners = intents.iter().flat_map(Intent::winners);
+    let winners: HashSet<Txid> = winners.copied().collect();
+    let mut waiting = Waiting::default();
     store.scan(Scan::DueAt(height), |txids| {
-        let replies = store.each(txids, |txid| Operation::Prune { txid, height })?;
-        for (txid, reply) in txids.iter().zip(replies) {
-            match reply? {
-                Reply::Pruned(Pruned::Removed) => report.removed += 1,
-                Reply::Pruned(Pruned::Missing) => {}
-                Reply::Pruned(kept) => report.kept.push((*txid, kept)),
-                _ => {}
+        let mut next: Vec<Txid> = txids.iter().copied().filter(|t| !winners.contains(t)).collect();
+        while !next.is_empty() {
+            let replies = store.each(&next, |txid| Operation::Prune { txid, height })?;
+            let mut again = Vec::new();
+            for (txid, reply) in next.into_iter().zip(replies) {
+                match reply? {
+                    Reply::Pruned(Pruned::Removed) => {
+                        report.removed += 1;
+                        again.extend(waiting.take(txid));
+                    }
+                    Reply::Pruned(Pruned::NeededBy(child)) => waiting.add(child, txid),
+                    Reply::Pruned(Pruned::Missing) => {}
+                    Reply::Pruned(kept) => report.kept.push((txid, kept)),
+                    _ => {}
+                }
             }
+            next = again;
         }
         Ok(())
-    })
+    })?;
+    report.kept.extend(waiting.left());
+    Ok(())
+}
+
+/// Records that were due and wait for a child. A chain of losers goes leaf first: when the child is
+/// removed in the same run, its parent is asked again, so the chain goes in one run whatever the
+/// order of the scan.
+#[derive(Default)]
+struct Waiting {
+    by_child: HashMap<Txid, Vec<Txid>>,
+}
+
+impl Waiting {
+    fn add(&mut self, child: Txid, parent: Txid) {
+        self.by_child.entry(child).or_default().push(parent);
+    }
+
+    /// Those that waited for this child.
+    fn take(&mut self, child: Txid) -> Vec<Txid> {
+        self.by_child.remove(&child).unwrap_or_default()
+    }
+
+    /// Those that still wait, and for whom.
+    fn left(self) -> impl Iterator<Item = (Txid, Pruned)> {
+        self.by_child.into_iter().flat_map(|(child, parents)| {
+            parents.into_iter().map(move |parent| (parent, Pruned::NeededBy(child)))
+        })
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! Block assembly forgets; records do not. At start:
 //!
-//! 1. Conflict resolutions that were cut off are done again.
+//! 1. Conflict resolutions that were cut off are resumed. One that is stuck is reported and stays,
+//!    and so do the locks on what it is about; the restart goes on.
 //! 2. All unmined transactions are read, conflicting ones left out. One that is in a block of the
 //!    best chain is marked as mined: the mark was lost, not the block. Coinbases cannot be in
 //!    another block and are passed over.
@@ -11,7 +12,8 @@
 //! 4. In batches, the parents of each are looked up. A parent must be in a block of the best chain,
 //!    or come earlier in the list. One that comes before its parent is left out. One whose parent
 //!    is neither, or has no record, is left out only when the settings say so.
-//! 5. What remains goes to block assembly, and what was found locked is unlocked.
+//! 5. What remains goes to block assembly, and what was found locked is unlocked. A slice of the
+//!    blobs is cleaned: a crash may have left some that no record needs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,15 +21,18 @@ use varve_types::Txid;
 
 use crate::conflicts::{self, ConflictError};
 use crate::fields::Fields;
+use crate::intent::IntentId;
 use crate::record::{BlockId, Record};
 use crate::store::{Store, StoreError, UnminedTx};
 use crate::two_phase::AssemblyError;
 
 /// What was found at start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Recovery {
-    /// Conflict resolutions that were done again.
+    /// Conflict resolutions that were resumed and came to their end.
     pub replayed: usize,
+    /// Conflict resolutions that cannot be finished now, and why. They can be retried or abandoned.
+    pub stuck: Vec<(IntentId, ConflictError)>,
     /// Transactions that went to block assembly, in this order.
     pub added: Vec<Txid>,
     /// Transactions that turned out to be in a block of the best chain.
@@ -52,7 +57,7 @@ pub enum LeftOut {
 /// Why recovery did not come to its end. It can be called again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecoveryError {
-    /// A conflict resolution could not be done again.
+    /// The storage failed while conflict resolutions were resumed.
     #[error(transparent)]
     Conflict(#[from] ConflictError),
     /// The store failed.
@@ -70,12 +75,14 @@ pub fn recover(
     on_best_chain: &dyn Fn(BlockId) -> bool,
     assembly: &mut dyn FnMut(&UnminedTx) -> Result<(), AssemblyError>,
 ) -> Result<Recovery, RecoveryError> {
-    let mut recovery = Recovery { replayed: conflicts::replay(store)?, ..Recovery::default() };
+    let conflicts::Replayed { done, stuck } = conflicts::replay(store)?;
+    let mut recovery = Recovery { replayed: done, stuck, ..Recovery::default() };
+    let held: HashSet<Txid> = conflicts::owners(store, &store.intents()?)?.into_iter().collect();
     let mut waiting = Vec::new();
     let mut locked = Vec::new();
     for tx in store.unmined() {
         let tx = tx?;
-        if tx.locked {
+        if tx.locked && !held.contains(&tx.txid) {
             locked.push(tx.txid);
         }
         if tx.blocks.iter().any(|block| on_best_chain(block.id)) {
@@ -105,6 +112,7 @@ pub fn recover(
     }
     store.set_locked(&locked, false)?;
     recovery.unlocked = locked;
+    store.clean_some_blobs()?;
     Ok(recovery)
 }
 

@@ -36,6 +36,8 @@ pub struct Settings {
     pub remove_invalid_parents: bool,
     /// Due records that the pruner asks for at once.
     pub prune_batch: usize,
+    /// Files of blobs that one run of the pruner, and one restart, look at.
+    pub clean_batch: usize,
 }
 
 impl Settings {
@@ -60,6 +62,7 @@ impl Default for Settings {
             parent_validation_batch: 1_000,
             remove_invalid_parents: false,
             prune_batch: 1_000,
+            clean_batch: 4_000,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_records::contract::Disk;
 use varve_records::contract::random::{Generator, Rng, Walk, walk};
-use varve_records::engine::{Cursor, Limits, ScanPage, SlotView};
+use varve_records::engine::{Cursor, Limits, ScanPage, SlotView, Status};
 use varve_records::intent::Intent;
 use varve_records::{
     Context, Effect, Engine, EngineError, Fields, MemoryDisk, MemoryEngine, Operation, Outcome,
@@ -145,6 +145,10 @@ impl Engine for BadEngine<'_> {
 
     fn limits(&self) -> Limits {
         self.inner.limits()
+    }
+
+    fn status(&self) -> Result<Status, EngineError> {
+        self.inner.status()
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use varve_records::Settings;
+use varve_records::intent::IntentId;
 use varve_records::key::BatchSize;
 use varve_types::{Network, Outpoint, Txid};
 
@@ -161,6 +162,35 @@ Examples:
     Conflicts {
         /// The transaction
         txid: Option<Txid>,
+    },
+
+    /// List conflict resolutions that were begun and are not finished
+    #[command(after_help = "\
+Examples:
+  varve records intents --json")]
+    Intents,
+
+    /// Try again to finish a conflict resolution
+    #[command(after_help = "\
+Examples:
+  varve records retry ID
+  varve records retry ID --ancestor-block-ids 7,8")]
+    Retry {
+        /// The resolution, as `intents` shows it
+        id: IntentId,
+
+        /// Blocks below the one that asked for it, whose transactions cannot lose
+        #[arg(long, value_name = "IDS", value_delimiter = ',')]
+        ancestor_block_ids: Vec<u32>,
+    },
+
+    /// Give a conflict resolution up: its locks go, and whoever lost so far can still win later
+    #[command(after_help = "\
+Examples:
+  varve records abandon ID")]
+    Abandon {
+        /// The resolution, as `intents` shows it
+        id: IntentId,
     },
 
     /// Remove the records that nobody needs any more

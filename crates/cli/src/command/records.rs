@@ -96,6 +96,15 @@ fn answer(session: &Session, command: &Command) -> Result<Value> {
             "conflicting": session.order(&json!({ "op": "scan", "kind": "conflicting" }))?,
             "intents": session.order(&json!({ "op": "conflict_intents" }))?,
         })),
+        Command::Intents => session.order(&json!({ "op": "conflict_intents" })),
+        Command::Retry { id, ancestor_block_ids } => session.order(&json!({
+            "op": "retry_conflict_intent",
+            "id": id.to_string(),
+            "ancestor_block_ids": ancestor_block_ids,
+        })),
+        Command::Abandon { id } => {
+            session.order(&json!({ "op": "abandon_conflict_intent", "id": id.to_string() }))
+        }
         Command::Prune { persisted_height } => {
             session.order(&json!({ "op": "prune", "persisted_height": persisted_height }))
         }
@@ -113,6 +122,9 @@ fn lock(session: &Session, txids: &[Txid], locked: bool) -> Result<Value> {
 
 /// Prints an answer for people: a line a field.
 fn print(answer: &Value) {
+    if let Value::Array(items) = answer {
+        return items.iter().for_each(print);
+    }
     let Value::Object(fields) = answer else { return println!("{answer}") };
     for (name, value) in fields {
         match value {

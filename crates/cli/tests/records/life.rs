@@ -133,3 +133,33 @@ fn a_coinbase_rests_for_a_hundred_blocks() {
     assert_eq!(error(&answers[1]), "TX_COINBASE_IMMATURE");
     ok(&answers[2]);
 }
+
+/// Pages of a scan are disjoint and together everything.
+#[test]
+fn a_scan_comes_in_pages() {
+    let store = Store::new();
+    let txs: Vec<Tx> =
+        (1..=7).map(|byte| Tx::paying(&[Input::unknown(byte, 1_000)], &[900])).collect();
+    let lines: Vec<_> = txs.iter().map(|tx| json!({"op":"create","tx":tx.extended})).collect();
+    store.apply(&lines);
+    for kind in ["all", "unmined"] {
+        let (mut found, mut after) = (Vec::new(), json!(null));
+        loop {
+            let page = store.ok(&json!({"op":"scan","kind":kind,"limit":3,"after":after}));
+            let txids: Vec<String> = serde_json::from_value(page["txids"].clone()).unwrap();
+            assert!(txids.len() <= 3);
+            found.extend(txids);
+            after = page["next"].clone();
+            if after.is_null() {
+                break;
+            }
+        }
+        found.sort();
+        let mut expected: Vec<String> = txs.iter().map(|tx| tx.txid.clone()).collect();
+        expected.sort();
+        assert_eq!(found, expected, "{kind}");
+    }
+    let sizes = store.ok(&json!({"op":"sizes"}));
+    assert_eq!((&sizes["keys"], &sizes["intents"]), (&json!(7), &json!(0)));
+    assert!(sizes["memory"].as_u64().unwrap() > 0 && sizes["live"].as_u64().unwrap() > 0);
+}

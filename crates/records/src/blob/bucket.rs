@@ -32,9 +32,9 @@ pub trait Bucket: Debug + Send + Sync {
     /// Takes a file away; false when there was none.
     fn remove(&self, key: &str) -> Result<bool>;
 
-    /// Calls `each` with every key, in any order. A file that comes or goes meanwhile may be
-    /// among them or not.
-    fn list(&self, each: &mut dyn FnMut(&str)) -> Result<()>;
+    /// Keys behind `after`, in an order that does not change, at most `limit` of them. A file that
+    /// comes or goes meanwhile may be among them or not.
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>>;
 }
 
 /// A file on its way. Dropped before its end, it leaves nothing.

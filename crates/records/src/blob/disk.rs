@@ -113,17 +113,28 @@ impl Bucket for DiskBucket {
         Ok(removed.map_err(|e| BucketError::new(key, e))?.is_some())
     }
 
-    fn list(&self, each: &mut dyn FnMut(&str)) -> Result<()> {
-        for (directory, storage) in self.storages() {
-            let names = storage.list().map_err(|e| BucketError::new(directory, e))?;
-            for name in names.iter().filter(|name| !name.ends_with(TEMPORARY)) {
-                match directory {
-                    "" => each(name),
-                    _ => each(&format!("{directory}/{name}")),
-                }
+    /// The order is that of the directories, the root first, and of the names in each. The names of
+    /// one directory are in memory at once.
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>> {
+        let after = after.map(|key| key.split_once('/').unwrap_or(("", key)));
+        let first = after.map_or("", |(directory, _)| directory);
+        let mut found = Vec::new();
+        for (directory, storage) in self.storages().filter(|(directory, _)| *directory >= first) {
+            let mut names = storage.list().map_err(|e| BucketError::new(directory, e))?;
+            names.retain(|name| {
+                !name.ends_with(TEMPORARY) && after < Some((directory, name.as_str()))
+            });
+            names.sort_unstable();
+            let key = |name: String| match directory {
+                "" => name,
+                _ => format!("{directory}/{name}"),
+            };
+            found.extend(names.into_iter().take(limit - found.len()).map(key));
+            if found.len() == limit {
+                break;
             }
         }
-        Ok(())
+        Ok(found)
     }
 }
 

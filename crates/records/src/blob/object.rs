@@ -73,13 +73,19 @@ impl Bucket for ObjectBucket {
         Ok(was)
     }
 
-    fn list(&self, each: &mut dyn FnMut(&str)) -> Result<()> {
-        let mut stream = self.store.list(None);
-        while let Some(found) = block_on(poll_fn(|context| stream.as_mut().poll_next(context))) {
-            let found = found.map_err(|e| BucketError::new("the list", e))?;
-            each(found.location.as_ref());
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>> {
+        let mut stream = match after {
+            None => self.store.list(None),
+            Some(after) => self.store.list_with_offset(None, &Path::from(after)),
+        };
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let next = block_on(poll_fn(|context| stream.as_mut().poll_next(context)));
+            let Some(next) = next else { break };
+            let next = next.map_err(|e| BucketError::new("the list", e))?;
+            found.push(next.location.to_string());
         }
-        Ok(())
+        Ok(found)
     }
 }
 

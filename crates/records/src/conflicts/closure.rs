@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use varve_types::{Outpoint, Txid};
 
-use super::{ConflictBlock, ConflictError, Result, records};
+use super::claim::Claim;
+use super::{ConflictBlock, ConflictError, Result};
 use crate::fields::Fields;
 use crate::record::Record;
 use crate::slot::Slot;
@@ -25,12 +26,13 @@ pub fn get_conflicting_children(store: &Store, txid: Txid, budget: usize) -> Res
 
 /// The transaction itself, the spenders of what it spends, and all that builds on those.
 pub fn get_counter_conflicting(store: &Store, txid: Txid, budget: usize) -> Result<Vec<Txid>> {
-    let winners = records(store, &[txid], Fields::INPOINTS)?;
+    if txid == PLACEHOLDER {
+        return Err(ConflictError::Placeholder);
+    }
+    let inputs = store.get(txid, Fields::INPOINTS)?.inputs;
     let mut walk = Walk::new(budget);
     walk.note(txid)?;
-    for winner in &winners {
-        walk.rivals(store, winner)?;
-    }
+    walk.rivals(store, txid, &inputs)?;
     Ok(walk.found)
 }
 
@@ -61,27 +63,31 @@ pub fn get_and_lock_children(store: &Store, txid: Txid, budget: usize) -> Result
     Ok(walk.found)
 }
 
-/// Those who lose against the winners. Winners do not lose, and nobody loses who is in a block
-/// below.
+/// Those who lose against the winners. Winners do not lose, nobody loses who is in a block below,
+/// and nobody who was confirmed and pruned.
 pub(super) fn losers(
     store: &Store,
-    winners: &[Record],
+    winners: &[Claim],
     block: &ConflictBlock<'_>,
 ) -> Result<Vec<Txid>> {
     let mut walk = Walk::new(block.budget);
     for winner in winners {
-        walk.rivals(store, winner)?;
+        let inputs: Vec<Outpoint> = winner.spends().iter().map(|spend| spend.outpoint).collect();
+        walk.rivals(store, winner.txid, &inputs)?;
     }
     let names: BTreeSet<Txid> = winners.iter().map(|winner| winner.txid).collect();
     if let Some(txid) = walk.found.iter().find(|txid| names.contains(txid)) {
         return Err(ConflictError::WinnerBuildsOnLoser(*txid));
     }
+    let mut absent: BTreeSet<Txid> = walk.found.iter().copied().collect();
     for record in read(store, &walk.found, Fields::HEAD)? {
+        absent.remove(&record.txid);
         let below = record.blocks.iter().find(|found| (block.is_ancestor)(found.id));
         if let Some(found) = below {
             return Err(ConflictError::LoserConfirmed { txid: record.txid, block: found.id });
         }
     }
+    walk.check_pruned(store, &absent)?;
     Ok(walk.found)
 }
 
@@ -90,11 +96,21 @@ struct Walk {
     seen: BTreeSet<Txid>,
     found: Vec<Txid>,
     budget: usize,
+    /// Rivals, each with the owner of an output that it holds.
+    rivals: Vec<(Txid, Txid)>,
+    /// Spenders that the owner of the output remembers as pruned.
+    pruned: Vec<Txid>,
 }
 
 impl Walk {
     const fn new(budget: usize) -> Self {
-        Self { seen: BTreeSet::new(), found: Vec::new(), budget }
+        Self {
+            seen: BTreeSet::new(),
+            found: Vec::new(),
+            budget,
+            rivals: Vec::new(),
+            pruned: Vec::new(),
+        }
     }
 
     /// Adds a transaction; false when it was seen before.
@@ -115,6 +131,8 @@ impl Walk {
             let parents = read(store, &generation, Fields::UTXOS.union(Fields::CHILDREN))?;
             generation.clear();
             for parent in &parents {
+                let deleted = &parent.children.deleted;
+                self.pruned.extend(spenders(parent).filter(|txid| deleted.contains(txid)));
                 let conflicting = parent.children.conflicting.iter().copied();
                 for child in conflicting.chain(spenders(parent)) {
                     if self.note(child)? && child != PLACEHOLDER {
@@ -128,9 +146,9 @@ impl Walk {
 
     /// Adds the spenders of what a transaction spends, and all that builds on them. A frozen
     /// output on the way is an error.
-    fn rivals(&mut self, store: &Store, winner: &Record) -> Result<()> {
-        let slots = store.engine().slots(&winner.inputs).map_err(StoreError::from)?;
-        for (outpoint, view) in winner.inputs.iter().zip(slots) {
+    fn rivals(&mut self, store: &Store, winner: Txid, inputs: &[Outpoint]) -> Result<()> {
+        let slots = store.engine().slots(inputs).map_err(StoreError::from)?;
+        for (outpoint, view) in inputs.iter().zip(slots) {
             let Some(view) = view else { continue };
             let Some(slot) = view.slot else {
                 return Err(ConflictError::NoSuchOutput(*outpoint));
@@ -139,10 +157,25 @@ impl Walk {
                 return Err(ConflictError::Frozen { outpoint: *outpoint });
             }
             let rival = slot.spender().map(|data| data.txid);
-            let Some(rival) = rival.filter(|rival| *rival != winner.txid) else { continue };
+            let Some(rival) = rival.filter(|rival| *rival != winner) else { continue };
+            self.rivals.push((rival, outpoint.txid));
             if self.note(rival)? {
                 self.run(store, vec![rival])?;
                 self.check_frozen(*outpoint)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses when one of those without a record was pruned while it held an output.
+    fn check_pruned(&self, store: &Store, absent: &BTreeSet<Txid>) -> Result<()> {
+        if let Some(txid) = self.pruned.iter().find(|txid| absent.contains(txid)) {
+            return Err(ConflictError::LoserPruned(*txid));
+        }
+        for (rival, owner) in self.rivals.iter().filter(|(rival, _)| absent.contains(rival)) {
+            let owners = read(store, &[*owner], Fields::CHILDREN)?;
+            if owners.iter().any(|record| record.children.deleted.contains(rival)) {
+                return Err(ConflictError::LoserPruned(*rival));
             }
         }
         Ok(())
@@ -163,7 +196,7 @@ fn spenders(record: &Record) -> impl Iterator<Item = Txid> {
 }
 
 /// The records that are there. The engine has answered for the others that they are not.
-fn read(store: &Store, txids: &[Txid], fields: Fields) -> Result<Vec<Record>> {
+pub(super) fn read(store: &Store, txids: &[Txid], fields: Fields) -> Result<Vec<Record>> {
     let found = store.engine().read(txids, fields).map_err(StoreError::from)?;
     Ok(found.into_iter().flatten().collect())
 }

@@ -23,11 +23,14 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-use varve_io::Error;
+use varve_io::{Error, GlobalOffset};
 
 use super::base::Base;
+use super::clean::{self, Cleaned, Cleaner};
+use super::fetch::Fetched;
 use super::flush;
 use super::index::Index;
+use super::key::Key;
 use super::maintain::Disk;
 use super::overlay::{BodyPlace, Overlay, Value};
 use super::state::BodyAt;
@@ -43,6 +46,8 @@ pub(super) struct Commit {
     index: RwLock<Index>,
     groups: Mutex<Groups>,
     changed: Condvar,
+    /// Held while the front of the log is walked.
+    pub(super) cleaner: Mutex<Cleaner>,
 }
 
 /// The two groups.
@@ -56,14 +61,20 @@ struct Groups {
     disk: Option<Box<Disk>>,
     /// The one who had the disk could not give it back.
     lost: bool,
+    /// Why the upkeep after the last group failed.
+    trouble: Option<EngineError>,
+    cleaned: Cleaned,
 }
 
 impl Commit {
-    pub(super) fn new(base: Base, index: Index, disk: Disk) -> Self {
+    pub(super) fn new(base: Base, index: Index, disk: Disk, cleaner: Cleaner) -> Self {
         let (open, fate, flying) = (Overlay::default(), Fate::default(), None);
-        let groups = Groups { open, fate, flying, disk: Some(Box::new(disk)), lost: false };
+        let (to, replay_from) = (base.log.start(), disk.replay_from());
+        let cleaned = Cleaned { to, replay_from, again: false };
+        let disk = Some(Box::new(disk));
+        let groups = Groups { open, fate, flying, disk, lost: false, trouble: None, cleaned };
         let (index, groups) = (RwLock::new(index), Mutex::new(groups));
-        Self { base, index, groups, changed: Condvar::new() }
+        Self { base, index, groups, changed: Condvar::new(), cleaner: Mutex::new(cleaner) }
     }
 
     /// The index as it is published. A thread that panics while it publishes leaves a wrong one;
@@ -83,6 +94,7 @@ impl Commit {
     /// Executes operations and returns when all that they saw and wrote is durable.
     pub(super) fn run<T>(
         &self,
+        fetched: &Fetched,
         execute: impl FnOnce(&mut Work<'_>) -> Result<T, Error>,
     ) -> Result<T, EngineError> {
         let mut groups = self.groups()?;
@@ -90,13 +102,13 @@ impl Commit {
             let index = self.index()?;
             let Groups { open, flying, .. } = &mut *groups;
             let flying = flying.as_deref();
-            execute(&mut Work { open, flying, index: &index, base: &self.base })
+            execute(&mut Work { open, flying, index: &index, base: &self.base, fetched })
         };
         let done = done.map_err(storage)?;
         let fate = Arc::clone(&groups.fate);
         if groups.open.dirty() == 0 && groups.flying.is_none() {
             // Nothing changed, and nothing that was seen is still under way.
-            groups.open = Overlay::default();
+            groups.reset_open();
             return Ok(done);
         }
         self.wait(groups, &fate)?;
@@ -148,27 +160,32 @@ impl Commit {
         match written {
             Ok(updates) => {
                 self.publish(&updates)?;
-                disk.published(flying.cleaned_to, begun);
+                groups.cleaned.to = groups.cleaned.to.max(flying.cleaned_to.unwrap_or_default());
                 // Only the first to set it counts, and this is the first.
                 let _ = fate.set(Ok(()));
                 if let Err(error) = self.settle(&mut groups.open) {
                     groups.fail_open(&error);
-                    disk.failed();
                 }
             }
             Err(error) => {
                 let error = storage(error);
                 let _ = fate.set(Err(error.clone()));
                 groups.fail_open(&error);
-                disk.failed();
             }
         }
         self.changed.notify_all();
+        let cleaned = groups.cleaned.to;
         drop(groups);
-        let kept = self.maintain(&mut disk);
+        disk.written(begun);
+        // What was written is durable and answered. That the log could not be tidied up is no
+        // reason to call it failed: the next group tries again, and the status reports it.
+        let maintained = self.maintain(&mut disk, cleaned);
         let mut groups = self.groups()?;
         watch.give_back(&mut groups, disk);
-        kept?;
+        drop(groups);
+        let walked = self.clean(clean::WALK);
+        let mut groups = self.groups()?;
+        groups.trouble = maintained.err().or(walked.err());
         Ok(groups)
     }
 
@@ -184,12 +201,12 @@ impl Commit {
 
     /// Tells the open group where its base lies.
     fn settle(&self, open: &mut Overlay) -> Result<(), EngineError> {
-        let index = self.index()?;
+        let (index, nothing) = (self.index()?, Fetched::default());
         let flying = open.iter().filter(|(_, held)| held.flying).map(|(id, _)| id);
         let flying: Vec<_> = flying.collect();
         for id in flying {
             let held = open.get(id);
-            let found = self.base.locate(&index, &held.key, held.hash).map_err(storage)?;
+            let found = self.base.locate(&index, (&held.key, held.hash), &nothing).map_err(storage)?;
             let body = match &found {
                 Some((at, entry)) => match self.base.decode(*at, entry).map_err(storage)? {
                     Value::Record(record) => body_at(&record.body),
@@ -202,23 +219,72 @@ impl Commit {
         Ok(())
     }
 
-    /// Does some of the work that keeps the log short and recovery quick.
-    fn maintain(&self, disk: &mut Disk) -> Result<(), EngineError> {
+    /// Copies some of the index and drops files that nobody needs.
+    fn maintain(&self, disk: &mut Disk, cleaned: GlobalOffset) -> Result<(), EngineError> {
         let index = self.index()?;
         if disk.wants_checkpoint(index.len()) {
-            disk.checkpoint(&index).map_err(storage)?;
+            disk.checkpoint_some(&index).map_err(storage)?;
         }
-        let live = index.live();
         drop(index);
-        if let Some(walk) = disk.wants_cleaning(&self.base.log, live) {
-            let mut groups = self.groups()?;
-            let index = self.index()?;
-            let Groups { open, flying, .. } = &mut *groups;
-            let flying = flying.as_deref();
-            let mut work = Work { open, flying, index: &index, base: &self.base };
-            disk.clean(&mut work, walk).map_err(storage)?;
+        disk.prune(cleaned).map_err(storage)
+    }
+
+    /// What is known about cleaning at the beginning of a walk.
+    pub(super) fn begin_cleaning(&self) -> Result<Cleaned, EngineError> {
+        let mut groups = self.groups()?;
+        let cleaned = groups.cleaned;
+        groups.cleaned.again = false;
+        Ok(cleaned)
+    }
+
+    /// Puts the newest versions of keys into the open group, as far as they lie before `boundary`.
+    /// With the group all before `end` is moved. False when a group failed since the walk began.
+    pub(super) fn move_to_end(
+        &self,
+        keys: &[Key],
+        (boundary, end): (GlobalOffset, GlobalOffset),
+        fetched: &Fetched,
+    ) -> Result<bool, EngineError> {
+        let mut groups = self.groups()?;
+        if groups.cleaned.again {
+            return Ok(false);
         }
-        disk.prune().map_err(storage)
+        let index = self.index()?;
+        let Groups { open, flying, .. } = &mut *groups;
+        let flying = flying.as_deref();
+        let mut work = Work { open, flying, index: &index, base: &self.base, fetched };
+        for key in keys {
+            work.touch(*key, boundary).map_err(storage)?;
+        }
+        groups.open.cleaned_to = Some(end);
+        Ok(true)
+    }
+
+    /// Makes a checkpoint when the log has grown by so much as to want one.
+    pub(super) fn checkpoint_if_overdue(&self) -> Result<(), EngineError> {
+        self.with_disk(|disk, index| {
+            if disk.wants_checkpoint(index.len()) {
+                while !disk.checkpoint(index)? {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Drops files of the log that nobody needs.
+    pub(super) fn prune_log(&self) -> Result<(), EngineError> {
+        let cleaned = self.groups()?.cleaned.to;
+        self.with_disk(|disk, _| disk.prune(cleaned))
+    }
+
+    /// Notes why upkeep failed, or that it did not.
+    pub(super) fn note_trouble(&self, trouble: Option<EngineError>) -> Result<(), EngineError> {
+        self.groups()?.trouble = trouble;
+        Ok(())
+    }
+
+    /// Why the upkeep after the last group failed, if it did.
+    pub(super) fn trouble(&self) -> Result<Option<EngineError>, EngineError> {
+        Ok(self.groups()?.trouble.clone())
     }
 
     /// Waits until the disk is idle and does something with it.
@@ -245,9 +311,16 @@ impl Commit {
 }
 
 impl Groups {
+    /// Nothing of the open group has to be written, and nothing flies.
+    fn reset_open(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        self.cleaned.to = self.cleaned.to.max(open.cleaned_to.unwrap_or_default());
+    }
+
     /// The open group cannot be written: it was built on what is not there.
     fn fail_open(&mut self, error: &EngineError) {
         self.open = Overlay::default();
+        self.cleaned.again = true;
         // Only the first to set it counts, and this is the first.
         let _ = std::mem::take(&mut self.fate).set(Err(error.clone()));
     }
@@ -266,6 +339,7 @@ impl<'a> Watch<'a> {
     }
 
     fn give_back(mut self, groups: &mut Groups, disk: Box<Disk>) {
+        groups.cleaned.replay_from = disk.replay_from();
         groups.disk = Some(disk);
         self.given_back = true;
         // Somebody may wait for it.

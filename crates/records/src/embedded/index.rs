@@ -2,7 +2,8 @@
 //!
 //! It is in memory, 24 bytes a slot, in shards by the key's hash. A shard (`shard`) is a table with
 //! linear probing that grows by itself, so no growth moves more than a shard; it is also the unit
-//! of a checkpoint (`checkpoint`).
+//! of a checkpoint (`checkpoint`). Beside each table are lists of the records that scans look for
+//! (`wanted`).
 //!
 //! Keys are not stored here. A slot has 32 bits of the key's hash, the tag, and whoever looks a key
 //! up gets the positions of all slots with its tag, nearly always one or none, and reads the
@@ -10,12 +11,16 @@
 //! and names it, and so does every entry of the log: replaying it reads nothing but itself.
 
 mod shard;
+mod wanted;
+
+use std::collections::BTreeSet;
 
 use varve_io::GlobalOffset;
 
 use super::entry::{EntryKind, Marks};
 use super::key::{KeyHash, Part};
-pub(super) use shard::{SLOT_LEN, Shard, Slot};
+pub(super) use shard::{Listed, SLOT_LEN, Shard, Slot};
+pub(super) use wanted::List;
 
 /// The newest versions of all keys.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(super) struct Index {
     len: usize,
     /// Bytes of the log that are needed, as the slots say.
     live: u64,
+    /// Where intents lie.
+    intents: BTreeSet<GlobalOffset>,
 }
 
 /// What the index notes for a key.
@@ -42,7 +49,7 @@ impl Index {
     /// An empty index of `shards` shards, a power of two.
     pub(super) fn new(shards: usize) -> Self {
         let shards = vec![Shard::default(); shards.next_power_of_two()];
-        Self { shards, len: 0, live: 0 }
+        Self { shards, len: 0, live: 0, intents: BTreeSet::new() }
     }
 
     pub(super) const fn len(&self) -> usize {
@@ -68,6 +75,8 @@ impl Index {
         if let Some(place) = self.shards.get_mut(number) {
             self.len += shard.len();
             self.live += shard.slots().map(|slot| u64::from(slot.weight)).sum::<u64>();
+            let intents = shard.slots().filter(|slot| slot.is_intent());
+            self.intents.extend(intents.map(|slot| slot.at()));
             *place = shard;
         }
     }
@@ -94,6 +103,9 @@ impl Index {
         let number = self.shard_of(hash);
         let Some(shard) = self.shards.get_mut(number) else { return false };
         let gone = version.kind == EntryKind::Gone;
+        if version.kind == EntryKind::Intent {
+            self.intents.insert(version.at);
+        }
         let old = match before {
             None if gone => return true,
             None => {
@@ -110,12 +122,21 @@ impl Index {
             Some(before) => shard.replace(before, Slot::new(hash.tag(), part, version)),
         };
         let Some(old) = old else { return false };
+        if old.is_intent() {
+            self.intents.remove(&old.at());
+        }
         let weight = if gone { 0 } else { u64::from(version.weight) };
         self.live = (self.live + weight).saturating_sub(u64::from(old.weight));
         true
     }
 
+    /// Where intents lie.
+    pub(super) fn intents(&self) -> impl Iterator<Item = GlobalOffset> {
+        self.intents.iter().copied()
+    }
+
     /// All slots.
+    #[cfg(test)]
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
         self.shards.iter().flat_map(Shard::slots)
     }

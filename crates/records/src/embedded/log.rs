@@ -99,6 +99,13 @@ impl Log {
         Ok(Entry { head, bytes })
     }
 
+    /// Brings the entry at `at` into memory where it lies. False when neither memory nor a map has
+    /// it, so that it has to be read.
+    pub(super) fn touch(&self, at: GlobalOffset) -> bool {
+        let segments = self.segments.load();
+        find(&segments, at).is_some_and(|segment| segment.touch(at))
+    }
+
     /// The ends of the files that are full.
     pub(super) fn full_ends(&self) -> Vec<GlobalOffset> {
         let segments = self.segments.load();
@@ -142,6 +149,16 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// An entry whose verified bytes are shared.
+    pub(super) fn shared(head: EntryHead, bytes: Arc<Vec<u8>>) -> Self {
+        Self { head, bytes: EntryBytes::shared(bytes) }
+    }
+
+    /// The head, and the bytes to be shared.
+    pub(super) fn into_shared(self) -> (EntryHead, Arc<Vec<u8>>) {
+        (self.head, Arc::new(self.bytes.into_vec()))
+    }
+
     /// What comes after the head.
     pub(super) fn payload(&self) -> &[u8] {
         self.bytes.get(entry::ENTRY_HEAD_LEN..).unwrap_or_default()

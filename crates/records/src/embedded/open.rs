@@ -6,6 +6,7 @@ use varve_io::{FormatError, Result, Storage};
 use varve_types::{Reader, varint};
 
 use super::base::Base;
+use super::clean::Cleaner;
 use super::checkpoint::{Checkpointer, Loaded, Manifest};
 use super::commit::Commit;
 use super::entry::{ENTRY_HEAD_LEN, EntryHead, EntryKind};
@@ -39,9 +40,9 @@ pub(super) fn open_store(storage: &Arc<dyn Storage>, options: &EmbeddedOptions) 
     let replay = Replay { from, durable, visit: &mut visit };
     let (writer, log) = open(Arc::clone(storage), config, manifest.group, replay)?;
     let index = replayer.loaded.index;
-    let sizes = (options.checkpoint_every, options.segment_size);
-    let disk = Disk::new(writer, checkpointer, Arc::clone(&log), sizes);
-    Ok(Commit::new(Base { log, hasher, warmer: Warmer::default() }, index, disk))
+    let disk = Disk::new(writer, checkpointer, options.checkpoint_every);
+    let cleaner = Cleaner::new(&log, options.segment_size);
+    Ok(Commit::new(Base { log, hasher, warmer: Warmer::default() }, index, disk, cleaner))
 }
 
 /// Notes in the index what the log says.

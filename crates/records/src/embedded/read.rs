@@ -14,6 +14,7 @@ use varve_types::{Outpoint, Txid};
 use super::body;
 use super::chunk::{CHUNK, Chunk};
 use super::commit::{Commit, storage};
+use super::fetch::Fetched;
 use super::index::Index;
 use super::key::{Key, Part};
 use super::overlay::{BodyPlace, HeldRecord, Value};
@@ -100,7 +101,7 @@ impl Commit {
         record.fields = fields.intersection(Fields::ALL);
         if fields.contains(Fields::TX) || fields.contains(Fields::INPOINTS) {
             let BodyPlace::At(place) = held.body else { return Err(Miss::Moved) };
-            let bytes = self.base.body(place.at)?;
+            let bytes = self.base.body(place.at, &Fetched::default())?;
             let (inputs, body) = self.base.check(place.at, body::decode(&bytes, txid))?;
             record.body = fields.contains(Fields::TX).then_some(body);
             record.inputs = if fields.contains(Fields::INPOINTS) { inputs } else { Vec::new() };

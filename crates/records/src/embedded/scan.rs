@@ -1,19 +1,28 @@
 //! Finding records by their state, from the index alone.
 //!
-//! The order of a scan is that of the keys' hashes: shard, then tag. Both are functions of the
-//! txid, so a txid is all a cursor needs, and a record keeps its place however often it changes.
-//! Records with the same tag, which are rare, are sorted by txid.
+//! A scan goes shard by shard. In a shard it goes through the list of what it looks for (`index`),
+//! in the order of height and tag; a scan of everything goes through the table, in the order of the
+//! tags. So a page costs what it returns and a look at each shard on the way. Records with the same
+//! height and tag, which are rare, are sorted by txid.
+//!
+//! ```text
+//!  cursor   │ height u32 │ txid 32 │      of the last record of the page before
+//! ```
+//!
+//! Shard and tag are functions of the txid, so a record keeps its place as long as its height stays.
 
 use varve_io::GlobalOffset;
-use varve_types::Txid;
+use varve_types::{Height, Txid};
 
 use super::commit::{Commit, storage};
-use super::entry::Marks;
-use super::index::Slot;
+use super::index::{List, Listed};
 use super::key::Key;
 use super::overlay::Value;
-use crate::engine::{Cursor, EngineError, Scan, ScanPage};
+use crate::engine::{CURSOR_LEN, Cursor, EngineError, Scan, ScanPage};
 use crate::intent::Intent;
+
+/// Where in a shard a scan is: height, tag, txid.
+type Place = (u32, u32, Txid);
 
 impl Commit {
     /// The next records that match.
@@ -23,58 +32,51 @@ impl Commit {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<ScanPage, EngineError> {
-        let after = after.map(|Cursor(txid)| Txid::from_bytes(txid));
-        let hash = after.map(|txid| self.base.hasher.hash(&Key::record(txid)));
         let shards = self.index()?.shards().len();
-        let first = hash.map_or(0, |hash| hash.shard(shards));
-        let mut txids = Vec::new();
+        let after = after.map(decode);
+        let hash = after.map(|(height, txid)| (height, self.base.hasher.hash(&Key::record(txid))));
+        let first = hash.map_or(0, |(_, hash)| hash.shard(shards));
+        let wanted = limit.saturating_add(1);
+        let mut found: Vec<(u32, Txid)> = Vec::new();
         for shard in first..shards {
-            let from = hash.filter(|_| shard == first).map_or(0, |hash| hash.tag());
-            let after = after.filter(|_| shard == first);
-            self.scan_shard(scan, (shard, from, after), limit.saturating_add(1), &mut txids)?;
-            if txids.len() > limit {
+            let behind = after.zip(hash).filter(|_| shard == first);
+            let behind = behind.map(|((height, txid), (_, hash))| (height, hash.tag(), txid));
+            let room = wanted.saturating_sub(found.len());
+            found.extend(self.scan_shard(scan, shard, behind, room)?);
+            if found.len() > limit {
                 break;
             }
         }
-        let more = txids.len() > limit;
-        txids.truncate(limit);
-        let next = txids.last().filter(|_| more).map(|txid| Cursor(txid.to_bytes()));
-        Ok(ScanPage { txids, next })
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|(height, txid)| encode(*height, txid));
+        Ok(ScanPage { txids: found.into_iter().map(|(_, txid)| txid).collect(), next })
     }
 
-    /// Adds the matching records of a shard from a tag on, behind the cursor, up to `limit`.
+    /// The matching records of a shard behind a place, at most `room` of them.
     fn scan_shard(
         &self,
         scan: Scan,
-        (shard, from, after): (usize, u32, Option<Txid>),
-        limit: usize,
-        txids: &mut Vec<Txid>,
-    ) -> Result<(), EngineError> {
+        number: usize,
+        behind: Option<Place>,
+        room: usize,
+    ) -> Result<Vec<(u32, Txid)>, EngineError> {
+        let from = behind.map_or((0, 0), |(height, tag, _)| (height, tag));
         loop {
             let index = self.index()?;
-            let slots = index.shards().get(shard).into_iter().flat_map(|shard| shard.slots());
-            let wanted = |slot: &&Slot| slot.is_record() && matches(slot.marks(), scan);
-            let slots = slots.filter(wanted).filter(|slot| slot.tag() >= from);
-            let mut found: Vec<_> = slots.map(|slot| (slot.tag(), slot.at())).collect();
+            let Some(shard) = index.shards().get(number) else { return Ok(Vec::new()) };
+            let listed = match list(scan) {
+                None => shard.all_from(from.1, room),
+                Some((list, to)) => shard.listed(list, from, to, room),
+            };
             drop(index);
-            found.sort_unstable();
-            // As many as are wanted, with all of the last tag. Some of the cursor's own tag lie
-            // before it.
-            let passed = found.partition_point(|(tag, _)| after.is_some() && *tag == from);
-            let wanted = passed + limit.saturating_sub(txids.len());
-            if let Some(last) = found.get(wanted).map(|(tag, _)| *tag) {
-                found.truncate(found.partition_point(|(tag, _)| *tag <= last));
-            }
-            let positions: Vec<GlobalOffset> = found.iter().map(|(_, at)| *at).collect();
+            let positions: Vec<GlobalOffset> = listed.iter().map(|found| found.at).collect();
             self.base.warmer.warm(&self.base.log, &positions);
-            match self.txids(&found) {
-                Ok(mut read) => {
-                    read.sort_unstable();
-                    let behind = after.map(|after| (from, after));
-                    let read = read.into_iter().filter(|found| Some(*found) > behind);
-                    let room = limit.saturating_sub(txids.len());
-                    txids.extend(read.map(|(_, txid)| txid).take(room));
-                    return Ok(());
+            match self.places(&listed) {
+                Ok(mut places) => {
+                    places.sort_unstable();
+                    let places = places.into_iter().filter(|place| Some(*place) > behind);
+                    return Ok(places.take(room).map(|(height, _, txid)| (height, txid)).collect());
                 }
                 // Dropped by cleaning in between: the index knows the new places.
                 Err(varve_io::Error::OutOfRange { .. }) => {}
@@ -83,20 +85,18 @@ impl Commit {
         }
     }
 
-    fn txids(&self, found: &[(u32, GlobalOffset)]) -> varve_io::Result<Vec<(u32, Txid)>> {
-        let read = |(tag, at): &(u32, GlobalOffset)| {
-            self.base.log.entry(*at).map(|entry| (*tag, entry.head.key.txid))
+    fn places(&self, listed: &[Listed]) -> varve_io::Result<Vec<Place>> {
+        let read = |found: &Listed| {
+            let entry = self.base.log.entry(found.at)?;
+            Ok((found.height, found.tag, entry.head.key.txid))
         };
-        found.iter().map(read).collect()
+        listed.iter().map(read).collect()
     }
 
     /// All intents, in the order of their ids.
     pub(super) fn intents(&self) -> Result<Vec<Intent>, EngineError> {
         loop {
-            let slots = self.index()?;
-            let places = slots.slots().filter(|slot| slot.is_intent()).map(|slot| slot.at());
-            let places: Vec<GlobalOffset> = places.collect();
-            drop(slots);
+            let places: Vec<GlobalOffset> = self.index()?.intents().collect();
             let read = |at: &GlobalOffset| {
                 let entry = self.base.log.entry(*at)?;
                 match self.base.decode(*at, &entry)? {
@@ -116,14 +116,31 @@ impl Commit {
     }
 }
 
-fn matches(marks: Marks, scan: Scan) -> bool {
-    let reached = |field: u32, height: varve_types::Height| (1..=height.to_u32()).contains(&field);
+fn encode(height: u32, txid: &Txid) -> Cursor {
+    let mut bytes = [0; CURSOR_LEN];
+    let (first, rest) = bytes.split_at_mut(4);
+    first.copy_from_slice(&height.to_le_bytes());
+    rest.copy_from_slice(txid.as_bytes());
+    Cursor(bytes)
+}
+
+fn decode(Cursor(bytes): Cursor) -> (u32, Txid) {
+    let (height, txid) = bytes.split_first_chunk::<4>().expect("a cursor has 36 bytes");
+    let txid = txid.first_chunk::<32>().expect("a cursor has 36 bytes");
+    (u32::from_le_bytes(*height), Txid::from_bytes(*txid))
+}
+
+/// The list that a scan goes through, and up to which height; `None` for everything.
+const fn list(scan: Scan) -> Option<(List, u32)> {
+    const fn to(list: List, height: Height) -> Option<(List, u32)> {
+        Some((list, height.to_u32()))
+    }
     match scan {
-        Scan::All => true,
-        Scan::Unmined => marks.unmined > 0,
-        Scan::UnminedSince(height) => reached(marks.unmined, height),
-        Scan::DueAt(height) => !marks.preserved && reached(marks.expiry, height),
-        Scan::PreservedUntil(height) => marks.preserved && reached(marks.expiry, height),
-        Scan::Conflicting => marks.conflicting,
+        Scan::All => None,
+        Scan::Unmined => Some((List::Unmined, u32::MAX)),
+        Scan::UnminedSince(height) => to(List::Unmined, height),
+        Scan::DueAt(height) => to(List::Due, height),
+        Scan::PreservedUntil(height) => to(List::Preserved, height),
+        Scan::Conflicting => Some((List::Conflicting, u32::MAX)),
     }
 }

@@ -12,6 +12,7 @@ use super::base::Base;
 use super::body;
 use super::chunk::{CHUNK, Chunk};
 use super::entry::{ENTRY_HEAD_LEN, EntryKind};
+use super::fetch::Fetched;
 use super::index::Index;
 use super::intent;
 use super::key::{Key, KeyHash, Part};
@@ -34,6 +35,8 @@ pub(super) struct Work<'a> {
     pub(super) flying: Option<&'a Overlay>,
     pub(super) index: &'a Index,
     pub(super) base: &'a Base,
+    /// What was read beforehand.
+    pub(super) fetched: &'a Fetched,
 }
 
 /// A slot at hand.
@@ -55,7 +58,7 @@ impl Work<'_> {
         {
             return Ok(self.open.insert(flying.get(id).fly_on()));
         }
-        let found = self.base.locate(self.index, &key, hash)?;
+        let found = self.base.locate(self.index, (&key, hash), self.fetched)?;
         let (before, value) = match found {
             None => (None, Value::Gone),
             Some((at, entry)) => (Some(at), self.base.decode(at, &entry)?),
@@ -81,7 +84,9 @@ impl Work<'_> {
         let moved = match held.value() {
             Value::Gone => return Ok(()),
             Value::Record(record) => match record.body {
-                BodyPlace::At(body) if body.at < boundary => Some(self.base.body(body.at)?),
+                BodyPlace::At(body) if body.at < boundary => {
+                    Some(self.base.body(body.at, self.fetched)?)
+                }
                 _ => None,
             },
             _ => None,
@@ -97,15 +102,20 @@ impl Work<'_> {
 }
 
 impl Base {
+    /// The entry at `at`, from what was read beforehand or from the log.
+    pub(super) fn entry(&self, at: GlobalOffset, fetched: &Fetched) -> Result<Entry> {
+        fetched.get(at).map_or_else(|| self.log.entry(at), Ok)
+    }
+
     /// The newest version of a key: where it lies, and the entry.
     pub(super) fn locate(
         &self,
         index: &Index,
-        key: &Key,
-        hash: KeyHash,
+        (key, hash): (&Key, KeyHash),
+        fetched: &Fetched,
     ) -> Result<Option<(GlobalOffset, Entry)>> {
         for slot in index.candidates(hash) {
-            let entry = self.log.entry(slot.at())?;
+            let entry = self.entry(slot.at(), fetched)?;
             if entry.head.key == *key {
                 return Ok(Some((slot.at(), entry)));
             }
@@ -134,8 +144,8 @@ impl Base {
     }
 
     /// The bytes of the body in the whole entry at `at`.
-    pub(super) fn body(&self, at: GlobalOffset) -> Result<Vec<u8>> {
-        let entry = self.log.entry(at)?;
+    pub(super) fn body(&self, at: GlobalOffset, fetched: &Fetched) -> Result<Vec<u8>> {
+        let entry = self.entry(at, fetched)?;
         let (_, _, body) = self.check(at, State::decode(entry.payload(), at))?;
         Ok(body.to_vec())
     }
@@ -186,7 +196,7 @@ impl Working for Work<'_> {
             }
             BodyPlace::At(body) => {
                 let place = body.at;
-                let bytes = self.base.body(place)?;
+                let bytes = self.base.body(place, self.fetched)?;
                 self.base.check(place, body::inputs(&bytes))
             }
         }
@@ -202,7 +212,7 @@ impl Working for Work<'_> {
             let Value::Record(record) = held.value() else { return Ok(false) };
             return Ok(record.state.head.unmined_since.is_some());
         }
-        let found = self.base.locate(self.index, &key, hash)?;
+        let found = self.base.locate(self.index, (&key, hash), self.fetched)?;
         Ok(found.is_some_and(|(_, entry)| entry.head.marks.unmined > 0))
     }
 
@@ -311,6 +321,6 @@ impl Working for Work<'_> {
     }
 }
 
-fn intent_key(id: &IntentId) -> Key {
+pub(super) fn intent_key(id: &IntentId) -> Key {
     Key { txid: Txid::from_bytes(id.0), part: Part::INTENT }
 }

@@ -1,11 +1,13 @@
 //! When a record may be removed, and its removal.
 
-use varve_types::{Height, Txid};
+use varve_types::{Height, Outpoint, Txid};
 
+use super::unit::distinct;
 use super::{Work, above};
 use crate::outcome::{Effect, Pruned, Reply};
 use crate::record::Record;
 use crate::slot::Slot;
+use crate::spending_data::SpendingData;
 
 impl Work<'_> {
     /// Looks again at whether a record is to be removed, after a change at this height.
@@ -75,7 +77,12 @@ impl Work<'_> {
         if let Some(child) = self.unmined_child(record) {
             return Pruned::NeededBy(child);
         }
-        for input in record.inputs.clone() {
+        let gives_back = record.conflicting && record.unmined_since.is_some();
+        let inputs = record.inputs.clone();
+        if gives_back {
+            self.give_back(txid, &inputs);
+        }
+        for input in inputs {
             self.change(input.txid, |parent| {
                 parent.children.deleted.insert(txid);
                 parent.children.conflicting.retain(|id| *id != txid);
@@ -83,6 +90,23 @@ impl Work<'_> {
         }
         self.delete(txid);
         Pruned::Removed
+    }
+
+    /// A loser that was never in the chain takes its spends with it.
+    fn give_back(&mut self, txid: Txid, inputs: &[Outpoint]) {
+        let mut parents = Vec::new();
+        for (vin, outpoint) in (0_u32..).zip(inputs) {
+            let parent = self.state.records.get(&outpoint.txid);
+            let slot = parent.and_then(|parent| parent.utxos.get(outpoint.vout as usize));
+            let spending = slot.and_then(Option::as_ref).and_then(|slot| slot.spending);
+            if spending == Some(SpendingData::new(txid, vin)) {
+                self.set_spending(outpoint, None);
+                parents.push(outpoint.txid);
+            }
+        }
+        for parent in distinct(parents.into_iter()) {
+            self.reschedule(parent, self.context.height);
+        }
     }
 
     /// The first unmined transaction that refers to this one: by a slot, or as its conflicting

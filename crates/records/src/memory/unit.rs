@@ -172,7 +172,7 @@ impl Work<'_> {
     }
 
     /// Writes or clears who spent an output, and counts.
-    fn set_spending(&mut self, outpoint: &Outpoint, spending: Option<SpendingData>) {
+    pub(super) fn set_spending(&mut self, outpoint: &Outpoint, spending: Option<SpendingData>) {
         let record = self.state.records.get_mut(&outpoint.txid).expect("it was looked at");
         let slot = record.utxos.get_mut(outpoint.vout as usize).and_then(Option::as_mut);
         slot.expect("it was looked at").spending = spending;

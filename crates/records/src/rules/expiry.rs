@@ -1,9 +1,14 @@
 //! When a record may be removed, and its removal.
 
-use varve_types::{Height, Txid};
+use varve_types::{Height, Outpoint, Txid};
 
+use super::spend::once;
 use super::{Outcomes, Rules, Working, above};
 use crate::outcome::{Effect, Pruned};
+use crate::spending_data::SpendingData;
+
+/// An output that a transaction holds: its place, its record, its slot.
+type Held<W> = (Outpoint, <W as Working>::Record, <W as Working>::Slot);
 
 impl<W: Working> Rules<'_, W> {
     /// Looks again at whether a record is to be removed, after a change at this height. One that
@@ -64,6 +69,9 @@ impl<W: Working> Rules<'_, W> {
             return Ok(Pruned::NotDue);
         }
         let loser = head.conflicting;
+        // One that never was in the chain takes its spends with it. One that was keeps them, so an
+        // output held by a pruned transaction was spent for good.
+        let gives_back = loser && head.unmined_since.is_some();
         if !loser && !head.is_all_spent() {
             self.keep_on(*txid, record);
             return Ok(Pruned::Unspent);
@@ -79,8 +87,10 @@ impl<W: Working> Rules<'_, W> {
         for (outpoint, parent) in &parents {
             self.work.bring_place(*parent, outpoint.vout)?;
         }
+        let held = if gives_back { self.held(*txid, &inputs)? } else { Vec::new() };
         let external = self.work.head(record).external;
         self.work.remove(record)?;
+        self.give_back(held);
         for (outpoint, parent) in parents.into_iter().filter(|(_, parent)| *parent != record) {
             self.work.add_pruned_child(parent, outpoint.vout, *txid);
             if self.work.head(parent).conflicting_children.contains(txid) {
@@ -91,6 +101,32 @@ impl<W: Working> Rules<'_, W> {
             self.effects.push(Effect::Deleted { txid: *txid });
         }
         Ok(Pruned::Removed)
+    }
+
+    /// The outputs that a transaction with these inputs holds.
+    fn held(&mut self, txid: Txid, inputs: &[Outpoint]) -> Outcomes<W, Vec<Held<W>>> {
+        let mut held = Vec::new();
+        for (vin, outpoint) in (0_u32..).zip(inputs) {
+            let Some(parent) = self.work.find(&outpoint.txid)? else { continue };
+            let Some(slot) = self.work.slot(parent, outpoint.vout)? else { continue };
+            if self.work.get(slot).spending == Some(SpendingData::new(txid, vin)) {
+                held.push((*outpoint, parent, slot));
+            }
+        }
+        Ok(held)
+    }
+
+    /// Makes outputs unspent.
+    fn give_back(&mut self, held: Vec<Held<W>>) {
+        let mut parents = Vec::with_capacity(held.len());
+        for (outpoint, parent, slot) in held {
+            self.work.get_mut(slot).spending = None;
+            self.work.head_mut(parent).counts_mut(outpoint.vout).spent -= 1;
+            parents.push((outpoint.txid, parent));
+        }
+        for (txid, parent) in once(parents) {
+            self.reschedule(txid, parent, self.context.height);
+        }
     }
 
     /// The first unmined transaction that refers to this one: by a slot, or as a conflicting child.

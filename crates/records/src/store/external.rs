@@ -4,18 +4,20 @@ use std::sync::atomic::Ordering;
 
 use varve_types::{Height, Txid};
 
-use super::{Result, Store};
+use super::{Result, Store, StoreError};
 use crate::blob::BlobError;
 use crate::fields::Fields;
 use crate::outcome::Effect;
 use crate::record::Record;
 
-/// Txids that the cleaner looks at together.
+/// Files that the cleaner looks at together.
 const CLEAN_BATCH: usize = 1_000;
 
 /// What the cleaner did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CleanReport {
+    /// Transactions whose files were looked at.
+    pub examined: u64,
     /// Blobs that no record needs, removed.
     pub removed: u64,
     /// Heights beside blobs that were not those of the record, put right.
@@ -59,21 +61,49 @@ impl Store {
         Ok(())
     }
 
-    /// Removes blobs that no record needs, and puts the heights beside the others right. A blob
-    /// without a record goes at the height beside it, or at once when there is none.
-    pub fn clean_blobs(&self) -> Result<CleanReport> {
+    /// Looks at the next files of blobs, at most `limit` of them, going on where the last call
+    /// stopped and beginning again behind the last file. Removes blobs that no record needs, and puts
+    /// the heights beside the others right. A blob without a record goes at the height beside it, or
+    /// at once when there is none.
+    pub fn clean_blobs(&self, limit: usize) -> Result<CleanReport> {
         let mut report = CleanReport::default();
         let height = self.block_state().height;
-        for txids in self.blobs.txids()?.chunks(CLEAN_BATCH) {
-            let records = self.engine.read(txids, Fields::HEAD)?;
-            for (txid, record) in txids.iter().zip(&records) {
+        let begun = self.blobs.cleaned_to()?;
+        let mut after = begun.clone();
+        let mut left = limit;
+        while left > 0 {
+            let asked = left.min(CLEAN_BATCH);
+            let page = self.blobs.page(after.as_deref(), asked)?;
+            let records = self.engine.read(&page.txids, Fields::HEAD)?;
+            for (txid, record) in page.txids.iter().zip(&records) {
                 match record.as_ref().filter(|record| record.external) {
                     Some(record) => report.corrected += u64::from(self.correct(record)?),
                     None => report.removed += u64::from(self.clean(*txid, height)?),
                 }
             }
+            report.examined += page.txids.len() as u64;
+            left -= asked;
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        if after != begun {
+            self.blobs.set_cleaned_to(after.as_deref())?;
         }
         Ok(report)
+    }
+
+    /// The same as far as the settings say. Blobs that cannot be cleaned now are cleaned later: that
+    /// is counted and not reported, because what the caller did is done.
+    pub(crate) fn clean_some_blobs(&self) -> Result<CleanReport> {
+        match self.clean_blobs(self.settings.clean_batch) {
+            Err(StoreError::Blob(_)) => {
+                self.lost_hints.fetch_add(1, Ordering::Relaxed);
+                Ok(CleanReport::default())
+            }
+            cleaned => cleaned,
+        }
     }
 
     /// Looks again, at the height beside the blob and at the record, and removes the blob.

@@ -81,20 +81,28 @@ impl Store {
         Ok(slots.iter().zip(&views).map(answer).collect())
     }
 
-    /// Whether the engine answers, and the blobs.
+    /// Whether the engine answers, and the blobs. It costs the same however much they hold.
     #[must_use]
     pub fn health(&self) -> Health {
-        let engine = self.engine.intents().map(drop).map_err(StoreError::from);
         let blobs = || self.blobs.contains(Txid::ZERO).map(drop).map_err(StoreError::from);
-        let lost = self.lost_hints.load(Ordering::Relaxed);
-        match engine.and_then(|()| blobs()) {
-            Ok(()) if lost == 0 => Health { healthy: true, text: "ok".to_owned() },
-            Ok(()) => {
-                let text = format!("ok; {lost} notes beside blobs were lost, clean the blobs");
-                Health { healthy: true, text }
-            }
-            Err(error) => Health { healthy: false, text: error.to_string() },
+        let status = self.engine.status().map_err(StoreError::from);
+        let status = match status.and_then(|status| blobs().map(|()| status)) {
+            Ok(status) => status,
+            Err(error) => return Health { healthy: false, text: error.to_string() },
+        };
+        let mut text = "ok".to_owned();
+        if let Some(trouble) = status.trouble {
+            text += &format!("; the log could not be tidied up and grows: {trouble}");
         }
+        if status.intents > 0 {
+            let intents = status.intents;
+            text += &format!("; conflict resolutions that are not finished: {intents}");
+        }
+        let lost = self.lost_hints.load(Ordering::Relaxed);
+        if lost > 0 {
+            text += &format!("; {lost} changes of blobs were lost, pruning makes up for them");
+        }
+        Health { healthy: true, text }
     }
 
     /// Reads the transaction of an external record, when it was asked for.

@@ -1,6 +1,13 @@
 //! Whole blocks into a store, and out of it.
 //!
 //! The records keep transactions in extended form, which has no witnesses.
+//!
+//! A block is many operations, and a crash may come between two of them. What it leaves is known by
+//! the id of the block in the records. So [`connect`] first looks whether the block is in some of
+//! its transactions' records already; if so an earlier attempt was cut off, and it is taken back
+//! before the block is judged. The verdict is then the one of an untouched store. One thing cannot
+//! be taken back: which spends a repeated transaction (BIP30) replaced is known only to the attempt
+//! that replaced them.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +55,8 @@ pub struct RecordsUndo {
 }
 
 /// Connects a block on top of the chain that the store follows: every transaction is created as
-/// mined and spends its inputs. The block is known by `id` in the records.
+/// mined and spends its inputs. The block is known by `id` in the records, which no other block has;
+/// a block that was cut off by a crash is connected again under the same id.
 pub fn connect(
     store: &Store,
     network: Network,
@@ -57,6 +65,9 @@ pub fn connect(
 ) -> Result<RecordsUndo, ConnectError> {
     if block.height() == Height::GENESIS {
         return Ok(RecordsUndo::default());
+    }
+    if was_cut_off(store, block, id)? {
+        disconnect(store, block, id, &RecordsUndo::default())?;
     }
     let view = RecordsView::load(store, network, block)?;
     let mut spends: BTreeMap<usize, Vec<Spend<'_>>> = BTreeMap::new();
@@ -77,7 +88,14 @@ pub fn connect(
     Ok(undo)
 }
 
-/// Takes back the block that was connected last.
+/// Whether an earlier attempt to connect the block, or to take it back, was cut off.
+fn was_cut_off(store: &Store, block: &BlockAt<'_>, id: BlockId) -> Result<bool, StoreError> {
+    let records = store.engine().read(block.txids(), Fields::HEAD)?;
+    Ok(records.iter().flatten().any(|record| record.blocks.iter().any(|known| known.id == id)))
+}
+
+/// Takes back the block that was connected last. One that was taken back in part is taken back
+/// whole.
 pub fn disconnect(
     store: &Store,
     block: &BlockAt<'_>,

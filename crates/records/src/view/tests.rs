@@ -1,5 +1,7 @@
 //! The same blocks through records and through the oracle.
 
+mod crash;
+
 use std::collections::HashMap;
 
 use varve_consensus::contract::draft::BlockDraft;

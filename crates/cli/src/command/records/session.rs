@@ -31,7 +31,7 @@ impl Session {
         if let Some(state) = tip.as_ref().map(TipFile::load).transpose()?.flatten() {
             store.set_block_state(state)?;
         }
-        conflict::replay(&store)?;
+        conflict::replay(&store).map_err(|failure| sentence(&failure))?;
         Ok(Self { store, tip })
     }
 

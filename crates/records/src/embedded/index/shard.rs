@@ -17,6 +17,7 @@
 use varve_io::GlobalOffset;
 
 use super::Version;
+use super::wanted::{List, Wanted};
 use crate::embedded::entry::{EntryKind, Marks};
 use crate::embedded::key::Part;
 
@@ -114,6 +115,16 @@ impl Slot {
 pub(in crate::embedded) struct Shard {
     slots: Vec<Slot>,
     len: usize,
+    wanted: Wanted,
+}
+
+/// A record that a scan found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::embedded) struct Listed {
+    /// Its height in the list; 0 in a scan of everything.
+    pub(in crate::embedded) height: u32,
+    pub(in crate::embedded) tag: u32,
+    pub(in crate::embedded) at: GlobalOffset,
 }
 
 impl Shard {
@@ -121,7 +132,7 @@ impl Shard {
     pub(in crate::embedded) fn with_capacity(len: usize) -> Self {
         let (taken, of) = FULLEST;
         let capacity = (len * of / taken + 1).max(SMALLEST);
-        Self { slots: vec![Slot::default(); capacity], len: 0 }
+        Self { slots: vec![Slot::default(); capacity], ..Self::default() }
     }
 
     pub(in crate::embedded) const fn len(&self) -> usize {
@@ -129,8 +140,8 @@ impl Shard {
     }
 
     /// Bytes of memory.
-    pub(super) const fn memory(&self) -> usize {
-        self.slots.capacity() * SLOT_LEN
+    pub(super) fn memory(&self) -> usize {
+        self.slots.capacity() * SLOT_LEN + self.wanted.memory()
     }
 
     /// All slots, in the order of their homes.
@@ -140,7 +151,7 @@ impl Shard {
 
     /// All slots with this tag.
     #[inline]
-    pub(super) fn candidates(&self, tag: u32) -> impl Iterator<Item = &Slot> {
+    pub(super) fn candidates(&self, tag: u32) -> impl Iterator<Item = &Slot> + Clone {
         let home = self.home(tag);
         let (before, from) = self.slots.split_at_checked(home).unwrap_or_default();
         let chain = from.iter().chain(before).take_while(|slot| slot.is_used());
@@ -154,6 +165,7 @@ impl Shard {
             self.grow();
         }
         self.place(slot);
+        self.wanted.add(&slot);
         self.len += 1;
     }
 
@@ -161,7 +173,75 @@ impl Shard {
     pub(super) fn replace(&mut self, before: GlobalOffset, slot: Slot) -> Option<Slot> {
         let index = self.find(slot.tag, before)?;
         let place = self.slots.get_mut(index)?;
-        Some(std::mem::replace(place, slot))
+        let old = std::mem::replace(place, slot);
+        if old.marks() != slot.marks() || old.is_record() != slot.is_record() {
+            self.wanted.add(&slot);
+            self.forget(&old);
+        }
+        Some(old)
+    }
+
+    /// Takes a slot that is no longer in the table from the lists.
+    fn forget(&mut self, old: &Slot) {
+        let mut wanted = std::mem::take(&mut self.wanted);
+        wanted.remove(old, self.candidates(old.tag));
+        self.wanted = wanted;
+    }
+
+    /// The records of a list from a height and a tag on, up to a height: `room` of them behind those
+    /// of the very first height and tag, and all of the last.
+    pub(in crate::embedded) fn listed(
+        &self,
+        list: List,
+        from: (u32, u32),
+        to: u32,
+        room: usize,
+    ) -> Vec<Listed> {
+        let mut found = Vec::new();
+        let mut passed = 0;
+        for (height, tag) in self.wanted.range(list, from, to) {
+            if found.len() - passed >= room {
+                break;
+            }
+            let slots = self.candidates(tag).filter(|slot| list.height(slot) == Some(height));
+            found.extend(slots.map(|slot| Listed { height, tag, at: slot.at() }));
+            if (height, tag) == from {
+                passed = found.len();
+            }
+        }
+        found
+    }
+
+    /// All records from a tag on: `room` of them behind those of this tag, and some more. Tags are
+    /// in the order of their homes, and whatever lies before an empty slot belongs before it.
+    pub(in crate::embedded) fn all_from(&self, from: u32, room: usize) -> Vec<Listed> {
+        let mut found: Vec<Listed> = Vec::new();
+        let mut passed = 0;
+        let mut take = |slot: &Slot| {
+            if slot.is_record() && slot.tag >= from {
+                found.push(Listed { height: 0, tag: slot.tag, at: slot.at() });
+                passed += usize::from(slot.tag == from);
+            }
+            found.len() - passed
+        };
+        let home = self.home(from);
+        let table = self.slots.get(home..).unwrap_or_default();
+        let mut enough = false;
+        for (index, slot) in (home..).zip(table) {
+            if !slot.is_used() {
+                if enough {
+                    return found;
+                }
+            } else if self.home(slot.tag) <= index {
+                enough = take(slot) >= room;
+            }
+        }
+        // Those that found no room before the end lie at the beginning.
+        let front = self.slots.iter().take_while(|slot| slot.is_used()).enumerate();
+        for (_, slot) in front.filter(|(index, slot)| self.home(slot.tag) > *index) {
+            take(slot);
+        }
+        found
     }
 
     /// Takes the slot at `before` away.
@@ -181,6 +261,9 @@ impl Shard {
         }
         self.set(empty, Slot::default());
         self.len -= 1;
+        if let Some(removed) = &removed {
+            self.forget(removed);
+        }
         removed
     }
 

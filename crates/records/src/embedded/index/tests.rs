@@ -99,15 +99,79 @@ fn a_slot_survives_its_bytes() {
 }
 
 #[test]
-fn a_key_takes_at_most_forty_bytes() {
+fn a_key_takes_at_most_forty_bytes_and_some_for_each_list() {
     let hasher = KeyHasher::new(&[9; 16]);
-    let mut index = Index::new(4);
-    for number in 0..200_000 {
-        let key = key(number);
-        assert!(index.put(hasher.hash(&key), key.part, None, &version(number + 1, 5)));
-        let keys = index.len();
-        if keys > 10_000 {
-            assert!(index.memory() <= 41 * keys, "{} bytes for {keys} keys", index.memory());
+    let plain = Version { marks: GONE.marks, ..version(1, 5) };
+    for (like, bound) in [(plain, 41), (version(6, 5), 41 + 3 * 18)] {
+        let mut index = Index::new(4);
+        for number in 0..200_000 {
+            let key = key(number);
+            let new = Version { at: GlobalOffset::new(number + 1), ..like };
+            assert!(index.put(hasher.hash(&key), key.part, None, &new));
+            let (keys, memory) = (index.len(), index.memory());
+            assert!(keys <= 10_000 || memory <= bound * keys, "{memory} bytes for {keys} keys");
+        }
+    }
+}
+
+/// A list and a walk over everything find the same, whatever came and went.
+#[test]
+fn lists_hold_what_the_slots_say() {
+    let hasher = KeyHasher::new(&[9; 16]);
+    let mut index = Index::new(2);
+    let mut map: BTreeMap<u64, Version> = BTreeMap::new();
+    let mut state = 7_u64;
+    for step in 1..6_000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        let number = (state >> 33) % 300;
+        let before = map.get(&number).map(|version| version.at);
+        let [unmined, expiry] = [40, 45].map(|shift| u32::try_from(state >> shift & 3).unwrap());
+        let (preserved, conflicting) = (state >> 50 & 1 == 0, state >> 51 & 1 == 0);
+        let marks = Marks { unmined, expiry, preserved: preserved && expiry > 0, conflicting };
+        let new = Version { marks, ..version(step, 1) };
+        let new = if state >> 20 & 3 == 0 { GONE } else { new };
+        let hash = hasher.hash(&key(number));
+        assert!(index.put(hash, key(number).part, before, &new));
+        match new.kind {
+            EntryKind::Gone => drop(map.remove(&number)),
+            _ => drop(map.insert(number, new)),
+        }
+        if step % 199 == 0 {
+            check_lists(&index);
+        }
+    }
+}
+
+fn check_lists(index: &Index) {
+    for shard in index.shards() {
+        let all: Vec<u64> = shard.slots().filter(|s| s.is_record()).map(|s| s.at().get()).collect();
+        for room in [1, 7, usize::MAX] {
+            // Page by page, each from the last tag of the one before.
+            let (mut found, mut from) = (Vec::new(), 0);
+            loop {
+                let page = shard.all_from(from, room);
+                let last = page.iter().map(|listed| listed.tag).max().unwrap_or(from);
+                found.extend(page.into_iter().map(|listed| listed.at.get()));
+                if last == from {
+                    break;
+                }
+                from = last;
+            }
+            found.sort_unstable();
+            found.dedup();
+            let mut expected = all.clone();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "pages of {room}");
+        }
+        for list in [List::Unmined, List::Due, List::Preserved, List::Conflicting] {
+            let listed = shard.listed(list, (0, 0), 2, usize::MAX);
+            let mut listed: Vec<u64> = listed.iter().map(|found| found.at.get()).collect();
+            let wanted = |slot: &&Slot| list.height(slot).is_some_and(|height| height <= 2);
+            let mut expected: Vec<u64> =
+                shard.slots().filter(wanted).map(|slot| slot.at().get()).collect();
+            listed.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(listed, expected, "{list:?}");
         }
     }
 }

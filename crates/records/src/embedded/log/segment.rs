@@ -161,6 +161,22 @@ impl Segment {
         self.read(start, length)
     }
 
+    /// Looks at every page of the entry at `at`, so that a map has them. False when neither memory
+    /// nor a map has the entry.
+    pub(super) fn touch(&self, at: GlobalOffset) -> bool {
+        let start = at.since(self.start).unwrap_or(0);
+        if self.pieces().first().is_some_and(|(first, _)| *first <= start) {
+            return true;
+        }
+        let Some(bytes) = self.in_map(start) else { return false };
+        let length = bytes.first_chunk::<ENTRY_HEAD_LEN>().map_or(0, entry::stated_length);
+        let end = length.min(bytes.len()).max(1);
+        for place in (0..end).step_by(BLOCK).chain([end - 1]) {
+            std::hint::black_box(bytes.get(place).copied());
+        }
+        true
+    }
+
     /// All bytes from `at` on.
     pub(super) fn rest(&self, at: GlobalOffset) -> Result<EntryBytes> {
         let start = at.since(self.start).unwrap_or(0);
@@ -236,6 +252,11 @@ enum Source {
 }
 
 impl EntryBytes {
+    /// Bytes that were read and verified.
+    pub(super) fn shared(bytes: Arc<Vec<u8>>) -> Self {
+        Self { range: 0..bytes.len(), source: Source::Piece(bytes) }
+    }
+
     /// Whether they were kept in memory since they were written or verified.
     pub(super) const fn is_own(&self) -> bool {
         matches!(self.source, Source::Piece(_))

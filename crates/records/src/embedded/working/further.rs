@@ -57,7 +57,7 @@ impl<'a> Work<'a> {
                 return Ok(ChunkAt::NewFlying(chunk));
             }
         }
-        match self.base.locate(self.index, &key, hash)? {
+        match self.base.locate(self.index, (&key, hash), self.fetched)? {
             Some((at, entry)) => Ok(ChunkAt::Logged(at, entry)),
             None => Err(self.missing(record)),
         }

@@ -1,12 +1,11 @@
 //! Double spends: who lost, who wins after all, and what builds on them.
 
 use serde_json::{Value, json};
-use varve_records::conflicts::{self, CLOSURE_BUDGET, ConflictBlock, ConflictError};
-use varve_records::intent::Intent;
+use varve_records::conflicts::{self, CLOSURE_BUDGET, ConflictBlock, ConflictError, Retry};
+use varve_records::intent::{Intent, IntentId};
 use varve_records::operation::Unspend;
 use varve_records::record::BlockId;
-use varve_records::spending_data::PLACEHOLDER;
-use varve_records::store::{ConflictingParents, Store, StoreError};
+use varve_records::store::{ConflictingParents, Store};
 use varve_records::{ErrorCode, RecordError};
 use varve_types::{BlockHash, Txid};
 
@@ -114,18 +113,45 @@ pub(super) fn process_conflicting(
 }
 
 pub(super) fn conflict_intents(session: &Session, _: &Arguments<'_>) -> Result<Value, Failure> {
-    let intent = |intent: &Intent| {
-        let mut parts = intent.txids.split(|txid| *txid == PLACEHOLDER);
-        json!({
-            "id": BlockHash::from_bytes(intent.id().0).to_string(),
-            "block_height": intent.height.to_u32(),
-            "block_hash": intent.block.to_string(),
-            "created_at": intent.created_at,
-            "winners": txids(parts.next().unwrap_or_default()),
-            "losers": txids(parts.next().unwrap_or_default()),
-        })
+    Ok(session.store.intents()?.iter().map(shown).collect())
+}
+
+pub(super) fn retry_conflict_intent(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let ancestors = arguments.numbers(&["ancestor_block_ids"])?.unwrap_or_default();
+    let with = Retry {
+        now_ms: Session::now(),
+        budget: budget(arguments)?,
+        is_ancestor: &|block: BlockId| ancestors.contains(&block.0),
     };
-    Ok(session.store.engine().intents()?.iter().map(intent).collect())
+    let losers = conflicts::retry(&session.store, intent_id(arguments)?, &with);
+    Ok(json!({ "losers": txids(&losers.map_err(failure)?) }))
+}
+
+pub(super) fn abandon_conflict_intent(
+    session: &Session,
+    arguments: &Arguments<'_>,
+) -> Result<Value, Failure> {
+    let abandoned = conflicts::abandon(&session.store, intent_id(arguments)?);
+    Ok(json!({ "abandoned": shown(&abandoned.map_err(failure)?) }))
+}
+
+fn intent_id(arguments: &Arguments<'_>) -> Result<IntentId, Failure> {
+    let text = required("id", arguments.text(&["id", "intent_id"])?)?;
+    text.parse().map_err(|error| Failure::argument("id", error))
+}
+
+fn shown(intent: &Intent) -> Value {
+    json!({
+        "id": intent.id().to_string(),
+        "block_height": intent.height.to_u32(),
+        "block_hash": intent.block.to_string(),
+        "created_at": intent.created_at,
+        "winners": txids(intent.winners()),
+        "losers": txids(intent.losers()),
+    })
 }
 
 /// Why a walk or a resolution failed.
@@ -139,16 +165,26 @@ pub(super) fn failure(error: ConflictError) -> Failure {
             coded(ErrorCode::UtxoFrozen)
         }
         ConflictError::NoSuchOutput(_) => coded(ErrorCode::UtxoNotFound),
+        ConflictError::Unspendable { error, .. } => coded(error.code()),
+        ConflictError::NoSuchIntent(_) => coded(ErrorCode::NotFound),
         _ => coded(ErrorCode::Processing),
     }
 }
 
-/// Does again what was begun and cut off, as every opening of a store must.
-pub(in crate::command::records) fn replay(store: &Store) -> Result<usize, StoreError> {
-    match conflicts::replay(store) {
-        Ok(count) => Ok(count),
-        Err(ConflictError::Store(error)) => Err(error),
-        // The note stays, and its records stay locked; `conflict_intents` shows it.
-        Err(_) => Ok(0),
+/// Resumes what was cut off, as every opening of a store does. What is stuck is reported, and stays
+/// until somebody retries it or gives it up.
+pub(in crate::command::records) fn replay(store: &Store) -> Result<(), Failure> {
+    let replayed = conflicts::replay(store).map_err(failure)?;
+    for (id, error) in replayed.stuck {
+        eprintln!(
+            "conflict resolution {id} is stuck: {error}. `varve records intents` shows it, \
+             `varve records retry {id}` tries again, `varve records abandon {id}` gives it up"
+        );
     }
+    Ok(())
+}
+
+/// A resolution that is stuck, and why.
+pub(super) fn stuck((id, error): &(IntentId, ConflictError)) -> Value {
+    json!({ "id": id.to_string(), "message": error.to_string() })
 }

@@ -34,6 +34,7 @@ pub(super) fn prune(session: &Session, arguments: &Arguments<'_>) -> Result<Valu
         "preserved": report.preserved,
         "expired": report.expired,
         "removed": report.removed,
+        "blobs_removed": report.blobs.removed,
         "kept": report.kept.iter().map(kept).collect::<Value>(),
     }))
 }
@@ -63,6 +64,7 @@ pub(super) fn restart(session: &Session, arguments: &Arguments<'_>) -> Result<Va
     };
     Ok(json!({
         "replayed": found.replayed,
+        "stuck": found.stuck.iter().map(conflict::stuck).collect::<Value>(),
         "added": txids(&found.added),
         "mined": txids(&found.mined),
         "unlocked": txids(&found.unlocked),

@@ -82,3 +82,14 @@ pub(super) fn health(session: &Session, _: &Arguments<'_>) -> Result<Value, Fail
     let health = session.store.health();
     Ok(json!({ "status": health.http_status(), "message": health.text }))
 }
+
+pub(super) fn sizes(session: &Session, _: &Arguments<'_>) -> Result<Value, Failure> {
+    let status = session.store.engine().status()?;
+    Ok(json!({
+        "keys": status.keys,
+        "intents": status.intents,
+        "memory": status.memory,
+        "live": status.live,
+        "stored": status.stored,
+    }))
+}

@@ -1,9 +1,11 @@
 //! Finding records by their state.
 
+use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
 use varve_records::Scan;
+use varve_records::engine::Cursor;
 use varve_records::store::UnminedTx;
-use varve_types::{Height, Outpoint};
+use varve_types::{Height, Outpoint, Txid};
 
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
 use crate::command::records::failure::Failure;
@@ -12,6 +14,8 @@ use crate::command::records::shape::txids;
 
 /// Records that are asked for at once.
 const PAGE: usize = 1_000;
+/// The longest page that a line can ask for.
+const LONGEST_PAGE: usize = 100_000;
 
 pub(super) fn unmined(session: &Session, _: &Arguments<'_>) -> Result<Value, Failure> {
     let found: Vec<UnminedTx> = session.store.unmined().collect::<Result<_, _>>()?;
@@ -62,10 +66,18 @@ pub(super) fn scan(session: &Session, arguments: &Arguments<'_>) -> Result<Value
             return Err(Failure::argument("kind", what));
         }
     };
-    let engine = session.store.engine();
+    let Some(limit) = arguments.u32(&["limit"])? else { return Ok(txids(&all(session, scan)?)) };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, LONGEST_PAGE);
+    let page = session.store.engine().scan(scan, cursor(arguments)?, limit)?;
+    let next = page.next.map(|cursor| cursor.0.to_lower_hex_string());
+    Ok(json!({ "txids": txids(&page.txids), "next": next }))
+}
+
+/// Every record that matches, sorted.
+fn all(session: &Session, scan: Scan) -> Result<Vec<Txid>, Failure> {
     let (mut found, mut cursor) = (Vec::new(), None);
     loop {
-        let page = engine.scan(scan, cursor, PAGE)?;
+        let page = session.store.engine().scan(scan, cursor, PAGE)?;
         found.extend(page.txids);
         cursor = page.next;
         if cursor.is_none() {
@@ -73,5 +85,12 @@ pub(super) fn scan(session: &Session, arguments: &Arguments<'_>) -> Result<Value
         }
     }
     found.sort_unstable();
-    Ok(txids(&found))
+    Ok(found)
+}
+
+/// Where a page begins: the `next` of the page before.
+fn cursor(arguments: &Arguments<'_>) -> Result<Option<Cursor>, Failure> {
+    let Some(bytes) = arguments.bytes(&["after", "next", "cursor"])? else { return Ok(None) };
+    let wrong = |_| Failure::argument("after", "expected the `next` of the page before");
+    Ok(Some(Cursor(bytes.try_into().map_err(wrong)?)))
 }

@@ -1,0 +1,172 @@
+//! Cleaning the log from its front.
+//!
+//! When the log is longer than twice what is live and two files, whoever has written a group walks
+//! some frames at the front, in proportion to what was written since the last walk. An entry that is
+//! still the newest of its key, or has the body of one that is, is touched: it joins the open group
+//! and so moves to the end. A file is dropped when all of it was walked, what it held was written
+//! again durably, and no recovery needs it. Since the log is twice as long as what lives in it, a walk
+//! over all of it copies at most as much as was written meanwhile: cleaning at most doubles what is
+//! written.
+//!
+//! The front is the coldest part of the log. It is read while neither the lock of the groups nor the
+//! disk is held, so others go on executing and writing; the lock is taken only to put what was read
+//! into the open group.
+//!
+//! A process may end before it has walked far, and the next one begins at the front again. So
+//! opening a store does what is overdue ([`Commit::tend`]): a checkpoint when the log behind the last
+//! one is as long as one process would let it grow, and up to two files of cleaning. Many short
+//! processes therefore leave the same log as one long one.
+
+use varve_io::{GlobalOffset, Result};
+
+use super::base::Base;
+use super::commit::{Commit, storage};
+use super::entry::EntryKind;
+use super::fetch::Fetched;
+use super::group::GroupFrame;
+use super::index::Index;
+use super::key::{Key, Part};
+use super::log::Log;
+use crate::engine::EngineError;
+
+/// Bytes that are walked at least, when anything is.
+pub(super) const WALK: u64 = 256 << 10;
+/// Bytes that are walked at once when a store is opened: what lives there is in memory meanwhile.
+const STEP: u64 = 4 << 20;
+/// Files that opening cleans at most.
+const FILES: u64 = 2;
+
+/// How far the front was walked.
+#[derive(Debug)]
+pub(super) struct Cleaner {
+    segment_size: u64,
+    /// All before this was walked and touched.
+    walked: GlobalOffset,
+    /// The end of the log at the last walk.
+    seen: GlobalOffset,
+}
+
+/// What the groups know about cleaning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cleaned {
+    /// All before this was moved, durably.
+    pub(super) to: GlobalOffset,
+    /// Recovery needs all from here on.
+    pub(super) replay_from: GlobalOffset,
+    /// A group failed, and with it what was touched: the walk begins again at `to`.
+    pub(super) again: bool,
+}
+
+/// Entries of the front.
+struct Front {
+    entries: Vec<(Key, EntryKind, GlobalOffset)>,
+    end: GlobalOffset,
+}
+
+impl Cleaner {
+    pub(super) fn new(log: &Log, segment_size: u64) -> Self {
+        Self { segment_size, walked: log.start(), seen: log.end() }
+    }
+
+    fn is_due(&self, log: &Log, live: u64) -> bool {
+        let held = log.end().since(log.start()).unwrap_or(0);
+        held > 2 * live + 2 * self.segment_size
+    }
+
+    /// The end of the file that is walked next; `None` when recovery needs it anyway.
+    fn boundary(&self, log: &Log, replay_from: GlobalOffset) -> Option<GlobalOffset> {
+        let boundary = log.full_ends().into_iter().find(|end| *end > self.walked)?;
+        (boundary <= replay_from).then_some(boundary)
+    }
+
+    /// Reads frames up to a boundary, as many as have so many bytes.
+    fn walk(&self, log: &Log, boundary: GlobalOffset, bytes: u64) -> Result<Front> {
+        let from = self.walked.max(log.start());
+        let frames = log.frames_from(from)?;
+        let mut front = Front { entries: Vec::new(), end: from };
+        while front.end < boundary && front.end.since(from).is_some_and(|done| done < bytes) {
+            let at = front.end;
+            let start = usize::try_from(at.since(from).unwrap_or(0)).unwrap_or(usize::MAX);
+            let rest = frames.get(start..).unwrap_or_default();
+            let damage = |error| log.damage(at, error);
+            let frame = GroupFrame::decode(rest, log.store(), at).map_err(damage)?;
+            for entry in frame.entries() {
+                let (place, head, _) = entry.map_err(damage)?;
+                front.entries.push((head.key, head.kind, place));
+            }
+            front.end = at.plus(frame.len() as u64);
+        }
+        Ok(front)
+    }
+}
+
+impl Commit {
+    /// Walks some of the front, if it is time. True when something was walked.
+    pub(super) fn clean(&self, at_least: u64) -> Result<bool, EngineError> {
+        // One at a time; whoever comes meanwhile has nothing to do.
+        let Ok(mut cleaner) = self.cleaner.try_lock() else { return Ok(false) };
+        let Cleaned { to, replay_from, again } = self.begin_cleaning()?;
+        if again {
+            cleaner.walked = to;
+        }
+        let log = &self.base.log;
+        let live = self.index()?.live();
+        if !cleaner.is_due(log, live) {
+            return Ok(false);
+        }
+        let Some(boundary) = cleaner.boundary(log, replay_from) else { return Ok(false) };
+        let written = log.end().since(cleaner.seen).unwrap_or(0);
+        cleaner.seen = log.end();
+        let front = cleaner.walk(log, boundary, at_least.max(2 * written)).map_err(storage)?;
+        let index = self.index()?;
+        let needed = front.entries.iter().filter(|entry| is_needed(&index, &self.base, entry));
+        let keys: Vec<Key> = needed.map(|(key, ..)| *key).collect();
+        drop(index);
+        let mut fetched = Fetched::default();
+        self.fetch(keys.clone(), &mut fetched)?;
+        for key in keys.iter().filter(|key| key.part == Part::RECORD) {
+            self.fetch_body(key.txid, boundary, &mut fetched)?;
+        }
+        if self.move_to_end(&keys, (boundary, front.end), &fetched)? {
+            cleaner.walked = front.end;
+        }
+        Ok(true)
+    }
+
+    /// Does the upkeep that earlier processes left. That it fails is no reason not to open.
+    pub(super) fn tend(&self) -> Result<(), EngineError> {
+        let tended = self.try_tend();
+        self.note_trouble(tended.err())
+    }
+
+    fn try_tend(&self) -> Result<(), EngineError> {
+        self.checkpoint_if_overdue()?;
+        let segment_size = self.cleaner.lock().map_or(STEP, |cleaner| cleaner.segment_size);
+        let steps = FILES.saturating_mul(segment_size).div_ceil(STEP).max(FILES);
+        for _ in 0..steps {
+            if !self.clean(STEP)? {
+                break;
+            }
+            // Writes what was moved.
+            self.run(&Fetched::default(), |_| Ok(()))?;
+        }
+        self.prune_log()
+    }
+}
+
+/// Whether an entry is the newest of its key, or may have the body of the newest.
+fn is_needed(
+    index: &Index,
+    base: &Base,
+    (key, kind, at): &(Key, EntryKind, GlobalOffset),
+) -> bool {
+    let mut slots = index.candidates(base.hasher.hash(key));
+    match kind {
+        EntryKind::Gone => false,
+        // Touching looks at the record and moves the body only when it lies in the way.
+        EntryKind::Whole => slots.next().is_some(),
+        EntryKind::State | EntryKind::Chunk | EntryKind::Intent => {
+            slots.any(|slot| slot.at() == *at)
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Bringing what operations need into memory before the lock is taken.
+//!
+//! Operations are executed under one lock, so nothing there may wait for a disk. What they will look
+//! at is known, or found out, beforehand:
+//!
+//! 1. The keys that an operation names: its record, the records and chunks that it spends.
+//! 2. For those that look further (marking a conflict, pruning, deleting) the record is read as it
+//!    is published: its chunks, the body with its inputs, the parents, and for pruning the children.
+//!
+//! Each entry is touched where it lies: a file in memory costs nothing, a map gets its pages from
+//! the disk here, outside of the lock. What lies in a file that has neither is read and *kept* for
+//! the batch. Between this and the execution a record may change; then its newest version is of the
+//! youngest groups, which are in memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use varve_io::{Error, GlobalOffset};
+use varve_types::{Outpoint, Txid};
+
+use super::body;
+use super::chunk::CHUNK;
+use super::commit::{Commit, storage};
+use super::entry::EntryHead;
+use super::key::{Key, Part};
+use super::log::Entry;
+use super::overlay::{BodyPlace, HeldRecord, Value};
+use super::working::{chunks, intent_key};
+use crate::engine::EngineError;
+use crate::operation::Operation;
+use crate::slot::Slot;
+
+/// Keys that are looked up together.
+const TOGETHER: usize = 4_096;
+
+/// Entries that were read for a batch, because neither memory nor a map has them.
+#[derive(Debug, Default)]
+pub(super) struct Fetched {
+    kept: HashMap<GlobalOffset, (EntryHead, Arc<Vec<u8>>)>,
+}
+
+impl Fetched {
+    /// The entry at `at`, if it was kept.
+    pub(super) fn get(&self, at: GlobalOffset) -> Option<Entry> {
+        let (head, bytes) = self.kept.get(&at)?;
+        Some(Entry::shared(*head, Arc::clone(bytes)))
+    }
+}
+
+impl Commit {
+    /// Brings what a batch of operations will look at into memory.
+    pub(super) fn fetch_for(&self, operations: &[Operation]) -> Result<Fetched, EngineError> {
+        let mut fetched = Fetched::default();
+        let mut keys = Vec::with_capacity(operations.len());
+        operations.iter().for_each(|operation| add_keys(operation, &mut keys));
+        self.fetch(keys, &mut fetched)?;
+        for operation in operations {
+            let (txid, reach) = match operation {
+                Operation::SetConflicting { txid, .. } => (txid, Reach::Parents),
+                Operation::Prune { txid, .. } => (txid, Reach::Family),
+                Operation::Delete { txid } => (txid, Reach::Own),
+                _ => continue,
+            };
+            self.fetch_record(*txid, reach, &mut fetched)?;
+        }
+        Ok(fetched)
+    }
+
+    /// Brings the newest versions of keys into memory.
+    pub(super) fn fetch(&self, keys: Vec<Key>, fetched: &mut Fetched) -> Result<(), EngineError> {
+        let mut positions = Vec::with_capacity(keys.len());
+        let index = self.index()?;
+        for key in &keys {
+            let hash = self.base.hasher.hash(key);
+            positions.extend(index.candidates(hash).map(|slot| slot.at()));
+        }
+        drop(index);
+        self.fetch_at(&positions, fetched)
+    }
+
+    /// Brings entries into memory. One that is gone has moved: whoever looks finds the new place.
+    pub(super) fn fetch_at(
+        &self,
+        positions: &[GlobalOffset],
+        fetched: &mut Fetched,
+    ) -> Result<(), EngineError> {
+        self.base.warmer.warm(&self.base.log, positions);
+        for at in positions {
+            if self.base.log.touch(*at) || fetched.kept.contains_key(at) {
+                continue;
+            }
+            match self.base.log.entry(*at) {
+                Ok(entry) => {
+                    let (head, bytes) = entry.into_shared();
+                    fetched.kept.insert(*at, (head, bytes));
+                }
+                Err(Error::OutOfRange { .. }) => {}
+                Err(error) => return Err(storage(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a record with all that an operation on it looks at.
+    fn fetch_record(
+        &self,
+        txid: Txid,
+        reach: Reach,
+        fetched: &mut Fetched,
+    ) -> Result<(), EngineError> {
+        let Some(record) = self.published(txid, fetched)? else { return Ok(()) };
+        let head = &record.state.head;
+        let mut children = Children { all: Vec::new(), wanted: reach == Reach::Family };
+        children.add(&record.state.first.slots);
+        let count = chunks(head.total_utxos);
+        let mut number = 1;
+        while number < count {
+            let upto = count.min(number.saturating_add(CHUNKS));
+            let keys = (number..upto).map(|part| Key { txid, part: Part::new(part) });
+            let keys: Vec<Key> = keys.collect();
+            self.fetch(keys.clone(), fetched)?;
+            if children.wanted {
+                self.each_published(&keys, fetched, |value| {
+                    if let Value::Chunk(chunk) = value {
+                        children.add(&chunk.slots);
+                    }
+                })?;
+            }
+            number = upto;
+        }
+        if reach == Reach::Own {
+            return Ok(());
+        }
+        let mut keys: Vec<Key> = Vec::new();
+        if let BodyPlace::At(body) = record.body {
+            self.fetch_at(&[body.at], fetched)?;
+            keys.extend(self.inputs(body.at, fetched)?.iter().flat_map(slot_keys));
+        }
+        if children.wanted {
+            children.all.extend_from_slice(&head.conflicting_children);
+            keys.extend(children.all.iter().map(|txid| Key::record(*txid)));
+        }
+        for some in keys.chunks(TOGETHER) {
+            self.fetch(some.to_vec(), fetched)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the body of a record that lies before `boundary`.
+    pub(super) fn fetch_body(
+        &self,
+        txid: Txid,
+        boundary: GlobalOffset,
+        fetched: &mut Fetched,
+    ) -> Result<(), EngineError> {
+        let record = self.published(txid, fetched)?;
+        match record.map(|record| record.body) {
+            Some(BodyPlace::At(body)) if body.at < boundary => self.fetch_at(&[body.at], fetched),
+            _ => Ok(()),
+        }
+    }
+
+    /// The record of a transaction as it is published; `None` when it moves meanwhile, too.
+    fn published(
+        &self,
+        txid: Txid,
+        fetched: &Fetched,
+    ) -> Result<Option<Box<HeldRecord>>, EngineError> {
+        let mut found = None;
+        self.each_published(&[Key::record(txid)], fetched, |value| {
+            if let Value::Record(record) = value {
+                found = Some(record);
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Shows what keys hold as it is published, as far as it does not move meanwhile.
+    fn each_published(
+        &self,
+        keys: &[Key],
+        fetched: &Fetched,
+        mut show: impl FnMut(Value),
+    ) -> Result<(), EngineError> {
+        for key in keys {
+            let hash = self.base.hasher.hash(key);
+            let index = self.index()?;
+            let positions: Vec<_> = index.candidates(hash).map(|slot| slot.at()).collect();
+            drop(index);
+            for at in positions {
+                let read = || {
+                    let entry = self.base.entry(at, fetched)?;
+                    let wanted = entry.head.key == *key;
+                    wanted.then(|| self.base.decode(at, &entry)).transpose()
+                };
+                match read() {
+                    Ok(Some(value)) => show(value),
+                    Ok(None) | Err(Error::OutOfRange { .. }) => {}
+                    Err(error) => return Err(storage(error)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn inputs(&self, at: GlobalOffset, fetched: &Fetched) -> Result<Vec<Outpoint>, EngineError> {
+        let read = || {
+            let bytes = self.base.body(at, fetched)?;
+            self.base.check(at, body::inputs(&bytes))
+        };
+        match read() {
+            Err(Error::OutOfRange { .. }) => Ok(Vec::new()),
+            read => read.map_err(storage),
+        }
+    }
+}
+
+/// Chunks of a record that are brought together.
+const CHUNKS: u32 = 4_096;
+
+/// How far from its record an operation looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// At its own slots.
+    Own,
+    /// And at what it spends.
+    Parents,
+    /// And at those who spend it.
+    Family,
+}
+
+/// The spenders of a record's outputs, when they are wanted.
+struct Children {
+    all: Vec<Txid>,
+    wanted: bool,
+}
+
+impl Children {
+    fn add(&mut self, slots: &[Option<Slot>]) {
+        if !self.wanted {
+            return;
+        }
+        for spender in slots.iter().flatten().filter_map(Slot::spender) {
+            // Outputs side by side often have one spender.
+            if self.all.last() != Some(&spender.txid) {
+                self.all.push(spender.txid);
+            }
+        }
+    }
+}
+
+/// The keys of an output: its record and, behind the first slots, its chunk.
+fn slot_keys(outpoint: &Outpoint) -> impl Iterator<Item = Key> {
+    let chunk = Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) };
+    let further = (outpoint.vout >= CHUNK).then_some(chunk);
+    std::iter::once(Key::record(outpoint.txid)).chain(further)
+}
+
+/// Adds the keys that an operation names.
+fn add_keys(operation: &Operation, keys: &mut Vec<Key>) {
+    let mut slot = |outpoint: &Outpoint| keys.extend(slot_keys(outpoint));
+    match operation {
+        Operation::Unit(unit) => {
+            let spends = unit.spend.iter().flat_map(|part| &part.spends);
+            spends.for_each(|spend| slot(&spend.outpoint));
+            // One that lost a double spend is noted by its parents.
+            let new = unit.create.iter().filter(|new| new.conflicting);
+            new.flat_map(|new| &new.inputs).for_each(&mut slot);
+            // Nothing is found for a new transaction; one that has a record is read.
+            keys.push(Key::record(unit.txid));
+        }
+        Operation::Unspend { spends, .. } => {
+            spends.iter().for_each(|spend| slot(&spend.slot.outpoint));
+        }
+        Operation::Freeze(named)
+        | Operation::Unfreeze(named)
+        | Operation::FreezeWindow { slot: named, .. }
+        | Operation::Reassign { slot: named, .. } => slot(&named.outpoint),
+        Operation::SetMined { txid, .. }
+        | Operation::MarkOnLongestChain { txid, .. }
+        | Operation::SetLocked { txid, .. }
+        | Operation::SetConflicting { txid, .. }
+        | Operation::RemoveConflictingChild { txid, .. }
+        | Operation::RemoveBlocks { txid, .. }
+        | Operation::Delete { txid }
+        | Operation::PreserveUntil { txid, .. }
+        | Operation::ExpirePreservation { txid, .. }
+        | Operation::Prune { txid, .. } => keys.push(Key::record(*txid)),
+        Operation::BeginIntent(intent) => keys.push(intent_key(&intent.id())),
+        Operation::CompleteIntent(id) => keys.push(intent_key(id)),
+    }
+}

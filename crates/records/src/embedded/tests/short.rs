@@ -1,0 +1,47 @@
+//! Many short processes, each of which does one thing and ends.
+
+use varve_io::{GlobalOffset, Storage as _};
+use varve_types::Txid;
+
+use super::size::create;
+use super::twin::{Twin, small};
+use crate::embedded::EmbeddedOptions;
+use crate::embedded::checkpoint::Manifest;
+use crate::operation::Operation;
+
+fn name(number: u32) -> Txid {
+    let mut bytes = [0x55; 32];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    Txid::from_bytes(bytes)
+}
+
+/// Neither the log nor the part of it that opening reads grows with the number of processes, though
+/// none of them writes enough to finish a checkpoint or to clean a file.
+#[test]
+fn the_log_of_many_short_processes_stays_short() {
+    let (segment_size, checkpoint_every) = (60_000, 40_000);
+    let options = EmbeddedOptions { shards: 256, segment_size, checkpoint_every, ..small() };
+    let mut twin = Twin::new(options);
+    for number in 0..600_u32 {
+        let mut batch = vec![create(name(number), 20)];
+        if let Some(old) = number.checked_sub(20).filter(|old| old % 50 != 0) {
+            batch.push(Operation::Delete { txid: name(old) });
+        }
+        twin.apply(&batch);
+        twin.reopen();
+        let sizes = twin.engine().sizes().unwrap();
+        let index = 24 * sizes.keys as u64;
+        let bound = 2 * sizes.live + 5 * segment_size + 4 * index;
+        assert!(sizes.log < bound, "process {number}: {sizes:?}");
+        let manifest = Manifest::load(twin.storage.as_ref()).unwrap().unwrap();
+        let end = twin.engine().commit.base.log.end();
+        let replayed = end.since(manifest.replay_from).unwrap();
+        let bound = checkpoint_every.max(3 * index) + 20_000;
+        assert!(replayed < bound, "process {number} reads {replayed} bytes of log");
+    }
+    assert!(twin.engine().commit.base.log.start() > GlobalOffset::ZERO, "files were dropped");
+    let index = twin.storage.list().unwrap();
+    let index = index.iter().filter(|name| name.starts_with("index")).count();
+    assert!(index < 5, "the index log is short too");
+    twin.check();
+}
