@@ -59,9 +59,9 @@ pub fn next_bits<A: Ancestors + ?Sized>(
 /// Whether the rules can ask for `bits` at `height` when the block below has the bits `below`,
 /// whatever the times of the blocks are.
 ///
-/// This is for headers whose ancestors are not all at hand: it keeps a chain from claiming much work
-/// in few blocks. Chains where a block can always have the easiest target, and BSV, which adjusts
-/// every block, allow every step here.
+/// This is for headers whose ancestors are not all at hand: it keeps a chain from claiming much
+/// work in few blocks. Chains where a block can always have the easiest target, and BSV, which
+/// adjusts every block, allow every step here.
 #[must_use]
 pub fn is_permitted_transition(params: &Params, height: Height, below: u32, bits: u32) -> bool {
     let pow = &params.pow;

@@ -64,9 +64,9 @@ impl Chain {
     /// Where the chain should go from `tip`: to the best chain, but not above `stop`; `tip` itself
     /// when that is as good or on the way already, and rather than to less work than it has.
     ///
-    /// `coming` is a header whose blocks are arriving: while they do, a branch that is going to lose
-    /// against it is not taken for the best. It must not be a header that someone only promises, or
-    /// the chain would wait for blocks that nobody sends.
+    /// `coming` is a header whose blocks are arriving: while they do, a branch that is going to
+    /// lose against it is not taken for the best. It must not be a header that someone only
+    /// promises, or the chain would wait for blocks that nobody sends.
     pub(crate) fn target(
         &self,
         tip: HeaderId,

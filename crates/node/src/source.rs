@@ -12,7 +12,7 @@
 //! 3. [`Event::HeadersDone`] says that no giver has more for the moment. A receiver that does not
 //!    follow is finished when it has seen this and has the blocks that it wants, unless a giver is
 //!    still [expected](Outlook::Expecting).
-//! 4. It calls [`want`](Source::want) with the blocks that it needs next, in their order, of a giver
+//! 4. It calls [`want`](Source::want) with the blocks that it needs next, in order, of a giver
 //!    whose headers say that it has them and that has [`room`](Source::room). They come as
 //!    [`Event::Block`], in any order, a bounded number ahead of the receiver; or as
 //!    [`Event::Missing`] when this giver does not send them. Then another can be asked.

@@ -9,7 +9,7 @@
 //! stored   ■ ■ ■ ■                            tip 4
 //! offer A        └ □ □ □ □ □ □ □ □            asked of A, and of B as far as they share it
 //! offer B          └ □ □ □ □ □                asked of B
-//! archive          └ □ □ □ □ □ □ □ □ □ □ □    the best header, which nobody offers: nobody is asked
+//! archive          └ □ □ □ □ □ □ □ □ □ □      the best header, which nobody offers: not asked for
 //! ```
 //!
 //! * A block is asked of one giver at a time. When that one does not send it, the others that offer
@@ -37,6 +37,8 @@ const ATTEMPTS: u32 = 3;
 pub(crate) struct Fetch {
     offers: BTreeMap<Giver, HeaderId>,
     owed: HashMap<BlockHash, Giver>,
+    /// Blocks that have come and are being checked.
+    checking: HashSet<BlockHash>,
     /// Who was asked in vain, and how often.
     tried: HashMap<BlockHash, BTreeMap<Giver, u32>>,
     reported: HashSet<BlockHash>,
@@ -85,9 +87,9 @@ impl Fetch {
         }
     }
 
-    /// Whether a block is on its way.
+    /// Whether a block is on its way, or being checked.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.owed.is_empty()
+        !self.owed.is_empty() || !self.checking.is_empty()
     }
 
     /// Whether blocks of some branch were asked for in vain.
@@ -95,9 +97,19 @@ impl Fetch {
         !self.tried.is_empty()
     }
 
-    /// A block came, or is no longer needed.
+    /// A block came.
     pub(crate) fn arrived(&mut self, hash: &BlockHash) {
         self.owed.remove(hash);
+    }
+
+    /// A block that came is going to be checked. `false`: a copy of it is already.
+    pub(crate) fn check(&mut self, hash: BlockHash) -> bool {
+        self.checking.insert(hash)
+    }
+
+    /// A block has been checked.
+    pub(crate) fn checked(&mut self, hash: &BlockHash) {
+        self.checking.remove(hash);
     }
 
     /// A block was stored.
@@ -124,15 +136,13 @@ impl Fetch {
         self.tried.clear();
     }
 
-    /// The blocks to ask a giver for that has room for so many. They are noted as owed. Those that
-    /// are `busy` are being checked.
+    /// The blocks to ask a giver for that has room for so many. They are noted as owed.
     pub(crate) fn choose(
         &mut self,
         tree: &HeaderTree,
         aim: &Aim,
         giver: Giver,
         room: usize,
-        busy: impl Fn(&BlockHash) -> bool,
     ) -> Vec<BlockHash> {
         let limited = room < AT_A_TIME;
         if room == 0 || (!limited && self.owed.len() > AT_A_TIME / 2) {
@@ -147,7 +157,7 @@ impl Fetch {
                 && tree.invalid(*id).is_none()
                 && !self.owed.contains_key(&hash)
                 && tried.is_none_or(|tries| *tries < ATTEMPTS)
-                && !busy(&hash)
+                && !self.checking.contains(&hash)
         };
         let hashes: Vec<BlockHash> = if aim.is_trusted && aim.all_branches {
             let ids = self.unfetched.iter().map(|(_, id)| *id).filter(wanted);

@@ -9,6 +9,8 @@
 //!    blocks come. Those that the chain needs next stay in memory ([`Kept`]).
 //! 5. What is refused is reported once, however often and in whatever way it comes again.
 
+mod headers;
+
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -19,16 +21,14 @@ use super::checker::{Checked, Checkers, Job, Recent};
 use super::fetch::{Aim, Fetch};
 use super::judge::Refusal;
 use super::kept::Kept;
-use super::vetting::{Next, Vetted, Vetting};
+use super::vetting::Vetting;
 use super::{Report, SyncOptions};
 use crate::error::Error;
-use crate::header_tree::{HeaderId, HeaderTree, InsertError};
-use crate::source::{Event, Giver, HeaderBytes, Outlook, Source, SourceError, Warning};
+use crate::header_tree::{HeaderId, HeaderTree};
+use crate::source::{Event, Giver, Outlook, Source, SourceError};
 use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
-/// How often one giver may send headers in a row that link to nothing.
-const STRAYS: u32 = 10;
 /// How long a source that is followed is not asked again for what it did not have; a peer longer.
 const AGAIN: Duration = Duration::from_secs(1);
 const PEER_AGAIN: Duration = Duration::from_secs(60);
@@ -39,8 +39,6 @@ pub(crate) struct Intake<'a> {
     pub(crate) options: &'a SyncOptions,
     pub(crate) report: &'a mut dyn FnMut(Report<'_>),
     checkers: Checkers,
-    /// The blocks that are in the checkers.
-    checking: HashSet<BlockHash>,
     vetting: Vetting,
     fetch: Fetch,
     /// When what was missing was last asked for again.
@@ -57,16 +55,6 @@ pub(crate) struct Intake<'a> {
     kept: Kept,
 }
 
-/// What became of headers that were to be stored.
-#[derive(Default)]
-struct Inserted {
-    /// The last one, new or known.
-    last: Option<HeaderId>,
-    has_new: bool,
-    has_orphan: bool,
-    is_refused: bool,
-}
-
 impl<'a> Intake<'a> {
     pub(crate) fn new(
         source: &'a mut dyn Source,
@@ -79,7 +67,6 @@ impl<'a> Intake<'a> {
             options,
             report,
             checkers,
-            checking: HashSet::new(),
             vetting: Vetting::default(),
             fetch: Fetch::default(),
             asked_again: Duration::ZERO,
@@ -115,7 +102,7 @@ impl<'a> Intake<'a> {
 
     /// Whether headers or blocks are on their way.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.fetch.is_waiting() || !self.checking.is_empty() || !self.headers_done
+        self.fetch.is_waiting() || !self.headers_done
     }
 
     /// Where the chain should go.
@@ -215,125 +202,12 @@ impl<'a> Intake<'a> {
         Ok(self.source.more(giver, locator)?)
     }
 
-    fn headers(
-        &mut self,
-        stores: &mut Stores,
-        headers: Vec<HeaderBytes>,
-        giver: Giver,
-    ) -> Result<(), Error> {
-        if self.source.is_trusted() {
-            let inserted = self.insert(stores, &headers, giver)?;
-            let stray = inserted.has_orphan && !inserted.is_refused && !inserted.has_new;
-            if inserted.has_new || (stray && self.may_stray(giver)) {
-                self.seek(stores)?;
-            }
-            return Ok(());
-        }
-        self.is_heard = true;
-        let (tip, now) = (stores.tip, (self.options.now)());
-        let Vetted { taken, next } =
-            self.vetting.vet(&stores.chain.read().tree, tip, now, giver, headers);
-        let inserted = self.insert(stores, &taken, giver)?;
-        if inserted.has_new {
-            self.seek(stores)?;
-        }
-        if inserted.is_refused {
-            self.vetting.forget(giver);
-            return Ok(());
-        }
-        match next {
-            Next::Wait => Ok(()),
-            Next::Ask(locator) => self.more(giver, &locator),
-            Next::Above => {
-                let last = inserted.last.map(|last| stores.chain.read().tree.locator(last));
-                last.map_or(Ok(()), |locator| self.more(giver, &locator))
-            }
-            Next::Stray if self.may_stray(giver) => self.more(giver, &locator(stores)),
-            Next::Stray => Ok(()),
-            Next::TooLittle { below_known } => {
-                let peer = self.source.name(giver);
-                if below_known && self.low.insert(peer.clone()) {
-                    (self.report)(Report::Warning(&Warning::LittleWork { peer }));
-                }
-                Ok(())
-            }
-            Next::Refuse(error) => {
-                self.source.blame(giver, &error.reason());
-                self.refuse(error.culprit(), &error.reason());
-                Ok(())
-            }
-            Next::Blame(reason) => {
-                self.source.blame(giver, &reason);
-                Ok(())
-            }
-        }
-    }
-
-    /// Stores headers.
-    fn insert(
-        &mut self,
-        stores: &mut Stores,
-        headers: &[HeaderBytes],
-        giver: Giver,
-    ) -> Result<Inserted, Error> {
-        let (now, fetches_all) = ((self.options.now)(), self.fetches_all());
-        let mut inserted = Inserted::default();
-        if headers.is_empty() {
-            return Ok(inserted);
-        }
-        for header in headers {
-            match stores.add_header(header, now)? {
-                Ok((id, is_new)) => {
-                    let tree = &stores.chain.read().tree;
-                    inserted.last = Some(id);
-                    inserted.has_new |= is_new;
-                    self.fetch.offer(tree, giver, id);
-                    if fetches_all && is_new && !tree.is_stored(id) {
-                        self.fetch.add_unfetched(tree.height(id), id);
-                    }
-                }
-                Err(InsertError::Orphan { .. }) => inserted.has_orphan = true,
-                Err(error) => {
-                    let reason = error.reason();
-                    if !inserted.is_refused && error.is_blameworthy() {
-                        self.source.blame(giver, &reason);
-                    }
-                    inserted.is_refused = true;
-                    self.refuse(error.culprit(), &reason);
-                }
-            }
-        }
-        if inserted.has_new || inserted.is_refused {
-            self.strays.remove(&giver);
-        }
-        if inserted.has_new {
-            stores.follow_best_header()?;
-        }
-        let height = {
-            let tree = &stores.chain.read().tree;
-            tree.height(tree.best_header())
-        };
-        (self.report)(Report::Headers { height });
-        Ok(inserted)
-    }
-
-    /// Counts headers that link to nothing. A node that is asked for those between sends them; one
-    /// that goes on without is not asked again.
-    fn may_stray(&mut self, giver: Giver) -> bool {
-        let strays = self.strays.entry(giver).or_default();
-        *strays += 1;
-        if *strays > STRAYS {
-            self.source.blame(giver, "its headers link to none that are known");
-        }
-        *strays <= STRAYS
-    }
-
     /// Has a block checked, if it is wanted.
     fn block(&mut self, stores: &Stores, hash: BlockHash, bytes: Vec<u8>, giver: Giver) {
         self.fetch.arrived(&hash);
         let tree = &stores.chain.read().tree;
         let id = tree.find(&hash).filter(|id| is_wanted(tree, *id));
-        let Some(id) = id.filter(|_| self.checking.insert(hash)) else { return };
+        let Some(id) = id.filter(|_| self.fetch.check(hash)) else { return };
         let (height, below) = (tree.height(id), Recent::below(tree, id));
         self.checkers.push(Job { id, hash, height, below, bytes, giver });
     }
@@ -343,7 +217,7 @@ impl<'a> Intake<'a> {
         let Some(Checked { id, hash, giver, result }) = self.checkers.next() else {
             return Ok(());
         };
-        self.checking.remove(&hash);
+        self.fetch.checked(&hash);
         // Meanwhile a block below it may have been found invalid.
         if !is_wanted(&stores.chain.read().tree, id) {
             return Ok(());
@@ -401,7 +275,7 @@ impl<'a> Intake<'a> {
             };
             let hashes = {
                 let tree = &stores.chain.read().tree;
-                self.fetch.choose(tree, &aim, giver, room, |hash| self.checking.contains(hash))
+                self.fetch.choose(tree, &aim, giver, room)
             };
             if !hashes.is_empty() {
                 self.source.want(giver, &hashes)?;

@@ -35,6 +35,15 @@ pub(crate) struct Vetting {
     count: u64,
 }
 
+/// What headers are judged by.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) tree: &'a HeaderTree,
+    /// The tip of the confirmed chain.
+    pub(crate) tip: HeaderId,
+    pub(crate) now: u32,
+}
+
 /// What to do with a message of headers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Vetted {
@@ -67,40 +76,39 @@ impl Vetting {
     /// Judges headers, each above the one before.
     pub(crate) fn vet(
         &mut self,
-        tree: &HeaderTree,
-        tip: HeaderId,
-        now: u32,
+        known: Known<'_>,
         giver: Giver,
         headers: Vec<HeaderBytes>,
     ) -> Vetted {
+        let Known { tree, now, .. } = known;
         let is_full = headers.len() >= MAX_HEADERS;
         if let Some(sync) = self.syncs.get_mut(&giver) {
             let step = sync.take(tree.params(), &headers, is_full);
             if step != Step::Restarted {
-                return self.after(tree, tip, giver, step, is_full);
+                return self.after(known, giver, step, is_full);
             }
         }
         self.syncs.remove(&giver);
-        let required = threshold(tree, tip);
+        let required = known.threshold();
         let weighed = match weigh(tree, &headers) {
             Ok(weighed) => weighed,
             Err(next) => return Vetted { taken: Vec::new(), next },
         };
-        let Weighed { above, known, work } = weighed;
+        let Weighed { above, found, work } = weighed;
         // What is known is stored already, and what follows an invalid block is refused.
-        if known == headers.len() || work >= required || tree.invalid(above).is_some() {
+        if found == headers.len() || work >= required || tree.invalid(above).is_some() {
             return Vetted { taken: headers, next: if is_full { Next::Above } else { Next::Wait } };
         }
         if !is_full {
-            return self.after(tree, tip, giver, Step::TooLittle, is_full);
+            return self.after(known, giver, Step::TooLittle, is_full);
         }
         self.count += 1;
         let key = tree.secret(self.count);
         let mut sync = HeaderSync::new(start(tree, above), required, now, key, Limits::default());
-        let unknown = headers.get(known..).unwrap_or_default();
+        let unknown = headers.get(found..).unwrap_or_default();
         let step = sync.take(tree.params(), unknown, is_full);
         self.syncs.insert(giver, sync);
-        self.after(tree, tip, giver, step, is_full)
+        self.after(known, giver, step, is_full)
     }
 
     /// A giver is gone, or is not heard any further.
@@ -114,14 +122,7 @@ impl Vetting {
     }
 
     /// What follows from a step of a sync.
-    fn after(
-        &mut self,
-        tree: &HeaderTree,
-        tip: HeaderId,
-        giver: Giver,
-        step: Step,
-        is_full: bool,
-    ) -> Vetted {
+    fn after(&mut self, known: Known<'_>, giver: Giver, step: Step, is_full: bool) -> Vetted {
         if !matches!(step, Step::Ask { .. } | Step::Ignored) {
             self.syncs.remove(&giver);
         }
@@ -133,7 +134,7 @@ impl Vetting {
             }
             Step::Ignored | Step::Restarted => nothing(Next::Wait),
             Step::TooLittle => {
-                let below_known = threshold(tree, tip) == tree.params().minimum_work;
+                let below_known = known.threshold() == known.tree.params().minimum_work;
                 nothing(Next::TooLittle { below_known })
             }
             Step::Offence(reason) => nothing(Next::Blame(reason)),
@@ -141,18 +142,21 @@ impl Vetting {
     }
 }
 
-/// The work that a branch must have for its headers to be stored.
-fn threshold(tree: &HeaderTree, tip: HeaderId) -> Work {
-    let work = tree.work(tip);
-    let below = tree.parent(tip).map_or(Work::ZERO, |parent| tree.work(parent));
-    work.minus(work.minus(below).times(NEAR)).max(tree.params().minimum_work)
+impl Known<'_> {
+    /// The work that a branch must have for its headers to be stored.
+    fn threshold(&self) -> Work {
+        let Self { tree, tip, .. } = *self;
+        let work = tree.work(tip);
+        let below = tree.parent(tip).map_or(Work::ZERO, |parent| tree.work(parent));
+        work.minus(work.minus(below).times(NEAR)).max(tree.params().minimum_work)
+    }
 }
 
 struct Weighed {
     /// The highest known header that the others follow.
     above: HeaderId,
     /// How many of the headers are known themselves.
-    known: usize,
+    found: usize,
     /// The work of the branch up to its last header.
     work: Work,
 }
@@ -160,18 +164,18 @@ struct Weighed {
 /// Weighs headers that show their work.
 fn weigh(tree: &HeaderTree, headers: &[HeaderBytes]) -> Result<Weighed, Next> {
     let Some(first) = headers.first() else { return Err(Next::Wait) };
-    let found = headers.iter().map_while(|header| tree.find(&Header::new(header).hash()));
-    let known: Vec<HeaderId> = found.collect();
+    let known = |header: &HeaderBytes| tree.find(&Header::new(header).hash());
+    let found: Vec<HeaderId> = headers.iter().map_while(known).collect();
     let below = || tree.find(&Header::new(first).previous());
-    let above = known.last().copied().or_else(below).ok_or(Next::Stray)?;
+    let above = found.last().copied().or_else(below).ok_or(Next::Stray)?;
     let mut work = tree.work(above);
-    for header in headers.iter().skip(known.len()) {
+    for header in headers.iter().skip(found.len()) {
         let header = Header::new(header);
         check_work(tree.params(), header)
             .map_err(|source| Next::Refuse(InsertError::Refused { hash: header.hash(), source }))?;
         work = work.plus(Work::of_bits(header.bits()));
     }
-    Ok(Weighed { above, known: known.len(), work })
+    Ok(Weighed { above, found: found.len(), work })
 }
 
 /// A known header as the start of a branch.
@@ -205,7 +209,8 @@ mod tests {
     }
 
     fn vet(vetting: &mut Vetting, tree: &HeaderTree, headers: &[HeaderBytes]) -> Vetted {
-        vetting.vet(tree, HeaderId::GENESIS, NOW, A, headers.to_vec())
+        let known = Known { tree, tip: HeaderId::GENESIS, now: NOW };
+        vetting.vet(known, A, headers.to_vec())
     }
 
     #[test]
@@ -251,13 +256,14 @@ mod tests {
             .collect();
         let other = chain_above(&genesis(), 300, 2);
         let mut vetting = Vetting::default();
-        let mut next = |count: usize| vetting.vet(&tree, ids[299], NOW, A, other[..count].to_vec());
+        let at_tip = Known { tree: &tree, tip: ids[299], now: NOW };
+        let mut next = |count: usize| vetting.vet(at_tip, A, other[..count].to_vec());
         assert_eq!(next(155).next, Next::TooLittle { below_known: false });
         assert_eq!((next(156).next, next(156).taken.len()), (Next::Wait, 156));
         assert_eq!(next(0).next, Next::Wait);
         // A peer that is behind, or that begins far below, has headers that are known.
         let known = chain_above(&genesis(), 5, 1);
-        let vetted = vetting.vet(&tree, ids[299], NOW, A, known.clone());
+        let vetted = vetting.vet(at_tip, A, known.clone());
         assert_eq!(vetted, Vetted { taken: known, next: Next::Wait });
     }
 
@@ -267,7 +273,8 @@ mod tests {
         let ids: Vec<_> =
             chain.iter().map(|header| tree.insert(Header::new(header), NOW).unwrap()).collect();
         let mut vetting = Vetting::default();
-        let vetted = vetting.vet(&tree, ids[2499], NOW, A, chain[..2000].to_vec());
+        let at_tip = Known { tree: &tree, tip: ids[2499], now: NOW };
+        let vetted = vetting.vet(at_tip, A, chain[..2000].to_vec());
         assert_eq!((vetted.taken.len(), vetted.next), (2000, Next::Above));
     }
 }

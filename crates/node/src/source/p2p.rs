@@ -8,8 +8,8 @@
 //!                     └───────────── decided here ◄───────────┘
 //! ```
 //!
-//! * **Headers.** Each peer has a `talk` of its own. One is asked for what is above the locator, and
-//!   the next as soon as that one has no more, or does not keep up; so the best chain of all is
+//! * **Headers.** Each peer has a `talk` of its own. One is asked for what is above the locator,
+//!   and the next as soon as that one has no more, or does not keep up; so the best chain of all is
 //!   known, and a slow peer holds nobody up. Which branches are heard to their end is decided by
 //!   the receiver. New blocks are announced by headers, or by hashes, on which the peer is asked.
 //! * **Blocks.** The receiver says which blocks a peer is asked for. `download` keeps what is owed,
@@ -142,7 +142,7 @@ impl P2p {
             peer.talk.ask(self.locator.clone());
         }
         for peer in &mut talks {
-            if let Some(locator) = peer.talk.to_send() {
+            if let Some(locator) = peer.talk.take_question() {
                 // An error shows on the reading side, which ends the connection.
                 let _ = peer.link.send(&Message::GetHeaders(locator));
             }

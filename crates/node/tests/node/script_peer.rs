@@ -144,6 +144,21 @@ pub(crate) fn withholds() -> Manner {
     Arc::new(|message, _| matches!(message, Message::GetData(_)))
 }
 
+/// A peer's manner: it never sends a block, but signs of life all the time.
+pub(crate) fn chats() -> Manner {
+    Arc::new(|message, stream| {
+        let Message::GetData(_) = message else { return false };
+        let mut stream = stream.try_clone().unwrap();
+        thread::spawn(move || {
+            let ping = Message::Ping(7).encode(NETWORK);
+            while stream.write_all(&ping).is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        true
+    })
+}
+
 /// A peer's manner: it says of every block that it does not have it.
 pub(crate) fn finds_nothing() -> Manner {
     Arc::new(|message, stream| match message {

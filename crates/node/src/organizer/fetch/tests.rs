@@ -35,7 +35,7 @@ fn a_giver_is_asked_for_its_own_branch_alone() {
     let mut fetch = Fetch::default();
     fetch.offer(&tree, A, one[49]);
     fetch.offer(&tree, B, other[19]);
-    let choose = |fetch: &mut Fetch, giver| fetch.choose(&tree, &aim(), giver, 16, |_| false);
+    let choose = |fetch: &mut Fetch, giver| fetch.choose(&tree, &aim(), giver, 16);
     assert_eq!(choose(&mut fetch, A), hashes(&tree, &one[..16]));
     assert_eq!(choose(&mut fetch, B), hashes(&tree, &other[..16]), "though A has the most work");
     // What A does not send is not asked of it again, nor of B, which does not offer it.
@@ -55,7 +55,7 @@ fn a_block_is_asked_of_one_at_a_time_and_then_of_another() {
     fetch.offer(&tree, A, chain[39]);
     fetch.offer(&tree, A, chain[4]);
     fetch.offer(&tree, B, chain[29]);
-    let choose = |fetch: &mut Fetch, giver| fetch.choose(&tree, &aim(), giver, 16, |_| false);
+    let choose = |fetch: &mut Fetch, giver| fetch.choose(&tree, &aim(), giver, 16);
     assert_eq!(choose(&mut fetch, A), hashes(&tree, &chain[..16]));
     assert_eq!(choose(&mut fetch, B), hashes(&tree, &chain[16..30]));
     hashes(&tree, &chain[..3]).iter().for_each(|hash| fetch.missed(hash));
@@ -78,7 +78,7 @@ fn what_cannot_become_the_chain_is_not_asked_for() {
     fetch.offer(&tree, A, chain[39]);
     fetch.offer(&tree, B, other[28]);
     let count = |fetch: &mut Fetch, giver, aim: &Aim| {
-        let hashes = fetch.choose(&tree, aim, giver, 100, |_| false);
+        let hashes = fetch.choose(&tree, aim, giver, 100);
         hashes.iter().for_each(|hash| fetch.arrived(hash));
         hashes.len()
     };
@@ -88,7 +88,7 @@ fn what_cannot_become_the_chain_is_not_asked_for() {
     assert_eq!(count(&mut fetch, A, &Aim { stop: Height::new(7), ..aim() }), 7);
     assert_eq!(count(&mut fetch, A, &Aim { tip: chain[39], ..aim() }), 0, "no more than the tip");
     tree.mark_invalid(chain[35], "bad");
-    let count = fetch.choose(&tree, &aim(), A, 100, |_| false).len();
+    let count = fetch.choose(&tree, &aim(), A, 100).len();
     assert_eq!(count, 35, "up to the block below the bad one");
 }
 
@@ -102,7 +102,7 @@ fn bytes_that_are_not_the_block_are_asked_for_a_few_times() {
     fetch.offer(&tree, Giver::ONLY, chain[0]);
     let times = (0..10)
         .take_while(|_| {
-            let chosen = fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX, |_| false);
+            let chosen = fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX);
             fetch.arrived(&hash);
             fetch.spoiled(&hash, Giver::ONLY);
             !chosen.is_empty()
@@ -111,5 +111,5 @@ fn bytes_that_are_not_the_block_are_asked_for_a_few_times() {
     assert_eq!(times, 3);
     assert_eq!(fetch.missing(&tree), [hash]);
     fetch.try_again();
-    assert_eq!(fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX, |_| false), [hash]);
+    assert_eq!(fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX), [hash]);
 }

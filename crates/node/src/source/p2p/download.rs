@@ -13,8 +13,9 @@
 //!    So a block that comes shows that those asked of its peer before will not: they are taken
 //!    back.
 //! 2. A peer that sends no part of a block for [`HOLD`] while another could take more loses all
-//!    that it has in flight and is given half as much from then on, at last nothing: it *withholds*.
-//!    Each block that it delivers, and each message that tells of new blocks, gives one back.
+//!    that it has in flight and is given half as much from then on, at last nothing: it
+//!    *withholds*. Each block that it delivers, and each message that tells of new blocks, gives
+//!    one back.
 //! 3. A peer that owes blocks and sends no part of one for [`SILENCE`] is given up, whatever else
 //!    it sends; so is one that comes to owe more than [`MAX_OWED`].
 //! 4. A block that comes late is as good as another. One that its peer was never asked for is an

@@ -94,7 +94,7 @@ impl Talk {
     }
 
     /// The question to send now.
-    pub(super) fn to_send(&mut self) -> Option<Vec<BlockHash>> {
+    pub(super) fn take_question(&mut self) -> Option<Vec<BlockHash>> {
         if self.question.is_some() {
             return None;
         }
@@ -142,7 +142,9 @@ mod tests {
     fn asked() -> (Talk, Vec<HeaderBytes>) {
         let mut talk = Talk::new();
         talk.ask(vec![hash_of(&genesis())]);
-        assert!(talk.is_brisk() && talk.to_send().is_some() && talk.to_send().is_none());
+        assert!(
+            talk.is_brisk() && talk.take_question().is_some() && talk.take_question().is_none()
+        );
         (talk, chain_above(&genesis(), 20, 1))
     }
 
@@ -154,7 +156,7 @@ mod tests {
         talk.heard(&headers[..5]);
         assert!(!talk.is_unfinished());
         talk.ask(vec![hash_of(&headers[4])]);
-        talk.to_send().unwrap();
+        talk.take_question().unwrap();
         talk.heard(&[]);
         assert!(!talk.is_busy(), "nothing is an answer too");
     }
@@ -185,7 +187,7 @@ mod tests {
                 }
                 talk.heard(header);
                 talk.ask(vec![hash_of(&header[0])]);
-                talk.to_send().unwrap();
+                talk.take_question().unwrap();
             }
         };
         assert_eq!(fault, Fault::Slow);
@@ -200,7 +202,7 @@ mod tests {
             assert_eq!(talk.waited(SECOND), None);
             talk.heard(&headers[..1]);
             talk.ask(vec![hash_of(&genesis())]);
-            assert!(talk.to_send().is_some() && talk.is_brisk());
+            assert!(talk.take_question().is_some() && talk.is_brisk());
         }
     }
 }

@@ -53,7 +53,7 @@ fn nobody_listens() {
 
 #[test]
 fn somebody_listens_and_says_nothing() {
-    fails(&listener(|stream| forget(stream)), "does not answer");
+    fails(&listener(forget), "does not answer");
 }
 
 fn forget(stream: TcpStream) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{LONG, SHORT, assert_tip, open, sync};
 use crate::miner::Mined;
-use crate::script_peer::{Manner, ScriptPeer, Served, drips, finds_nothing, withholds};
+use crate::script_peer::{Manner, ScriptPeer, Served, chats, drips, finds_nothing, withholds};
 
 /// One peer promises `promised` blocks and gives none, the other serves `honest`.
 fn check(promised: usize, manner: Manner, honest: &[Mined]) {
@@ -62,6 +62,11 @@ fn headers_without_blocks_that_have_the_most_work() {
 fn headers_without_blocks_beside_a_short_chain() {
     check(2000, withholds(), &SHORT[..125]);
     check(4001, finds_nothing(), &SHORT[..125]);
+}
+
+#[test]
+fn signs_of_life_do_not_excuse_blocks_that_do_not_come() {
+    check(2000, chats(), &SHORT[..125]);
 }
 
 #[test]
