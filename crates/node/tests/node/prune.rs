@@ -226,13 +226,13 @@ fn a_block_whose_header_is_lost_does_not_stop_pruning() {
     take(&mut node, &branch);
     for _ in 0..2 {
         assert!(node.chain_tips().iter().any(|tip| tip.hash == hash));
+        node.verify(&mut |_, _| {}).unwrap();
+        drop(node);
+        node = open(folder.path(), pruned(1));
         let snapshot = node.snapshot();
         let link = snapshot.view().to_header(hash).unwrap().unwrap();
         let bytes = snapshot.view().raw_block(link).unwrap().unwrap();
         assert_eq!(bytes[..], branch[2].bytes[..], "it was fetched again");
-        node.verify(&mut |_, _| {}).unwrap();
-        drop(node);
-        node = open(folder.path(), pruned(1));
     }
     take(&mut node, &chain);
     node.verify(&mut |_, _| {}).unwrap();
@@ -251,14 +251,14 @@ fn an_orphan_does_not_make_every_opening_archive_later_blocks_again() {
     assert!(archived.is_empty(), "{archived:?}");
     // It is still there when its header comes, and after that.
     take(&mut node, &branch);
-    let snapshot = node.snapshot();
-    let link = snapshot.view().to_header(branch[2].hash).unwrap().unwrap();
-    assert!(snapshot.view().raw_block(link).unwrap().is_some());
-    drop((snapshot, node));
+    drop(node);
     let mut note = |number, _| archived.push(number);
     let node = Organizer::open_with(disk(folder.path()), plain(), &mut note).unwrap();
     assert!(archived.is_empty(), "{archived:?}");
     assert!(node.chain_tips().iter().any(|tip| tip.hash == branch[2].hash));
+    let snapshot = node.snapshot();
+    let link = snapshot.view().to_header(branch[2].hash).unwrap().unwrap();
+    assert!(snapshot.view().raw_block(link).unwrap().is_some());
     node.verify(&mut |_, _| {}).unwrap();
 }
 
@@ -289,7 +289,7 @@ fn an_archive_is_made_again_in_one_pass_whatever_the_order_of_storage() {
     let mut archived = Vec::new();
     let mut note = |number, all| archived.push((number, all));
     let node = Organizer::open_with(disk(folder.path()), plain(), &mut note).unwrap();
-    assert_eq!(archived, (2..=91).map(|number| (number, 91)).collect::<Vec<_>>());
+    assert_eq!(archived, (1..=91).map(|number| (number, 91)).collect::<Vec<_>>());
     assert_eq!((node.snapshot().tip.1, node.chain_tips().len()), (chain[59].hash, tips));
     node.verify(&mut |_, _| {}).unwrap();
 }

@@ -350,11 +350,19 @@ fn headers_that_were_refused_once_are_given_again() {
     let now = move || now.load(Ordering::Relaxed);
     let options = SyncOptions { follow: true, now: Arc::new(now), ..options() };
     let (stop, reader) = (Arc::clone(&options.stop), node.reader());
-    let thread = thread::spawn(move || node.sync(&mut source, &options, &mut |_| {}));
+    let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    let thread = thread::spawn(move || {
+        node.sync(&mut source, &options, &mut |report| {
+            tell.lock().unwrap().push(format!("{report:?}"));
+        })
+    });
     let begin = Instant::now();
     let wait = |height: u32| {
         while reader.snapshot().tip.0.to_u32() < height {
-            assert!(begin.elapsed() < Duration::from_secs(60) && !thread.is_finished());
+            let at = reader.snapshot().tip.0;
+            let in_time = begin.elapsed() < Duration::from_secs(60) && !thread.is_finished();
+            assert!(in_time, "at {at}, not at {height}: {:?}", told.lock().unwrap());
             thread::sleep(Duration::from_millis(20));
         }
         reader.snapshot().tip.0.to_u32()
