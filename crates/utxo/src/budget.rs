@@ -4,13 +4,15 @@
 //!  memory  ├─ index ─┬─ merge ─┬─ joiner ─┬─ undo ─┬─ buffers ─┬─ window ────────────────────┤
 //!                                                              0       W/3       3W/4      W
 //!
-//!  window  at W/3 the youngest pane is sealed, from 3W/4 the oldest is flushed, at W a block waits
+//!  W/3   the youngest pane is sealed
+//!  3W/4  the oldest pane is flushed
+//!  W     a block waits
 //! ```
 //!
 //! - **index**: the directories and filters of all runs, about 1.3 bytes a coin, in memory always.
 //! - **merge**: the same again for the runs that are being merged: their merge has its own.
-//! - **joiner**: a quarter of the whole, between 1 and 128 MiB, while one is at work: its blocks and what
-//!   was found for them. A block that takes more than that is let through alone.
+//! - **joiner**: a quarter of the whole, between 1 and 128 MiB, while one is at work: its blocks
+//!   and what was found for them. A block that takes more than that is let through alone.
 //! - **undo**: a sixteenth for the cache of recent records (or less, as the owner says), and a
 //!   sixteenth, between 1 and 64 MiB, for those that are not written yet.
 //! - **buffers**: an eighth of the whole, at most 32 MiB: 1 MiB of pages and one chunk of a filter
