@@ -358,15 +358,11 @@ impl Organizer {
     /// Joins blocks until the feeder pauses.
     fn join(&mut self, intake: &mut Intake<'_>) -> Result<Pause, Error> {
         let options = intake.options;
-        let script_threads = match options.verify {
-            Verify::Spends => NonZeroUsize::MIN,
-            Verify::Scripts => self.options.workers,
-        };
         let judge = Judge {
             chain: self.stores.chain.clone(),
             verify: options.verify,
             assume_valid: options.assume_valid,
-            board: ScriptBoard::new(script_threads),
+            board: ScriptBoard::new(options.verify.script_threads(self.options.workers)),
         };
         let at = self.utxo_tip()?;
         let (set, limits) = (self.utxo.reader(), self.options.limits);

@@ -6,6 +6,7 @@
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
 //!    do its scripts hold? Blocks that were good before are not checked again.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use varve_consensus::{
@@ -64,6 +65,16 @@ fn refusal_of(hash: BlockHash, error: &BlockError) -> Refusal {
 /// Core's name of what is wrong, and what it is.
 pub(crate) fn reason(name: &str, error: &dyn std::fmt::Display) -> String {
     format!("{name}: {error}")
+}
+
+impl Verify {
+    /// How many threads check scripts when there are this many workers.
+    pub(super) const fn script_threads(self, workers: NonZeroUsize) -> NonZeroUsize {
+        match self {
+            Self::Spends => NonZeroUsize::MIN,
+            Self::Scripts => workers,
+        }
+    }
 }
 
 /// Checks blocks that the set has taken.
