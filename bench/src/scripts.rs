@@ -80,7 +80,10 @@ pub(crate) fn run(effort: Effort) -> Result<()> {
 
 /// Blocks with one large transaction, of each kind.
 fn many(folder: &Path) -> Result<Ratio> {
-    println!("{:14} {:>7} {:>9} {:>9} {:>8}", "one block of", "inputs", "seconds", "cpu s", "others");
+    println!(
+        "{:14} {:>7} {:>9} {:>9} {:>8}",
+        "one block of", "inputs", "seconds", "cpu s", "others"
+    );
     let mut best = f64::INFINITY;
     // The kind of the bar three times; the others for comparison.
     for kind in [Kind::Wpkh, Kind::Taproot, Kind::Wpkh, Kind::Wsh, Kind::ShWpkh, Kind::Wpkh] {

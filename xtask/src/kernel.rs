@@ -1,8 +1,9 @@
 //! `cargo xtask kernel`: the verifier of scripts by libbitcoinkernel, built and tested.
 //!
-//! The tests of `varve-consensus` run with the feature `kernel`: the same vectors and blocks that the
-//! default verifier passes. Then the command is built with it. The library needs cmake and boost
-//! and takes minutes, so this is no part of `cargo xtask test`, and has a target folder of its own.
+//! The tests of `varve-consensus` run with the feature `kernel`: the same vectors and blocks that
+//! the default verifier passes. Then the command is built with it. The library needs cmake and
+//! boost and takes minutes, so this is no part of `cargo xtask test`, and has a target folder of
+//! its own.
 
 use anyhow::{Result, bail};
 

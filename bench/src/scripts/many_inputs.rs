@@ -98,7 +98,8 @@ pub(super) fn write(folder: &Path, kind: Kind) -> Result<()> {
         };
         let block = mine(height, tip, txs);
         tip = put(&block)?;
-        first = first.or_else(|| block.txdata.first().map(|tx| OutPoint::new(tx.compute_txid(), 0)));
+        first =
+            first.or_else(|| block.txdata.first().map(|tx| OutPoint::new(tx.compute_txid(), 0)));
         fan = block.txdata.get(1).cloned().or(fan);
     }
     drop(put);

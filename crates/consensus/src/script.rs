@@ -3,8 +3,8 @@
 //! The flags switch on the rules that came with upgrades. P2SH, WITNESS and TAPROOT hold for all
 //! blocks, even older ones, except for three that would fail; the others by height.
 //!
-//! [`ScriptChecks`] are the checks of a block for callers that have threads; [`check_scripts`] starts
-//! threads for one block.
+//! [`ScriptChecks`] are the checks of a block for callers that have threads; [`check_scripts`]
+//! starts threads for one block.
 
 mod checks;
 #[cfg(test)]

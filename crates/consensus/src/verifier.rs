@@ -5,8 +5,8 @@
 //! [`PreparedTx`], so that the cost of a transaction grows with its inputs and not with their
 //! square.
 //!
-//! No rule of scripts is written a second time here: [`CoreVerifier`] is Bitcoin Core's own code. It
-//! comes from one of two crates, with the same answers:
+//! No rule of scripts is written a second time here: [`CoreVerifier`] is Bitcoin Core's own code.
+//! It comes from one of two crates, with the same answers:
 //!
 //! | feature | crate | needs |
 //! |---|---|---|

@@ -396,15 +396,11 @@ impl Organizer {
     }
 
     fn judge(&self, options: &SyncOptions) -> Judge {
-        let script_threads = match options.verify {
-            Verify::Spends => NonZeroUsize::MIN,
-            Verify::Scripts => self.options.workers,
-        };
         Judge {
             chain: self.stores.chain.clone(),
             verify: options.verify,
             assume_valid: options.assume_valid,
-            board: ScriptBoard::new(script_threads),
+            board: ScriptBoard::new(options.verify.script_threads(self.options.workers)),
         }
     }
 

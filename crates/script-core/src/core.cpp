@@ -24,6 +24,7 @@
 #include <locale>
 #include <map>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <ostream>
@@ -56,6 +57,8 @@
 #include <secp256k1_extrakeys.h>
 #include <secp256k1_recovery.h>
 #include <secp256k1_schnorrsig.h>
+
+#include <parsed_keys.h>
 
 inline namespace varve_core {
 

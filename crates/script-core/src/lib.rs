@@ -11,8 +11,9 @@
 //! ```
 //!
 //! The C++ is Core's own, unchanged, under `bitcoin/`; `src/core.cpp` includes it into a namespace
-//! and adds the boundary. Signatures are checked by libsecp256k1 of the crate `secp256k1-sys`, which
-//! the rest of Varve uses too. The decision and its rivals: `docs/adr/0013-script-verification.md`.
+//! and adds the boundary. Signatures are checked by libsecp256k1 of the crate `secp256k1-sys`,
+//! which the rest of Varve uses too. The decision and its rivals:
+//! `docs/adr/0013-script-verification.md`.
 //!
 //! This crate holds `unsafe`: calls over the C boundary, in [`Transaction`] alone.
 

@@ -74,8 +74,9 @@ impl Transaction {
             })
             .collect();
         let mut made = ptr::null_mut();
-        // SAFETY: the pointers and lengths are those of live slices, and everything is copied before
-        // the call returns. `made` is written only when the call succeeds. No exception leaves.
+        // SAFETY: the pointers and lengths are those of live slices, and everything is copied
+        // before the call returns. `made` is written only when the call succeeds. No exception
+        // leaves.
         let status = unsafe {
             ffi::varve_transaction_new(
                 bytes.as_ptr(),
@@ -95,8 +96,8 @@ impl Transaction {
 
     /// Executes the scripts of one input. The bits of `flags` are Core's.
     pub fn verify(&self, input: usize, flags: u32) -> Result<(), VerifyError> {
-        // SAFETY: the handle is alive until `self` is dropped, and is only read. The C++ side checks
-        // the number of the input and the flags. No exception leaves.
+        // SAFETY: the handle is alive until `self` is dropped, and is only read. The C++ side
+        // checks the number of the input and the flags. No exception leaves.
         match unsafe { ffi::varve_transaction_verify(self.handle.as_ptr(), input, flags) } {
             0 => Ok(()),
             1 => Err(VerifyError::Script),

@@ -32,7 +32,8 @@ const BANNED_WORDS: &[(&str, &str)] = &[
     (concat!("/wo", "rk/"), "a path of one machine; take it from the environment"),
 ];
 
-/// The packages that may hold `unsafe`: system calls and maps, SIMD, Core's C++, and a rival's open.
+/// The packages that may hold `unsafe`: system calls and maps, SIMD, Core's C++, and a rival's
+/// open.
 const MAY_BE_UNSAFE: &[&str] =
     &["varve-io", "varve-sha256", "varve-script-core", "varve-bench-rivals"];
 

@@ -1,13 +1,13 @@
 //! The script checks of one block, cut into chunks that any number of threads take.
 //!
-//! 1. [`ScriptChecks::new`] walks the spends of the block and prepares each transaction once. What it
-//!    makes borrows nothing: threads that outlive the view can take part.
-//! 2. [`ScriptChecks::run`] is called by as many threads as there are to spare, at any time. It takes
-//!    chunks in block order from a common counter. After a failure no more are taken, but those that
-//!    have been are checked, and all below the failure are among them. So the answer does not depend
-//!    on the number of threads.
-//! 3. When all of them have returned, [`ScriptChecks::verdict`] names the first input in block order
-//!    that fails.
+//! 1. [`ScriptChecks::new`] walks the spends of the block and prepares each transaction once. What
+//!    it makes borrows nothing: threads that outlive the view can take part.
+//! 2. [`ScriptChecks::run`] is called by as many threads as there are to spare, at any time. It
+//!    takes chunks in block order from a common counter. After a failure no more are taken, but
+//!    those that have been are checked, and all below the failure are among them. So the answer
+//!    does not depend on the number of threads.
+//! 3. When all of them have returned, [`ScriptChecks::verdict`] names the first input in block
+//!    order that fails.
 //!
 //! The prepared transactions take about 500 bytes an input, so less than 10 MB for the largest
 //! block.
@@ -84,10 +84,11 @@ impl<P: PreparedTx> ScriptChecks<P> {
         let mut spent = Vec::new();
         for of_one_tx in spends.chunk_by(|one, next| one.tx == next.tx) {
             spent.clear();
-            spent.extend(of_one_tx.iter().map(|Spend { coin, .. }| TxOut {
-                value: coin.value,
-                script: coin.script,
-            }));
+            spent.extend(
+                of_one_tx
+                    .iter()
+                    .map(|Spend { coin, .. }| TxOut { value: coin.value, script: coin.script }),
+            );
             let place = of_one_tx.first().map_or(0, |spend| spend.tx);
             let prepared = prepare(block, (place, &spent), verifier);
             checks.push(place, prepared.map_err(CheckError::Invalid)?, spent.len());

@@ -1,8 +1,8 @@
-//! Bitcoin Core's verifier, by `libbitcoinkernel`: the engine of a whole node as a library, of which
-//! only the scripts are used.
+//! Bitcoin Core's verifier, by `libbitcoinkernel`: the engine of a whole node as a library, of
+//! which only the scripts are used.
 //!
-//! Its interface copies what is shared by a transaction's signatures in each call, 40 bytes an input
-//! and more. That is quadratic still, but by memory copies: see ADR 13 for the figures.
+//! Its interface copies what is shared by a transaction's signatures in each call, 40 bytes an
+//! input and more. That is quadratic still, but by memory copies: see ADR 13 for the figures.
 
 use bitcoinkernel::prelude::*;
 use bitcoinkernel::{

@@ -86,8 +86,7 @@ fn sign(draft: &mut TxDraft, keys: &Keys) {
         let message = Message::from_digest(digest.to_byte_array());
         let signature = keys.secp.sign_ecdsa(&message, &keys.secret).serialize_der();
         input.script.clear();
-        input.witness =
-            vec![[&signature[..], &[1]].concat(), keys.public().to_bytes().to_vec()];
+        input.witness = vec![[&signature[..], &[1]].concat(), keys.public().to_bytes().to_vec()];
     }
 }
 

@@ -12,6 +12,7 @@
 //! conditions: the last one keeps a forged branch from hiding behind the assumption, because it
 //! would take two weeks of the network's work.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use varve_consensus::{
@@ -74,6 +75,16 @@ fn refusal_of(hash: BlockHash, error: &BlockError) -> Refusal {
 /// Core's name of what is wrong, and what it is.
 pub(crate) fn reason(name: &str, error: &dyn std::fmt::Display) -> String {
     format!("{name}: {error}")
+}
+
+impl Verify {
+    /// How many threads check scripts when there are this many workers.
+    pub(super) const fn script_threads(self, workers: NonZeroUsize) -> NonZeroUsize {
+        match self {
+            Self::Spends => NonZeroUsize::MIN,
+            Self::Scripts => workers,
+        }
+    }
 }
 
 /// Checks blocks that the set has taken.

@@ -1,16 +1,17 @@
 //! The script checks that are under way, and the threads that help with them.
 //!
 //! A worker of the joiner checks the scripts of its block by itself. While fewer workers do so than
-//! there are processors for, helpers take chunks of the block whose turn it is: the lowest one. So a
-//! block with many signatures uses all processors at the tip and in the middle of a sync alike, and
-//! blocks that are checked side by side are left alone:
+//! there are processors for, helpers take chunks of the block whose turn it is: the lowest one. So
+//! a block with many signatures uses all processors at the tip and in the middle of a sync alike,
+//! and blocks that are checked side by side are left alone:
 //!
 //! ```text
 //! workers that check + helpers at work  ≤  workers
 //! ```
 //!
-//! A helper looks at this before each chunk, half a millisecond of work, and steps back when another
-//! worker has come. Helpers are started once for a joiner and sleep when there is nothing to do.
+//! A helper looks at this before each chunk, half a millisecond of work, and steps back when
+//! another worker has come. Helpers are started once for a joiner and sleep when there is nothing
+//! to do.
 
 #[cfg(test)]
 mod tests;
@@ -70,7 +71,8 @@ impl<P: PreparedTx> ScriptBoard<P> {
         })
     }
 
-    /// Runs the checks of a block, with whoever is free. All threads have left them when it returns.
+    /// Runs the checks of a block, with whoever is free. All threads have left them when it
+    /// returns.
     pub(crate) fn run(&self, height: Height, checks: &Arc<ScriptChecks<P>>) {
         {
             let mut state = self.lock();

@@ -1,6 +1,6 @@
-//! Random transactions, whole and damaged, against the interface of `bitcoinconsensus`, which parses
-//! and hashes everything in each call. It is linked beside our copy of Core and shares nothing
-//! with it.
+//! Random transactions, whole and damaged, against the interface of `bitcoinconsensus`, which
+//! parses and hashes everything in each call. It is linked beside our copy of Core and shares
+//! nothing with it.
 
 mod signed;
 

@@ -125,10 +125,9 @@ fn locking(kind: Kind, key: u8) -> ScriptBuf {
         Kind::ShWpkh => ScriptBuf::new_p2sh(&wpkh().script_hash()),
         Kind::Wsh => ScriptBuf::new_p2wsh(&multisig(key).wscript_hash()),
         Kind::WshSeparator => ScriptBuf::new_p2wsh(&separated(key).wscript_hash()),
-        Kind::TaprootKey
-        | Kind::TaprootLeaf
-        | Kind::TaprootSuccess
-        | Kind::TaprootUnknown => ScriptBuf::new_p2tr_tweaked(tree(kind, key).output_key()),
+        Kind::TaprootKey | Kind::TaprootLeaf | Kind::TaprootSuccess | Kind::TaprootUnknown => {
+            ScriptBuf::new_p2tr_tweaked(tree(kind, key).output_key())
+        }
         Kind::Anyone => ScriptBuf::builder().push_opcode(OP_PUSHNUM_1).into_script(),
     }
 }
@@ -241,8 +240,7 @@ impl Signer<'_> {
     fn segwit(&self, code: &ScriptBuf, key: u8) -> Vec<u8> {
         let mut cache = SighashCache::new(self.tx);
         let value = self.prevouts[self.number].value;
-        let sighash =
-            bitcoin::EcdsaSighashType::from_consensus(u32::from(self.spend.sighash));
+        let sighash = bitcoin::EcdsaSighashType::from_consensus(u32::from(self.spend.sighash));
         let digest = cache.p2wsh_signature_hash(self.number, code, value, sighash).unwrap();
         self.ecdsa(digest.to_byte_array(), key)
     }

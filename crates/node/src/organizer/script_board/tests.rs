@@ -122,7 +122,8 @@ fn blocks_side_by_side_take_no_more_threads_than_there_are() {
 #[test]
 fn helpers_take_the_lowest_block_that_has_work() {
     let crowd = Arc::new(Crowd::default());
-    let post = |height| Posted { height: Height::new(height), checks: checks(&crowd).1, helpers: 0 };
+    let post =
+        |height| Posted { height: Height::new(height), checks: checks(&crowd).1, helpers: 0 };
     let mut state = State { posted: [9, 4, 6].map(post).into(), ending: false };
     let lowest = state.lowest().unwrap();
     assert_eq!(lowest.height, Height::new(4));
