@@ -5,6 +5,7 @@
 mod chain;
 mod exit_codes;
 mod keep;
+mod killed;
 mod output;
 mod real_node;
 mod refused;

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 const VARVE: &str = env!("CARGO_BIN_EXE_varve");
 
-/// Runs the command, for a minute at most, with these arguments alone.
+/// Runs the command, for five minutes at most, with these arguments alone.
 pub(crate) fn varve(args: &[&str]) -> Output {
-    Command::new("timeout").args(["60", VARVE]).args(args).output().unwrap()
+    Command::new("timeout").args(["300", VARVE]).args(args).output().unwrap()
 }
 
 /// The same on a data directory of regtest, with `--json`.
