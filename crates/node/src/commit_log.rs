@@ -5,11 +5,11 @@
 //!
 //! ```text
 //!  0         8        12       16      48     52      56          64      66      68
-//!  ┌─────────┬────────┬────────┬───────┬──────┬───────┬───────────┬───────┬───────┬────────────────┐
-//!  │ commit  │ tip    │ tip    │ tip   │ fork │ blocks│ end of    │ marks │ spans │ marks … spans …│
-//!  │ sequence│ height │ number │ hash  │height│ synced│ blocks    │       │       │                │
-//!  │ u64     │ u32    │ u32    │ 32 B  │ u32  │ u32   │ u64       │ u16   │ u16   │                │
-//!  └─────────┴────────┴────────┴───────┴──────┴───────┴───────────┴───────┴───────┴────────────────┘
+//!  ┌─────────┬────────┬────────┬───────┬──────┬───────┬───────────┬───────┬───────┬─────────┐
+//!  │ commit  │ tip    │ tip    │ tip   │ fork │ blocks│ end of    │ marks │ spans │ marks … │
+//!  │ sequence│ height │ number │ hash  │height│ synced│ blocks    │       │       │ spans … │
+//!  │ u64     │ u32    │ u32    │ 32 B  │ u32  │ u32   │ u64       │ u16   │ u16   │         │
+//!  └─────────┴────────┴────────┴───────┴──────┴───────┴───────────┴───────┴───────┴─────────┘
 //!  mark      │ block hash 32 B │ length u16 │ reason, UTF-8, at most 512 B │
 //!  unmark    │ block hash 32 B │ 0xFFFF     │
 //!  span      │ first height u32 │ last height u32 │ u8: 1 assumed, 2 scripts checked │

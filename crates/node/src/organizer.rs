@@ -13,8 +13,8 @@
 //! * When the target is above the set, its blocks go to the joiner. When it is on another branch,
 //!   the set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the
 //!   snapshot of the last commit, and get the next when the new branch has won.
-//! * A block that fails is marked with the reason, until an operator reconsiders it (`verdict`); the
-//!   target is then another, perhaps the old tip, and the set is turned to it.
+//! * A block that fails is marked with the reason, until an operator reconsiders it (`verdict`);
+//!   the target is then another, perhaps the old tip, and the set is turned to it.
 //! * A sync that verifies scripts also checks those of confirmed blocks that were taken without
 //!   (`recheck`), when it has nothing else to do.
 //! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of

@@ -1,8 +1,8 @@
 //! Whether a sync came as far as it should.
 //!
-//! A sync ends when its source has no more. That is a success when the chain ends at the best header
-//! that is known, or at the height where it was to stop. Otherwise something is missing, and whoever
-//! runs the command in a script must hear of it.
+//! A sync ends when its source has no more. That is a success when the chain ends at the best
+//! header that is known, or at the height where it was to stop. Otherwise something is missing, and
+//! whoever runs the command in a script must hear of it.
 //!
 //! | the chain ends | a refused block has a branch with more work | then |
 //! |---|---|---|
@@ -14,6 +14,7 @@
 //! The best header is that of the branches without a mark. A block that the operator has marked is
 //! not a refusal.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use varve_types::{BlockHash, Height};
@@ -69,7 +70,11 @@ impl fmt::Display for Shortfall {
 impl Organizer {
     /// What is missing after a sync that was to stop at `stop` and refused these blocks.
     #[must_use]
-    pub fn shortfall(&self, stop: Option<Height>, refused: &[BlockHash]) -> Option<Shortfall> {
+    pub fn shortfall(
+        &self,
+        stop: Option<Height>,
+        refused: &BTreeSet<BlockHash>,
+    ) -> Option<Shortfall> {
         let tree = &self.stores.chain.read().tree;
         let (tip, best) = (self.stores.tip, tree.best_header());
         let height = tree.height(tip);

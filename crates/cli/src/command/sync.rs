@@ -1,5 +1,6 @@
 //! `varve sync`: takes blocks from a source, checks them, and stores what follows from them.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
             "headers": node.header_height().to_u32(),
             "connected": done.connected,
             "bytes": done.bytes,
-            "refused": done.refused,
+            "refused": done.refused.len(),
             "scripts": scripts_json(&node),
             "complete": shortfall.is_none(),
         });
@@ -120,9 +121,7 @@ pub(crate) struct Done {
     /// Their bytes.
     pub(crate) bytes: u64,
     /// Blocks that were refused.
-    pub(crate) refused: u64,
-    /// Their hashes.
-    refused_blocks: Vec<BlockHash>,
+    refused: BTreeSet<BlockHash>,
     /// What the source could not give, if that leaves the chain short.
     unread: Option<Warning>,
 }
@@ -130,7 +129,7 @@ pub(crate) struct Done {
 impl Done {
     /// Why the chain is not where it should be, in one sentence.
     fn shortfall(&self, node: &Organizer, options: &SyncOptions) -> Option<String> {
-        let missing = node.shortfall(options.stop_height, &self.refused_blocks);
+        let missing = node.shortfall(options.stop_height, &self.refused);
         if let Some(missing) = missing {
             return Some(missing.to_string());
         }
@@ -180,8 +179,7 @@ pub(crate) fn sync(
             progress.set(u64::from(height.to_u32()), done.bytes);
         }
         Report::Refused { hash, reason } => {
-            done.refused += 1;
-            done.refused_blocks.push(hash);
+            done.refused.insert(hash);
             progress.say(&format!("block {hash} is refused: {reason}"));
         }
         Report::Missing { hash } => {

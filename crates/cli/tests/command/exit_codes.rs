@@ -9,13 +9,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 use varve_consensus::contract::draft::TxDraft;
 use varve_types::blk::write_record;
-use varve_types::{Network, Outpoint, Txid};
+use varve_types::{Height, Network, Outpoint, Txid};
 
 use crate::refused::{above, hash, write};
 use crate::varve::{ask, command, run};
 
 /// A good chain of this length above `below`, which stands at `height`.
-fn chain(below: &[u8], height: u32, salt: u8, count: u32) -> Vec<Vec<u8>> {
+pub(crate) fn chain(below: &[u8], height: u32, salt: u8, count: u32) -> Vec<Vec<u8>> {
     let mut blocks = vec![below.to_vec()];
     for height in height + 1..=height + count {
         blocks.push(above(&blocks[blocks.len() - 1], height, salt, Vec::new()).bytes());
@@ -29,7 +29,12 @@ fn bad(below: &[u8], height: u32) -> Vec<u8> {
     above(below, height, 7, vec![nothing]).bytes()
 }
 
-fn genesis() -> Vec<u8> {
+/// A block that breaks a rule of its own bytes.
+fn malformed(below: &[u8], height: u32) -> Vec<u8> {
+    above(below, height, 8, vec![TxDraft::coinbase(Height::new(height), 1)]).bytes()
+}
+
+pub(crate) fn genesis() -> Vec<u8> {
     Network::Regtest.genesis_block()
 }
 
@@ -101,13 +106,11 @@ fn blocks_that_are_not_there_are_missed() {
 fn blocks_that_cannot_be_read_are_missed() {
     let good = chain(&genesis(), 0, 1, 6);
     // The body of the fourth, then its header, whose hash becomes another one.
-    for (byte, parts) in
-        [(100, ["headers go up to 6", "at height 4"]), (40, ["height 3", "blocks"])]
-    {
+    for (byte, part) in [(100, "headers go up to 6"), (40, "height 3")] {
         let place = Place::new();
         let mut torn = good.clone();
         torn[3][byte] ^= 1;
-        short(&place.sync(&torn, &[]), 3, &parts);
+        short(&place.sync(&torn, &[]), 3, &[part, "sync from another source"]);
         assert_eq!(end(&place.sync(&good, &[])).1, None);
     }
 }
@@ -118,7 +121,7 @@ fn a_refused_block_matters_when_its_branch_has_more_work() {
     let refused = bad(&good[3], 5);
     let on_refused = chain(&refused, 5, 2, 1);
     let stale = [&good[..], &[refused.clone()], &on_refused].concat();
-    let output = place.sync(&stale, &[]);
+    let output = place.sync(&[&good[..], &[malformed(&good[3], 5)]].concat(), &[]);
     let (answer, sentence) = end(&output);
     assert_eq!((sentence, answer["refused"].as_u64()), (None, Some(1)), "it is stale");
     // One more makes it the best chain that there is to be had.

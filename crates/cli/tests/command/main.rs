@@ -6,6 +6,7 @@ mod chain;
 mod exit_codes;
 mod foreign;
 mod keep;
+mod killed;
 mod limits;
 mod output;
 mod profiles;

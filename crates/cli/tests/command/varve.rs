@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const VARVE: &str = env!("CARGO_BIN_EXE_varve");
 
-/// Runs the command with these arguments alone, for as long as a busy machine may take.
+/// Runs the command, for five minutes at most, with these arguments alone.
 pub(crate) fn varve(args: &[&str]) -> Output {
     Command::new("timeout").args(["300", VARVE]).args(args).output().unwrap()
 }

@@ -1,5 +1,5 @@
-//! Verdicts through the command: marks set and taken back, how far scripts were checked, and what is
-//! damaged.
+//! Verdicts through the command: marks set and taken back, how far scripts were checked, and what
+//! is damaged.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::exit_codes::{chain, genesis};
+use crate::refused::write;
 use crate::varve::{ask, refusal, run, simulate, varve};
 
 /// Flips a bit of a file.
@@ -70,7 +72,10 @@ fn how_far_scripts_were_checked_is_shown_and_made_up_for() {
     };
     let (_, told) = plain(&["sync", "--from", out]);
     assert!(told.lines().next().unwrap().contains("scripts are not"), "{told}");
-    let scripts = |to: u32, unchecked: u32| json!({ "checked_to": to, "assumed_to": null, "unchecked": unchecked });
+    let scripts = |to: u32, left: u32| {
+        let assumed: Option<u32> = None;
+        json!({ "checked_to": to, "assumed_to": assumed, "unchecked": left })
+    };
     assert_eq!(ask(&data, &["status"])["scripts"], scripts(0, 110));
     let (shown, _) = plain(&["status"]);
     assert!(shown.contains("not of 110 blocks"), "{shown}");
@@ -88,9 +93,9 @@ fn how_far_scripts_were_checked_is_shown_and_made_up_for() {
 #[test]
 fn a_damaged_index_is_told_as_such() {
     let folder = tempfile::tempdir().unwrap();
-    let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
-    simulate(&chain);
-    ask(&data, &["sync", "--from", chain.to_str().unwrap(), "--index", "filter,stats"]);
+    let (file, data) = (folder.path().join("blk00000.dat"), folder.path().join("data"));
+    write(&file, &[vec![genesis()], chain(&genesis(), 0, 1, 20)].concat());
+    ask(&data, &["sync", "--from", file.to_str().unwrap(), "--index", "filter,stats"]);
     ask(&data, &["verify"]);
     let last = fs::metadata(data.join("stats/stats-000000000000")).unwrap().len() - 9;
     for (file, at, index) in [

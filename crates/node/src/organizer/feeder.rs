@@ -7,8 +7,8 @@
 //! 2. Commit, when there is something worth it: the reached tip has more work than the confirmed
 //!    one, or is all there is to reach. Commits are grouped by bytes and by time, so that a long
 //!    sync is not held up by the disk's syncs; with nothing more on its way a commit is made at
-//!    once. The first commits of a sync come soon, a sixteenth of the latency apart and then twice as
-//!    far each, so that a process which is killed again and again still advances.
+//!    once. The first commit of a sync comes after a sixteenth of the latency, and each after it
+//!    waits twice as long, so that a process which is killed again and again still advances.
 //! 3. Make a checkpoint when it is due. The stores are made durable here and the set by a thread of
 //!    its own, so the joiner goes on with the blocks that it has.
 //! 4. Submit blocks of the target's branch, while there is room.

@@ -6,9 +6,9 @@
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
 //!    do its scripts hold? What was checked of a block before is not checked again.
 //!
-//! **Assume-valid.** Scripts are not checked of a block that is an ancestor both of the block that is
-//! assumed to be valid and of the best header, when the best header has the work that the network is
-//! known to have at least, and is two weeks of work above the block. These are Bitcoin Core's
+//! **Assume-valid.** Scripts are not checked of a block that is an ancestor both of the block that
+//! is assumed to be valid and of the best header, when the best header has the least work that the
+//! network is known to have, and is two weeks of work above the block. These are Bitcoin Core's
 //! conditions: the last one keeps a forged branch from hiding behind the assumption, because it
 //! would take two weeks of the network's work.
 

@@ -1,8 +1,8 @@
 //! Checking the scripts of confirmed blocks that were taken without.
 //!
 //! A folder may have been synced with `spends`, or up to a block that was assumed to be valid. A
-//! sync that verifies scripts checks what is left, in place: the bytes come from the block store and
-//! the outputs that are spent from the history; the unspent set is not touched.
+//! sync that verifies scripts checks what is left, in place: the bytes come from the block store
+//! and the spent outputs from the history; the unspent set is not touched.
 //!
 //! 1. It begins when the source has no more headers and every block that came is joined: only then
 //!    it is known which blocks an assume-valid block vouches for. New blocks go first all the time.

@@ -1,5 +1,5 @@
-//! How far scripts were checked: recorded, kept through crashes and reorganisations, and made up for
-//! by a later sync.
+//! How far scripts were checked: recorded, kept through crashes and reorganisations, and made up
+//! for by a later sync.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A set that has lost a coin refuses a good block. The history is asked before the block is marked.
+//! A set that has lost a coin refuses a good block. The history is asked before a block is marked.
 
 use std::sync::Arc;
 

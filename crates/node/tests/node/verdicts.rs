@@ -1,5 +1,5 @@
-//! Marks that an operator sets and takes back: the chain moves at once, durably, and a sync keeps to
-//! them.
+//! Marks that an operator sets and takes back: the chain moves at once, durably, and a sync keeps
+//! to them.
 
 use std::sync::Arc;
 
