@@ -125,6 +125,10 @@ impl Storage for GatedStorage {
         self.inner.list()
     }
 
+    fn list_others(&self) -> Result<Vec<String>> {
+        self.inner.list_others()
+    }
+
     fn sync_dir(&self) -> Result<()> {
         self.inner.sync_dir()
     }
