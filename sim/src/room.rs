@@ -1,9 +1,9 @@
 //! What still fits into a block by the rules of its network.
 //!
-//! | | Bitcoin | BSV before the Genesis upgrade | BSV since |
-//! |---|---|---|---|
-//! | a transaction | – | 1 MB, 20,000 signature operations | – |
-//! | a block | weight 4,000,000, cost of signature operations 80,000 | 20,000 signature operations for every million bytes begun | – |
+//! * Bitcoin: a block weighs at most 4,000,000, and its signature operations cost at most 80,000.
+//! * BSV before its Genesis upgrade: a transaction has at most 1 MB and 20,000 signature
+//!   operations, a block 20,000 for every million bytes begun.
+//! * BSV since then: nothing that a simulated chain could exceed.
 //!
 //! Signature operations are counted in BIP141's cost everywhere: 4 for one of the old kind. The
 //! limits here are a little below those of the rules, which leaves room for the coinbase.

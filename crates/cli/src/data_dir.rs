@@ -210,8 +210,8 @@ impl DataDir {
     }
 }
 
-/// Refuses the folder of a store that has no manifest, but other things than an interrupted creation
-/// leaves.
+/// Refuses the folder of a store that has no manifest, but other things than an interrupted
+/// creation leaves.
 fn check_store_free(folder: &Path) -> Result<()> {
     if folder.exists() && !folder.join(MANIFEST_FILE).exists() {
         DataDirectory::check_free(&Disk::open(folder)?, &[MANIFEST_FILE_TEMPORARY])?;

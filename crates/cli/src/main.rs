@@ -1,9 +1,9 @@
 //! The `varve` command: the one place that builds the whole.
 //!
 //! `args` says what can be typed, `command` has a module for each command, `data_dir` opens stores,
-//! `progress` shows long work, `output` prints, `panic` reports bugs. An error is one sentence on standard error that
-//! says what to do next; exit code 1, or 2 for a mistake in the command line. With `--json`
-//! standard output carries one JSON object and nothing else.
+//! `progress` shows long work, `output` prints, `panic` reports bugs. An error is one sentence on
+//! standard error that says what to do next; exit code 1, or 2 for a mistake in the command line.
+//! With `--json` standard output carries one JSON object and nothing else.
 
 #![forbid(unsafe_code)]
 

@@ -6,7 +6,7 @@
 //! report, with the backtrace, in place of the sentence.
 
 use std::env;
-use std::panic::{self, PanicHookInfo};
+use std::panic;
 use std::process;
 
 /// The exit code that Rust programs have after a panic.
@@ -20,15 +20,17 @@ pub(crate) fn report() {
             standard(info);
             process::exit(EXIT_CODE);
         }
-        let (sentence, exit_code) = sentence(info);
+        let message = info.payload_as_str().unwrap_or("no message");
+        let place = info.location().map(ToString::to_string);
+        let (sentence, exit_code) = sentence(message, place.as_deref());
         eprintln!("error: {sentence}");
         process::exit(exit_code);
     }));
 }
 
 /// What to tell the user, and the exit code.
-fn sentence(info: &PanicHookInfo<'_>) -> (String, i32) {
-    let message = info.payload_as_str().unwrap_or("no message").replace('\n', " ");
+fn sentence(message: &str, place: Option<&str>) -> (String, i32) {
+    let message = message.replace('\n', " ");
     // `std::thread::spawn` panics where the system refuses a thread.
     if message.starts_with("failed to spawn thread") {
         let sentence = format!(
@@ -37,10 +39,26 @@ fn sentence(info: &PanicHookInfo<'_>) -> (String, i32) {
         );
         return (sentence, 1);
     }
-    let place = info.location().map_or_else(String::new, |place| format!(" at {place}"));
+    let place = place.map_or_else(String::new, |place| format!(" at {place}"));
     let sentence = format!(
         "varve has a bug: {message}{place}; please report it with what RUST_BACKTRACE=1 adds; what \
          was stored is safe"
     );
     (sentence, EXIT_CODE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bug_is_one_line_with_its_place_and_a_refused_thread_is_no_bug() {
+        let (told, exit_code) = sentence("left is not right\n left: 1", Some("set.rs:7:9"));
+        assert!(told.starts_with("varve has a bug: left is not right"), "{told}");
+        assert!(told.contains("at set.rs:7:9; please report it"), "{told}");
+        assert_eq!((told.lines().count(), exit_code), (1, EXIT_CODE));
+        let (told, exit_code) = sentence("failed to spawn thread: Os { code: 11 }", None);
+        assert!(told.contains("ulimit -u") && !told.contains("bug"), "{told}");
+        assert_eq!(exit_code, 1);
+    }
 }

@@ -45,7 +45,7 @@ impl<A> ReportingAllocator<A> {
     }
 }
 
-// SAFETY: every call goes to `allocator`, which keeps the contract, with the arguments as they came.
+// SAFETY: every call goes to `allocator`, which keeps the contract, with its arguments unchanged.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for ReportingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of `alloc`.

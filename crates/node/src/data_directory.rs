@@ -103,7 +103,8 @@ impl DataDirectory {
     pub fn check_free(root: &dyn Storage, allowed: &[&str]) -> Result<(), Error> {
         let mut found = root.list()?;
         let is_locked = found.iter().any(|name| name == LOCK_FILE) && is_lock(root)?;
-        found.retain(|name| !(is_locked && name == LOCK_FILE) && !is_envelope(FILE, name));
+        let is_own = |name: &str| is_envelope(FILE, name) || (is_locked && name == LOCK_FILE);
+        found.retain(|name| !is_own(name));
         found.extend(
             root.list_others()?.into_iter().filter(|name| !NEUTRAL.contains(&name.as_str())),
         );

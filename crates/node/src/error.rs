@@ -42,8 +42,8 @@ pub enum Error {
     },
     /// The folder is somebody's, and not a node's.
     #[error(
-        "{} is not empty and holds no Varve database, but {found}; pass a --datadir that is empty or \
-         does not exist", path.display()
+        "{} is not empty and holds no Varve database, but {found}; pass a --datadir that is empty \
+         or does not exist", path.display()
     )]
     NotEmpty {
         /// The folder.
