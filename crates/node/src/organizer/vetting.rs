@@ -13,6 +13,9 @@
 //! 3. Otherwise, a full message may be the beginning of a branch that gets there: a [`HeaderSync`]
 //!    hears it to its end, in two passes, and gives out what is proven.
 //! 4. A message that is not full ends a branch: below the threshold it is ignored.
+//! 5. A giver may send full messages of known headers, as many as the tree has and some more, and
+//!    then must come to something new. One that sends the same again and again is blamed: it would
+//!    be heard for ever.
 
 use std::collections::HashMap;
 
@@ -26,6 +29,8 @@ use crate::source::{Giver, HeaderBytes};
 
 /// A branch may lag behind the tip by so many blocks like the tip: a day's.
 const NEAR: u32 = 144;
+/// Full messages without news beside those that it takes to send all known headers.
+const REPEATS: usize = 10;
 
 /// The branches that are being heard.
 #[derive(Default)]
@@ -33,7 +38,12 @@ pub(crate) struct Vetting {
     syncs: HashMap<Giver, HeaderSync>,
     /// How many there have been: each has a key of its own.
     count: u64,
+    /// Full messages without news, in a row.
+    repeats: HashMap<Giver, usize>,
 }
+
+/// Why a giver is blamed that never comes to an end.
+const REPEATED: &str = "sends the same headers again and again";
 
 /// What headers are judged by.
 #[derive(Clone, Copy)]
@@ -87,16 +97,25 @@ impl Vetting {
             if step != Step::Restarted {
                 return self.after(known, giver, step, is_full);
             }
+            self.syncs.remove(&giver);
+            if self.repeats_itself(tree, giver) {
+                return Vetted { taken: Vec::new(), next: Next::Blame(REPEATED.to_owned()) };
+            }
         }
-        self.syncs.remove(&giver);
         let required = known.threshold();
         let weighed = match weigh(tree, &headers) {
             Ok(weighed) => weighed,
             Err(next) => return Vetted { taken: Vec::new(), next },
         };
         let Weighed { above, found, work } = weighed;
+        if is_full && found == headers.len() && self.repeats_itself(tree, giver) {
+            return Vetted { taken: Vec::new(), next: Next::Blame(REPEATED.to_owned()) };
+        }
         // What is known is stored already, and what follows an invalid block is refused.
         if found == headers.len() || work >= required || tree.invalid(above).is_some() {
+            if found < headers.len() {
+                self.repeats.remove(&giver);
+            }
             return Vetted { taken: headers, next: if is_full { Next::Above } else { Next::Wait } };
         }
         if !is_full {
@@ -114,11 +133,19 @@ impl Vetting {
     /// A giver is gone, or is not heard any further.
     pub(crate) fn forget(&mut self, giver: Giver) {
         self.syncs.remove(&giver);
+        self.repeats.remove(&giver);
     }
 
-    /// The givers whose branches are being heard.
+    /// The givers of whom something is kept here.
     pub(crate) fn givers(&self) -> Vec<Giver> {
-        self.syncs.keys().copied().collect()
+        self.syncs.keys().chain(self.repeats.keys()).copied().collect()
+    }
+
+    /// Counts a full message without news.
+    fn repeats_itself(&mut self, tree: &HeaderTree, giver: Giver) -> bool {
+        let repeats = self.repeats.entry(giver).or_default();
+        *repeats += 1;
+        *repeats > tree.len() / MAX_HEADERS + REPEATS
     }
 
     /// What follows from a step of a sync.
@@ -276,5 +303,21 @@ mod tests {
         let at_tip = Known { tree: &tree, tip: ids[2499], now: NOW };
         let vetted = vetting.vet(at_tip, A, chain[..2000].to_vec());
         assert_eq!((vetted.taken.len(), vetted.next), (2000, Next::Above));
+    }
+    /// The same message whatever it is asked, of headers that are known or that never get on.
+    #[test]
+    fn who_sends_the_same_again_and_again_is_blamed() {
+        let chain = chain_above(&genesis(), 2000, 1);
+        let mut known = tree(0);
+        chain.iter().for_each(|header| drop(known.insert(Header::new(header), NOW)));
+        for tree in [known, tree(5000)] {
+            let mut vetting = Vetting::default();
+            let blamed = (0..100)
+                .position(|_| matches!(vet(&mut vetting, &tree, &chain).next, Next::Blame(_)));
+            assert!(blamed.is_some_and(|messages| messages < 20), "{blamed:?}");
+            assert!(vetting.syncs.is_empty());
+            vetting.forget(A);
+            assert_eq!(vetting.givers(), []);
+        }
     }
 }

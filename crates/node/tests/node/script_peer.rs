@@ -170,6 +170,18 @@ pub(crate) fn finds_nothing() -> Manner {
     })
 }
 
+/// A peer's manner: it answers every `getheaders` with its first headers.
+pub(crate) fn repeats(served: &Arc<Served>) -> Manner {
+    let first = served.above(&[]);
+    Arc::new(move |message, stream| match message {
+        Message::GetHeaders(_) => {
+            send(stream, &Message::Headers(first.clone()));
+            true
+        }
+        other => matches!(other, Message::GetData(_)),
+    })
+}
+
 /// A peer's manner: it answers `getheaders` with one header, after a while.
 pub(crate) fn drips(served: &Arc<Served>, pause: Duration) -> Manner {
     let served = served.clone();

@@ -8,8 +8,8 @@
 //! ```text
 //! fresh ─► asked ─► answered ─► idle ─► (announcement, or more) ─► asked …
 //!            │
-//!            ├─ 2 s, or on the whole less than 1,000 headers a second: it is no longer *brisk*,
-//!            │  and the next peer is asked beside it
+//!            ├─ 2 s, or on the whole less than 4,000 headers a second, or a million headers: it is
+//!            │  no longer *brisk*, and the next peer is asked beside it
 //!            ├─ 30 s without an answer: it is given up
 //!            └─ on the whole less than 200 headers a second for more than a minute, not counting
 //!               answers that come within 5 s: it is given up
@@ -26,6 +26,8 @@ use crate::source::HeaderBytes;
 const BRISK: Duration = Duration::from_secs(2);
 /// How long a talk that is slow on the whole keeps others from theirs.
 const TURN: Duration = Duration::from_secs(10);
+/// Headers of one talk after which others get theirs, however quick it is.
+const TURN_HEADERS: u32 = 1_000_000;
 /// How long one answer may take at all.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Answers within this time never count as slow.
@@ -33,7 +35,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How far a peer may fall behind the slowest pace.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time that a header earns at the pace of a turn, and at the slowest pace.
-const TURN_HEADER: Duration = Duration::from_millis(1);
+const TURN_HEADER: Duration = Duration::from_micros(250);
 const SLOWEST_HEADER: Duration = Duration::from_millis(5);
 
 /// The talk with one peer.
@@ -43,10 +45,11 @@ pub(super) struct Talk {
     /// The locator to be sent next.
     next: Option<Vec<BlockHash>>,
     question: Option<Question>,
-    /// Headers in answers, and the time that was waited for them.
-    received: u32,
+    /// Headers in the answers of this talk, and the time that was waited for them.
+    turn: u32,
     waited: Duration,
-    /// The same without answers that came soon.
+    /// Headers in all answers, and the time that was waited for those that did not come soon.
+    received: u32,
     late: Duration,
 }
 
@@ -65,7 +68,8 @@ pub(super) enum Fault {
 impl Talk {
     pub(super) const fn new() -> Self {
         let (waited, late) = (Duration::ZERO, Duration::ZERO);
-        Self { is_fresh: true, next: None, question: None, received: 0, waited, late }
+        let (next, question) = (None, None);
+        Self { is_fresh: true, next, question, turn: 0, waited, received: 0, late }
     }
 
     /// Whether an answer is owed, or a question is to be sent.
@@ -80,11 +84,11 @@ impl Talk {
 
     /// Whether it answers so well that nobody else need be asked meanwhile.
     pub(super) fn is_brisk(&self) -> bool {
-        let asked = self.question.as_ref().map(|question| question.waited);
-        let slow = asked.is_some_and(|asked| {
-            asked >= BRISK || self.waited + asked >= TURN + TURN_HEADER * self.received
-        });
-        self.is_busy() && !slow
+        let asked = self.question.as_ref().map_or(Duration::ZERO, |question| question.waited);
+        let over = self.turn >= TURN_HEADERS
+            || asked >= BRISK
+            || self.waited + asked >= TURN + TURN_HEADER * self.turn;
+        self.is_busy() && !over
     }
 
     /// Asks for the headers above this locator, as soon as no answer is owed.
@@ -112,11 +116,12 @@ impl Talk {
             self.waited += waited;
             self.late += waited.saturating_sub(GRACE);
             let count = u32::try_from(headers.len()).unwrap_or(u32::MAX);
+            self.turn = self.turn.saturating_add(count);
             self.received = self.received.saturating_add(count);
         }
         if !self.is_busy() && headers.len() < MAX_HEADERS {
             // It has no more. The next talk gets a turn of its own.
-            self.waited = self.waited.min(TURN_HEADER * self.received);
+            (self.turn, self.waited) = (0, Duration::ZERO);
         }
     }
 
@@ -192,6 +197,23 @@ mod tests {
         };
         assert_eq!(fault, Fault::Slow);
         assert!((60..120).contains(&seconds), "{seconds}");
+    }
+
+    /// Full messages, each in good time: at last the others are asked too.
+    #[test]
+    fn an_endless_talk_does_not_keep_others_from_theirs() {
+        let (mut talk, _) = asked();
+        let full = vec![chain_above(&genesis(), 1, 1)[0]; MAX_HEADERS];
+        let messages = (0..).find(|_| {
+            talk.heard(&full);
+            talk.ask(vec![hash_of(&genesis())]);
+            talk.take_question().unwrap();
+            !talk.is_brisk()
+        });
+        assert_eq!(messages, Some(499));
+        talk.heard(&full[..1]);
+        talk.ask(vec![hash_of(&genesis())]);
+        assert!(talk.is_brisk(), "a new talk");
     }
 
     /// Announcements that are asked about for years, each answered within seconds.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use super::{LONG, SHORT, assert_tip, open, sync};
 use crate::miner::Mined;
-use crate::script_peer::{Manner, ScriptPeer, Served, chats, drips, finds_nothing, withholds};
+use crate::script_peer::{
+    Manner, ScriptPeer, Served, chats, drips, finds_nothing, repeats, withholds,
+};
 
 /// One peer promises `promised` blocks and gives none, the other serves `honest`.
 fn check(promised: usize, manner: Manner, honest: &[Mined]) {
@@ -92,5 +94,20 @@ fn headers_in_drops_do_not_keep_the_others_waiting() {
         let outcome = sync(&mut node, &peers);
         assert_tip(&node, &SHORT[2499], &outcome);
         assert!(outcome.took < Duration::from_secs(60), "{:?}", outcome.took);
+    }
+}
+
+/// The first 2,000 headers, whatever it is asked.
+#[test]
+fn the_same_headers_for_ever_do_not_keep_the_others_waiting() {
+    let served = Served::new(&LONG);
+    let bad = ScriptPeer::start(served.clone(), repeats(&served));
+    let good = ScriptPeer::honest(&SHORT);
+    for peers in [[&bad, &good], [&good, &bad]] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut node = open(folder.path());
+        let outcome = sync(&mut node, &peers);
+        assert_tip(&node, &SHORT[2499], &outcome);
+        assert_eq!(outcome.count("again and again"), 1, "{:#?}", outcome.said);
     }
 }
