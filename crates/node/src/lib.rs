@@ -33,6 +33,7 @@ mod snapshot;
 pub mod source;
 mod spent_coins;
 mod stats;
+mod steps;
 mod stored_block;
 mod stores;
 mod verify;

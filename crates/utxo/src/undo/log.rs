@@ -274,17 +274,16 @@ impl UndoLog {
         Ok(None)
     }
 
-    /// Reads every record that the log holds, also those of blocks that were disconnected, and
-    /// follows those of the chain from the youngest down. Gives how many the log holds.
+    /// Reads every record in the log, also those of disconnected blocks, and follows the chain's.
+    /// Gives how many there are.
     pub fn verify(&self) -> Result<u64, UndoError> {
-        let mut records = 0;
+        let (mut next, mut records) = (self.tip, 0);
         for frame in self.log.reader().frames(self.log.start()) {
             let frame = frame?;
             let (_, bytes) = split(frame.at(), &frame)?;
             UndoRecord::decode(bytes).map_err(|error| damaged(frame.at(), error))?;
             records += 1;
         }
-        let mut next = self.tip;
         while let Some(at) = next.filter(|at| *at >= self.log.start()) {
             (next, _) = split(at, &self.payload(at)?)?;
         }
