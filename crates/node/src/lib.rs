@@ -37,6 +37,7 @@ mod snapshot;
 pub mod source;
 mod spent_coins;
 mod stats;
+mod steps;
 mod store_files;
 mod stored_block;
 mod stores;

@@ -27,6 +27,7 @@ mod intake;
 mod judge;
 mod kept;
 mod recheck;
+mod report;
 mod script_board;
 mod verdict;
 mod vetting;
@@ -48,7 +49,7 @@ use crate::error::Error;
 use crate::header_tree::{ChainTip, Invalid};
 use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
-use crate::source::{Clock, Source, Warning};
+use crate::source::{Clock, Source};
 use crate::stores::Stores;
 use checker::Checkers;
 use feeder::{Feeder, Joining, Pause};
@@ -57,6 +58,7 @@ use judge::{Judge, Refusal};
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
+pub use report::Report;
 pub(crate) use verdict::INVALIDATED;
 
 /// The first commit of a sync waits for this part of the latency.
@@ -159,70 +161,6 @@ impl SyncOptions {
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
-}
-
-/// What happens during a sync.
-#[derive(Debug)]
-pub enum Report<'a> {
-    /// Headers came.
-    Headers {
-        /// The height of the best header.
-        height: Height,
-    },
-    /// A block was stored.
-    Stored {
-        /// Its length.
-        bytes: u64,
-    },
-    /// A block was joined to the set. Readers do not see it yet.
-    Connected {
-        /// Its height.
-        height: Height,
-        /// Its length.
-        bytes: u64,
-    },
-    /// The tip moved.
-    Committed {
-        /// The height of the tip.
-        height: Height,
-        /// The tip.
-        hash: BlockHash,
-    },
-    /// A header or block was refused.
-    Refused {
-        /// The block.
-        hash: BlockHash,
-        /// Why.
-        reason: &'a str,
-    },
-    /// An index that lags behind was brought on.
-    Indexed {
-        /// The index.
-        index: Index,
-        /// How many blocks it has.
-        done: u64,
-        /// How many it is to have.
-        all: u64,
-    },
-    /// Scripts of a confirmed block were checked in place.
-    ScriptsChecked {
-        /// How many blocks are done.
-        done: u64,
-        /// How many are to be.
-        all: u64,
-    },
-    /// Scripts of confirmed blocks cannot be checked, because blocks are pruned.
-    ScriptsPruned {
-        /// How many blocks stay unchecked.
-        blocks: u64,
-    },
-    /// Nobody has the bytes of a block.
-    Missing {
-        /// The block.
-        hash: BlockHash,
-    },
-    /// The source has something to tell.
-    Warning(&'a Warning),
 }
 
 /// The node, as its one writer sees it.

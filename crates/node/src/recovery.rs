@@ -13,14 +13,12 @@
 //!    never acknowledged, whose bytes may even be lost. It is rewound, block by block, to one that
 //!    is on the branch of T; then the blocks up to T are appended. They were checked before the
 //!    commit.
-//!
 //! 6. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
 //!    now.
 //!
 //! **What was replayed is made durable**, so the next opening does not repeat it: as a whole at the
-//! end, and on the way in steps that double from a 256th of [`Limits::lag`](crate::Limits) up to an
-//! eighth of it. So a process that is killed again and again while it replays gets further each
-//! time, if it lives long enough to write the set's window once.
+//! end, and on the way (`steps`). A process that is killed again and again while it replays gets
+//! further each time, if it lives long enough to write the set's window once.
 //!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
@@ -47,6 +45,7 @@ use crate::organizer::{Options, Organizer};
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
+use crate::steps::Steps;
 use crate::store_files::{ARCHIVE, STATS};
 use crate::stores::Stores;
 
@@ -123,23 +122,6 @@ impl Organizer {
         Ok(organizer)
     }
 
-    /// Takes the chain from a tip that is marked to the best branch without the mark. A crash has
-    /// come between the mark and the turn.
-    fn leave_marked_tip(&mut self) -> Result<(), Error> {
-        let is_marked = {
-            let tree = &self.stores.chain.read().tree;
-            tree.invalid(self.stores.tip).is_some()
-        };
-        if !is_marked {
-            return Ok(());
-        }
-        match self.settle(&mut |_| {}) {
-            // The blocks that it takes are gone; the chain stays, and so does the mark.
-            Err(Error::Pruned { .. }) => Ok(()),
-            settled => settled,
-        }
-    }
-
     /// Brings the set and the archive's chains to the confirmed tip, and publishes it.
     fn catch_up(&mut self, is_new: bool) -> Result<(), Error> {
         let tip = self.stores.tip;
@@ -199,30 +181,6 @@ impl Organizer {
             }
         }
         Ok(())
-    }
-}
-
-/// When a replay is made durable on the way.
-struct Steps {
-    /// Bytes of blocks since the last time, and when the next is.
-    bytes: u64,
-    next: u64,
-    most: u64,
-}
-
-impl Steps {
-    const fn new(lag: u64) -> Self {
-        Self { bytes: 0, next: lag / 256, most: lag / 8 }
-    }
-
-    /// Counts a block; whether it is time.
-    fn is_due(&mut self, bytes: u64) -> bool {
-        self.bytes += bytes;
-        if self.bytes < self.next {
-            return false;
-        }
-        (self.bytes, self.next) = (0, self.next.saturating_mul(2).min(self.most));
-        true
     }
 }
 

@@ -120,7 +120,7 @@ fn a_refused_block_matters_when_its_branch_has_more_work() {
     let (place, good) = (Place::new(), chain(&genesis(), 0, 1, 6));
     let refused = bad(&good[3], 5);
     let on_refused = chain(&refused, 5, 2, 1);
-    let stale = [&good[..], &[refused.clone()], &on_refused].concat();
+    let stale = [&good[..], std::slice::from_ref(&refused), &on_refused].concat();
     let output = place.sync(&[&good[..], &[malformed(&good[3], 5)]].concat(), &[]);
     let (answer, sentence) = end(&output);
     assert_eq!((sentence, answer["refused"].as_u64()), (None, Some(1)), "it is stale");

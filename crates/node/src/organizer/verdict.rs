@@ -116,6 +116,23 @@ impl Organizer {
         }
     }
 
+    /// Takes the chain from a tip that is marked to the best branch without the mark. A crash has
+    /// come between the mark and the turn.
+    pub(crate) fn leave_marked_tip(&mut self) -> Result<(), Error> {
+        let is_marked = {
+            let tree = &self.stores.chain.read().tree;
+            tree.invalid(self.stores.tip).is_some()
+        };
+        if !is_marked {
+            return Ok(());
+        }
+        match self.settle(&mut |_| {}) {
+            // The blocks that it takes are gone; the chain stays, and so does the mark.
+            Err(Error::Pruned { .. }) => Ok(()),
+            settled => settled,
+        }
+    }
+
     /// Refuses a mark when the chain could not leave the block, because what it takes is pruned.
     fn check_leaving(&self, id: HeaderId) -> Result<(), Error> {
         let target = {

@@ -126,10 +126,10 @@ fn a_sync_that_is_killed_before_the_latency_of_a_commit_advances() {
         let options = SyncOptions { clock: Arc::new(clock), stop_height, ..sync_options() };
         let mut killed = None;
         node.sync(&mut pipe(Network::Regtest, &chain), &options, &mut |report| {
-            if let Report::Connected { .. } = report {
-                if ticks.fetch_add(1, Ordering::Relaxed) == 50 {
-                    killed = Some(alive.operations());
-                }
+            if let Report::Connected { .. } = report
+                && ticks.fetch_add(1, Ordering::Relaxed) == 50
+            {
+                killed = Some(alive.operations());
             }
         })
         .unwrap();

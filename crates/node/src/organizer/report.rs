@@ -1,0 +1,70 @@
+//! What a sync tells while it goes on: progress, new tips, refusals, warnings.
+
+use varve_types::{BlockHash, Height};
+
+use crate::settings::Index;
+use crate::source::Warning;
+
+/// What happens during a sync.
+#[derive(Debug)]
+pub enum Report<'a> {
+    /// Headers came.
+    Headers {
+        /// The height of the best header.
+        height: Height,
+    },
+    /// A block was stored.
+    Stored {
+        /// Its length.
+        bytes: u64,
+    },
+    /// A block was joined to the set. Readers do not see it yet.
+    Connected {
+        /// Its height.
+        height: Height,
+        /// Its length.
+        bytes: u64,
+    },
+    /// The tip moved.
+    Committed {
+        /// The height of the tip.
+        height: Height,
+        /// The tip.
+        hash: BlockHash,
+    },
+    /// A header or block was refused.
+    Refused {
+        /// The block.
+        hash: BlockHash,
+        /// Why.
+        reason: &'a str,
+    },
+    /// An index that lags behind was brought on.
+    Indexed {
+        /// The index.
+        index: Index,
+        /// How many blocks it has.
+        done: u64,
+        /// How many it is to have.
+        all: u64,
+    },
+    /// Scripts of a confirmed block were checked in place.
+    ScriptsChecked {
+        /// How many blocks are done.
+        done: u64,
+        /// How many are to be.
+        all: u64,
+    },
+    /// Scripts of confirmed blocks cannot be checked, because blocks are pruned.
+    ScriptsPruned {
+        /// How many blocks stay unchecked.
+        blocks: u64,
+    },
+    /// Nobody has the bytes of a block.
+    Missing {
+        /// The block.
+        hash: BlockHash,
+    },
+    /// The source has something to tell.
+    Warning(&'a Warning),
+}
