@@ -14,8 +14,8 @@
 //! standard error. With `VARVE_REQUIRE_DATA=1` missing data is a panic instead, so that a checkout
 //! that should have the data cannot pass without it.
 //!
-//! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node, [`rpc_server`] answers as
-//! one does.
+//! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node, [`rpc_server`] answers
+//! as one does.
 
 #![forbid(unsafe_code)]
 

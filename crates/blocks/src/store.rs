@@ -121,10 +121,10 @@ impl BlockStore {
     pub fn append(&mut self, block: &Block<'_>) -> Result<BlockNumber> {
         let hash = block.hash();
         let view = self.shared.view.load_full();
-        if let Some(known) = view.find(Tag::new(&self.options.secret, &hash), &hash)? {
-            if known >= self.reader().first_held()? {
-                return Ok(known);
-            }
+        if let Some(known) = view.find(Tag::new(&self.options.secret, &hash), &hash)?
+            && known >= self.reader().first_held()?
+        {
+            return Ok(known);
         }
         let pending = pending_block(block, hash, self.segments.end())?;
         if view.count() == BlockNumber::LIMIT {

@@ -83,8 +83,18 @@ mod tests {
         }
         assert_eq!(peer("::1"), Ok("[::1]".to_owned()));
         let wrong = [
-            "", " ", ":8333", "node:", "node:port", "node:70000", "node:0", "a:b:8333", "node:-1",
-            "http://node:8333", "[]:1", "node/path:1",
+            "",
+            " ",
+            ":8333",
+            "node:",
+            "node:port",
+            "node:70000",
+            "node:0",
+            "a:b:8333",
+            "node:-1",
+            "http://node:8333",
+            "[]:1",
+            "node/path:1",
         ];
         for wrong in wrong {
             assert!(peer(wrong).is_err(), "{wrong}");
@@ -102,8 +112,17 @@ mod tests {
         assert!(matches!(login, Login::Cookie(path) if path == Path::new("node/.cookie")));
         assert!(matches!(rpc("node:1").unwrap().login, Login::Nobody));
         let wrong = [
-            "", "http://", "http://@node:1", "https://node:8332", "http://node", "http://node:0",
-            "http://node:99999", "http://:8332", "http://a:b@", "http://node:8332/path", "node:",
+            "",
+            "http://",
+            "http://@node:1",
+            "https://node:8332",
+            "http://node",
+            "http://node:0",
+            "http://node:99999",
+            "http://:8332",
+            "http://a:b@",
+            "http://node:8332/path",
+            "node:",
         ];
         for wrong in wrong {
             assert!(rpc(wrong).is_err(), "{wrong}");

@@ -254,7 +254,8 @@ fn source(args: &Sync, network: Network, clock: &Clock) -> Result<Box<dyn Source
         }
         // A named pipe or a device cannot be read twice.
         if path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-            let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let file =
+                File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
             return Ok(Box::new(Pipe::new(file, network, WAITING_LIMIT)));
         }
         return Ok(Box::new(Directory::open(path, network, args.follow)?));

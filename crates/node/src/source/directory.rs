@@ -6,9 +6,9 @@
 //! 2. Where each block is stays in memory, about 100 bytes each, and a block that is wanted is read
 //!    from there by one of two threads, a few blocks ahead of the receiver. One that has not been
 //!    found yet, since the receiver knew its header before, is looked for to the end of the walk.
-//! 3. With `follow` the folder is looked at again and again (`watch`), and the walk goes on where it
-//!    stopped: in files that grow or were written over, and in new ones. What that costs depends on
-//!    what is new, not on how many files there are.
+//! 3. With `follow` the folder is polled (`watch`), and the walk goes on where it stopped: in files
+//!    that grow or were written over, and in new ones. What that costs depends on what is new, not
+//!    on how many files there are.
 //!
 //! Files are plain, or XORed with the key in `xor.dat` beside them. Stale blocks are among the
 //! others. What cannot be used is a [`Warning`]: a last record that is not all there, blocks whose

@@ -218,11 +218,17 @@ struct Reader<R> {
 }
 
 enum ReadError {
-    Incomplete { begin: u64 },
+    Incomplete {
+        begin: u64,
+    },
     /// The first bytes that are not zeros are no magic.
-    NotARecord { begin: [u8; 4] },
+    NotARecord {
+        begin: [u8; 4],
+    },
     /// There has been no record for so many bytes.
-    Endless { bytes: u64 },
+    Endless {
+        bytes: u64,
+    },
     Io(io::Error),
 }
 

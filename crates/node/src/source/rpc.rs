@@ -15,6 +15,7 @@
 //!
 //! This is a client of another program's JSON; see `docs/adr/0009-sources.md`.
 
+mod calls;
 mod client;
 mod http;
 mod link;
@@ -34,7 +35,7 @@ use self::scout::{Scout, Seek};
 use super::pool::{AHEAD, Fetcher, Pool};
 use super::{Clock, Event, Giver, Source, SourceError};
 
-pub use client::Login;
+pub use calls::Login;
 
 /// Threads that fetch blocks, each with its own connection.
 pub const FETCHERS: usize = 4;

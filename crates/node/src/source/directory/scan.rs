@@ -179,8 +179,7 @@ impl Walk {
     /// when that is cheap, else after so many polls that it is cheap for each of them.
     fn set_out(&mut self, file: &File, stamp: Stamp) -> Result<(), SourceError> {
         let before = self.stamp.replace(stamp);
-        let replaced =
-            before.is_none_or(|b| b.inode != stamp.inode || b.length > stamp.length);
+        let replaced = before.is_none_or(|b| b.inode != stamp.inode || b.length > stamp.length);
         if before != Some(stamp) && self.spared.is_none() {
             self.spared = Some(0);
         }

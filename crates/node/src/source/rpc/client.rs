@@ -3,18 +3,17 @@
 //! | question | REST | JSON-RPC |
 //! |---|---|---|
 //! | the tip | `/rest/chaininfo.json` | `getblockchaininfo` |
-//! | is this block in the active chain? | `/rest/headers/1/HASH.bin` | `getblockheader`, a batch |
-//! | headers above it | `/rest/headers/2000/HASH.bin` | `getblockhash`, then `getblockheader`, a batch each |
-//! | blocks | `/rest/block/HASH.bin` | `getblock HASH 0`, in hex, a batch |
+//! | is this block in the active chain? | `/rest/headers/1/HASH.bin` | `getblockheader` |
+//! | headers above it | `/rest/headers/2000/HASH.bin` | `getblockhash`, `getblockheader` |
+//! | blocks | `/rest/block/HASH.bin` | `getblock HASH 0`, in hex |
 //!
+//! Calls go in batches.
 //! A batch of blocks asks for so many that the answer is about [`BATCH_BYTES`] long, by the sizes
 //! of the last ones; an answer that is longer than the limit is asked for again block by block.
 //!
 //! Every question is repeated until it is answered, refused, or the source ends: what happens in
 //! between is told to [`Link`]. REST that was turned off by a restart is not asked again.
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +21,9 @@ use hex_conservative::FromHex as _;
 use serde_json::{Value, json};
 use varve_types::{BlockHash, Header, Height};
 
-use super::http::{Answer, Http, HttpError};
-use super::link::{Link, Stop, Trouble};
+use super::calls::{CallError, Calls, Login, parse};
+use super::http::Answer;
+use super::link::{Link, Stop};
 use crate::source::HeaderBytes;
 
 /// How long a node that does not answer is left alone.
@@ -34,28 +34,8 @@ const CALL_HEADERS: u32 = 500;
 /// The text of the blocks that are asked for at once, and how many they may be.
 const BATCH_BYTES: u64 = 4 << 20;
 const BATCH_BLOCKS: u64 = 32;
-/// More than the text of the largest block of Bitcoin, which is 8 MB.
-const BODY_LIMIT: u64 = 16 << 20;
 /// What a block is long before one has come.
 const FIRST_SIZE: u64 = 1 << 20;
-
-const WARMING_UP: i64 = -28;
-
-/// How a node is told who asks.
-#[derive(Clone, Debug)]
-pub enum Login {
-    /// Nothing: REST needs no login.
-    Nobody,
-    /// `rpcuser` and `rpcpassword`.
-    Password {
-        /// The user.
-        user: String,
-        /// The password.
-        password: String,
-    },
-    /// The file `.cookie` that a node writes at its start.
-    Cookie(PathBuf),
-}
 
 /// A block of the node's active chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,53 +45,24 @@ pub(super) struct At {
     pub(super) height: Option<Height>,
 }
 
-/// One thread's way to the node.
+/// One thread's questions to the node.
 pub(super) struct Client {
     link: Arc<Link>,
-    login: Login,
-    http: Http,
+    calls: Calls,
     /// The length of the largest of the last blocks.
     block_size: u64,
 }
 
-/// Why a question has no answer.
-enum CallError {
-    Stop(Stop),
-    /// It may go well later.
-    Trouble(Trouble),
-    /// It will not go well.
-    Refused(String),
-    /// The answer is longer than what is taken.
-    TooLong,
-    /// REST is off.
-    NoRest,
-}
-
-impl From<HttpError> for CallError {
-    fn from(error: HttpError) -> Self {
-        match error {
-            HttpError::Stop(stop) => Self::Stop(stop),
-            HttpError::Unreachable(reason) => Self::Trouble(Trouble::Unreachable(reason)),
-            HttpError::Bad(what) => {
-                Self::Refused(format!("{what}; write the address of a node's RPC port"))
-            }
-            HttpError::TooLong => Self::TooLong,
-        }
-    }
-}
-
 impl Client {
     pub(super) fn new(link: Arc<Link>, login: Login) -> Self {
-        let limit = if link.network.is_bsv() { 2 * u64::from(u32::MAX) } else { BODY_LIMIT };
-        let http = Http::new(Arc::clone(&link), limit);
-        Self { link, login, http, block_size: FIRST_SIZE }
+        let calls = Calls::new(Arc::clone(&link), login);
+        Self { link, calls, block_size: FIRST_SIZE }
     }
 
     /// Finds out whether the node answers REST, and that it is of the right network.
     pub(super) fn greet(&mut self) -> Result<(), Stop> {
         let rest = self.patiently(|client| {
-            let Answer { status, body } = client.http.request(CHAIN_INFO, None, None)?;
-            busy(status, &body)?;
+            let Answer { status, body } = client.calls.get(CHAIN_INFO)?;
             Ok(status == 200 && best_block(&parse(&body)).is_some())
         })?;
         self.link.set_rest(rest);
@@ -120,8 +71,12 @@ impl Client {
             return Ok(());
         }
         let info = self.chain_info()?;
-        let chain = info.get("chain").and_then(Value::as_str).unwrap_or("another chain");
+        let chain = info.get("chain").and_then(Value::as_str).unwrap_or_default();
         let (name, network) = (network_name(chain), self.link.network);
+        if name.is_empty() || name == network.name() {
+            let reason = format!("has another genesis block than {network}; choose its network");
+            return Err(self.link.refused(&reason));
+        }
         Err(self.link.refused(&format!(
             "this is a node of {name}, not of {network}; pass --network {name}, or the address of \
              another node"
@@ -190,10 +145,7 @@ impl Client {
     }
 
     /// Blocks, or `None` for each that the node does not have.
-    pub(super) fn blocks(
-        &mut self,
-        hashes: &[BlockHash],
-    ) -> Result<Vec<Option<Vec<u8>>>, Stop> {
+    pub(super) fn blocks(&mut self, hashes: &[BlockHash]) -> Result<Vec<Option<Vec<u8>>>, Stop> {
         let answers = self.patiently(|client| {
             if client.link.uses_rest() {
                 return hashes.iter().map(|hash| client.block_by_rest(hash)).collect();
@@ -223,9 +175,9 @@ impl Client {
     fn chain_info(&mut self) -> Result<Value, Stop> {
         self.patiently(|client| {
             if client.link.uses_rest() {
-                return Ok(parse(&client.rest(CHAIN_INFO)?.unwrap_or_default()));
+                return Ok(parse(&client.calls.rest(CHAIN_INFO)?.unwrap_or_default()));
             }
-            let info = client.batch(&[("getblockchaininfo", json!([]))])?;
+            let info = client.calls.batch(&[("getblockchaininfo", json!([]))])?;
             Ok(info.into_iter().flatten().next().unwrap_or_default())
         })
     }
@@ -233,7 +185,7 @@ impl Client {
     fn find_by_calls(&mut self, hashes: &[BlockHash]) -> Result<Option<At>, CallError> {
         let call = |hash: &BlockHash| ("getblockheader", json!([hash.to_string(), true]));
         let calls: Vec<_> = hashes.iter().map(call).collect();
-        let answers = self.batch(&calls)?;
+        let answers = self.calls.batch(&calls)?;
         Ok(hashes.iter().zip(&answers).find_map(|(hash, answer)| {
             let field = |name| answer.as_ref()?.get(name).and_then(Value::as_i64);
             // A block beside the active chain has −1.
@@ -253,7 +205,7 @@ impl Client {
         let first = height.to_u32();
         let last = first.saturating_add(CALL_HEADERS).min(tip.to_u32());
         let calls: Vec<_> = (first..=last).map(|at| ("getblockhash", json!([at]))).collect();
-        let hashes = self.batch(&calls)?.into_iter().map_while(|answer| answer);
+        let hashes = self.calls.batch(&calls)?.into_iter().map_while(|answer| answer);
         let hashes: Vec<Value> = hashes.collect();
         if hashes.first().and_then(to_hash) != Some(hash) {
             return Ok(None);
@@ -264,7 +216,7 @@ impl Client {
             return Ok(Some(Vec::new()));
         }
         let (mut headers, mut below) = (Vec::with_capacity(calls.len()), hash);
-        for answer in self.batch(&calls)? {
+        for answer in self.calls.batch(&calls)? {
             let Some(answer) = answer else { return Ok(None) };
             let header = answer.as_str().and_then(|hex| HeaderBytes::from_hex(hex).ok());
             let header =
@@ -285,14 +237,15 @@ impl Client {
         from: BlockHash,
         count: u32,
     ) -> Result<Option<Vec<HeaderBytes>>, CallError> {
-        let bytes = self.rest(&format!("/rest/headers/{count}/{from}.bin"))?.unwrap_or_default();
+        let bytes =
+            self.calls.rest(&format!("/rest/headers/{count}/{from}.bin"))?.unwrap_or_default();
         let (headers, _) = bytes.as_chunks::<{ Header::LEN }>();
         if headers.first().is_none_or(|header| Header::new(header).hash() != from) {
             return Ok(None);
         }
-        let links = headers.array_windows().all(|[below, above]| {
-            Header::new(above).previous() == Header::new(below).hash()
-        });
+        let links = headers
+            .array_windows()
+            .all(|[below, above]| Header::new(above).previous() == Header::new(below).hash());
         match links {
             true => Ok(Some(headers.to_vec())),
             false => Err(CallError::Refused("gave headers that do not follow one another".into())),
@@ -300,13 +253,10 @@ impl Client {
     }
 
     fn block_by_rest(&mut self, hash: &BlockHash) -> Result<Option<Vec<u8>>, CallError> {
-        self.rest(&format!("/rest/block/{hash}.bin"))
+        self.calls.rest(&format!("/rest/block/{hash}.bin"))
     }
 
-    fn blocks_by_calls(
-        &mut self,
-        hashes: &[BlockHash],
-    ) -> Result<Vec<Option<Vec<u8>>>, CallError> {
+    fn blocks_by_calls(&mut self, hashes: &[BlockHash]) -> Result<Vec<Option<Vec<u8>>>, CallError> {
         let call = |hash: &BlockHash| ("getblock", json!([hash.to_string(), 0]));
         let calls: Vec<_> = hashes.iter().map(call).collect();
         let bytes = |answer: Option<Value>| {
@@ -314,93 +264,7 @@ impl Client {
             let bytes = answer.as_str().and_then(|hex| Vec::from_hex(hex).ok());
             bytes.map(Some).ok_or_else(|| CallError::Refused("gave a block that is not hex".into()))
         };
-        self.batch(&calls)?.into_iter().map(bytes).collect()
-    }
-
-    /// What a path has, or `None` when there is nothing.
-    fn rest(&mut self, path: &str) -> Result<Option<Vec<u8>>, CallError> {
-        let Answer { status, body } = self.http.request(path, None, None)?;
-        busy(status, &body)?;
-        match status {
-            200 => Ok(Some(body)),
-            // A node says what it does not have; where it says nothing there is no REST.
-            404 if body.is_empty() => Err(CallError::NoRest),
-            _ => Ok(None),
-        }
-    }
-
-    /// The results of calls, `None` where the node has no such thing.
-    fn batch(&mut self, calls: &[(&str, Value)]) -> Result<Vec<Option<Value>>, CallError> {
-        let calls: Vec<Value> = calls
-            .iter()
-            .enumerate()
-            .map(|(id, (method, params))| {
-                json!({ "jsonrpc": "1.0", "id": id, "method": method, "params": params })
-            })
-            .collect();
-        let count = calls.len();
-        let login = self.login()?;
-        let body = Value::Array(calls).to_string();
-        let answer = self.http.request("/", login.as_deref(), Some(body.as_bytes()))?;
-        busy(answer.status, &answer.body)?;
-        self.check_login(answer.status)?;
-        let value = parse(&answer.body);
-        let Value::Array(answers) = value else {
-            return Err(value.get("error").filter(|error| !error.is_null()).map_or_else(
-                || CallError::Refused(not_json(&answer)),
-                |error| judge(error).unwrap_or_else(|| CallError::Refused(message(error))),
-            ));
-        };
-        let mut results = vec![None; count];
-        let mut missing = count;
-        for mut answer in answers {
-            let id = answer.get("id").and_then(Value::as_u64);
-            let place = id.and_then(|id| results.get_mut(usize::try_from(id).ok()?));
-            let Some(place) = place else { continue };
-            missing = missing.saturating_sub(1);
-            match answer.get("error").filter(|error| !error.is_null()) {
-                None => *place = answer.get_mut("result").map(Value::take),
-                Some(error) => {
-                    if let Some(error) = judge(error) {
-                        return Err(error);
-                    }
-                }
-            }
-        }
-        match missing {
-            0 => Ok(results),
-            _ => Err(CallError::Refused("did not answer every call of a batch".to_owned())),
-        }
-    }
-
-    /// A node that was restarted has a new cookie, so the file is read every time.
-    fn login(&self) -> Result<Option<String>, CallError> {
-        match &self.login {
-            Login::Nobody => Ok(None),
-            Login::Password { user, password } => Ok(Some(format!("{user}:{password}"))),
-            Login::Cookie(path) => fs::read_to_string(path).map(Some).map_err(|error| {
-                let reason = format!("cannot read the cookie {}: {error}", path.display());
-                CallError::Trouble(Trouble::Unreachable(reason))
-            }),
-        }
-    }
-
-    fn check_login(&self, status: u16) -> Result<(), CallError> {
-        let reason = match (status, &self.login) {
-            (401, Login::Nobody) => {
-                "REST is off and there is no login; start the node with -rest=1, or pass \
-                 http://user:password@host:port"
-            }
-            // A node that is being restarted has not written its new cookie yet.
-            (401, Login::Cookie(path)) => {
-                let reason = format!("refuses the login in {}", path.display());
-                return Err(CallError::Trouble(Trouble::Unreachable(reason)));
-            }
-            (401, Login::Password { .. }) => "refuses the login; check user and password",
-            (403, _) => "refuses our address; allow it with -rpcallowip on the node",
-            _ => return Ok(()),
-        };
-        Err(CallError::Refused(reason.to_owned()))
+        self.calls.batch(&calls)?.into_iter().map(bytes).collect()
     }
 
     /// Asks until there is an answer.
@@ -431,53 +295,6 @@ impl Client {
 }
 
 const CHAIN_INFO: &str = "/rest/chaininfo.json";
-
-/// The statuses of a node, or of a proxy before it, that has no time.
-fn busy(status: u16, body: &[u8]) -> Result<(), CallError> {
-    match status {
-        429 | 502..=504 => Err(CallError::Trouble(Trouble::Busy(format!(
-            "it is busy (status {status}): {}",
-            beginning(body)
-        )))),
-        _ => Ok(()),
-    }
-}
-
-/// Sorts the error of a call. `None`: the node has no such thing, which is what codes −1, −5 and
-/// −8 stand for: a block that is pruned, unknown or above the tip.
-fn judge(error: &Value) -> Option<CallError> {
-    match error.get("code").and_then(Value::as_i64) {
-        Some(-1 | -5 | -8) => None,
-        Some(WARMING_UP) => {
-            Some(CallError::Trouble(Trouble::Busy(format!("it warms up: {}", message(error)))))
-        }
-        _ => Some(CallError::Refused(message(error))),
-    }
-}
-
-fn message(error: &Value) -> String {
-    error.get("message").and_then(Value::as_str).unwrap_or("an error without a message").to_owned()
-}
-
-fn not_json(answer: &Answer) -> String {
-    format!(
-        "answers with status {} and no JSON-RPC ({}); write the address of a node's RPC port",
-        answer.status,
-        beginning(&answer.body)
-    )
-}
-
-/// The first line of a text, as far as it can be shown.
-fn beginning(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text.get(..200).unwrap_or(text)).into_owned();
-    let line = text.lines().next().unwrap_or_default();
-    line.chars().filter(|letter| !letter.is_control()).take(80).collect()
-}
-
-/// What does not parse is null, which has no fields.
-fn parse(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap_or_default()
-}
 
 fn best_block(info: &Value) -> Option<BlockHash> {
     to_hash(info.get("bestblockhash")?)

@@ -1,8 +1,8 @@
 //! As much of HTTP as it takes to talk to a node.
 //!
 //! Requests are of version 1.0 with `Connection: keep-alive`: a node then gives the length of its
-//! answer. An answer in chunks, or one that ends with the connection, is understood as well, because
-//! a proxy may send it.
+//! answer. An answer in chunks, or one that ends with the connection, is understood as well: a
+//! proxy may send it.
 //!
 //! ```text
 //! POST / HTTP/1.0            HTTP/1.1 200 OK
@@ -13,8 +13,9 @@
 //! ```
 //!
 //! Waiting is bounded everywhere. A connection is made within [`CONNECT`]. A read returns every
-//! [`TICK`] to look whether the source was dropped; after [`QUIET`] without a byte the user is told,
-//! and after [`ANSWER`], plus the time that the bytes so far take at [`SLOWEST`], the request fails.
+//! [`TICK`] to look whether the source was dropped. After [`QUIET`] without a byte the silence is
+//! reported, and after [`ANSWER`], plus the time that the bytes so far take at [`SLOWEST`], the
+//! request fails.
 //!
 //! There is no TLS: the interface of a node has none, and belongs on a loopback address.
 
@@ -115,7 +116,8 @@ impl Http {
         request: &[u8],
     ) -> Result<Answer, HttpError> {
         let answer = stream.get_mut().stream.write_all(request);
-        let answer = answer.map_err(Failure::Io).and_then(|()| read_answer(&mut stream, self.limit));
+        let answer =
+            answer.map_err(Failure::Io).and_then(|()| read_answer(&mut stream, self.limit));
         if let Some(stop) = stream.get_mut().stop.take() {
             return Err(HttpError::Stop(stop));
         }

@@ -4,11 +4,14 @@
 //! node's health goes here, so that the user reads one sentence about a dead node, not one from
 //! every thread:
 //!
-//! | trouble | examples | follow | no follow |
-//! |---|---|---|---|
-//! | unreachable | refused, reset, no answer | a warning, retried for ever | an error: at once when the node was never reached, else after [`PATIENCE`] |
-//! | busy | warming up, work queue full | a warning, retried for ever | the same |
-//! | refused | wrong login, not a node | an error | an error |
+//! | trouble | examples | what happens |
+//! |---|---|---|
+//! | unreachable | refused, reset, no answer | a warning, and it is asked again |
+//! | busy | warming up, work queue full | a warning, and it is asked again |
+//! | refused | wrong login, not a node | an error |
+//!
+//! Without `follow` an unreachable node is an error too: at once when it was never reached, else
+//! when it has been gone for [`PATIENCE`].
 //!
 //! A thread that waits looks at [`Link::is_closed`] every [`TICK`], so dropping the source ends all
 //! of them promptly.
@@ -41,7 +44,10 @@ pub(super) enum Message {
     /// There are no more headers; answers the `seek` with this number.
     Done(u64),
     /// A block, or `None` when the node does not have it.
-    Block { hash: BlockHash, bytes: Option<Vec<u8>> },
+    Block {
+        hash: BlockHash,
+        bytes: Option<Vec<u8>>,
+    },
     Warning(Warning),
     /// The source cannot go on.
     Failed(SourceError),

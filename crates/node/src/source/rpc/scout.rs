@@ -130,19 +130,26 @@ impl Scout {
         }
     }
 
-    /// Walks to the tip, if it is another one, and answers.
+    /// Walks to the tip, until that is where the walk ended, and answers.
     fn look(&mut self) -> Result<(), Stop> {
-        self.take_all();
-        let tip = self.client.tip()?;
-        if self.has_lost_some(&tip) {
-            (self.at, self.searched) = (None, Some(tip.hash));
-            self.trail.clear();
-        }
-        let walked = self.at.is_none_or(|at| at.hash != tip.hash);
-        if walked {
+        let mut end = None;
+        loop {
+            self.take_all();
+            let tip = self.client.tip()?;
+            if self.has_lost_some(&tip) {
+                (self.at, self.searched) = (None, Some(tip.hash));
+                self.trail.clear();
+            }
+            if self.at.is_some_and(|at| at.hash == tip.hash) {
+                break;
+            }
             self.walk(tip)?;
+            // A node whose headers do not lead to its tip is asked again at the next poll.
+            if std::mem::replace(&mut end, self.at) == self.at {
+                break;
+            }
         }
-        if walked || !self.answered {
+        if end.is_some() || !self.answered {
             self.answered = true;
             let number = self.last.as_ref().map_or(0, |seek| seek.number);
             self.link.send(Message::Done(number))?;
