@@ -2,6 +2,9 @@
 //! parses and hashes everything in each call. It is linked beside our copy of Core and shares
 //! nothing with it.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
+#![expect(clippy::cast_possible_truncation, reason = "a transaction has few inputs")]
+
 mod signed;
 
 use bitcoinconsensus::{Error as Theirs, Utxo, verify_with_flags};
