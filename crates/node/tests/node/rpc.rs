@@ -182,7 +182,7 @@ fn what_is_no_node_or_refuses_is_said_at_once() {
     assert!(error.contains("-rest=1"), "{error}");
     let other = ("11".repeat(32), Network::Signet.genesis_block());
     for rest in [true, false] {
-        let server = RpcServer::start(rest, &[other.clone()]);
+        let server = RpcServer::start(rest, std::slice::from_ref(&other));
         server.set_network("signet");
         let error = rpc(server.address(), password(), false).err().unwrap().to_string();
         assert!(error.contains("of signet, not of regtest; pass --network signet"), "{error}");
