@@ -1,7 +1,8 @@
 //! The header tree out of what is stored, and the rows that the archive lacks.
 //!
 //! 1. The archive's headers come first, in the order of their rows.
-//! 2. The headers of stored blocks are linked to them, parents first, whatever the order of storage.
+//! 2. The headers of stored blocks are linked to them, parents first, in whatever order blocks were
+//!    stored.
 //! 3. Now every height is known, and each block without rows is read and archived once, in the
 //!    order in which blocks were stored.
 //!
