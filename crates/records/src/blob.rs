@@ -11,9 +11,9 @@
 //! 2. While a record needs it, it stays. The heights beside it are hints: they follow the record
 //!    without a sync, and they may be stale.
 //! 3. When the record is gone the blob is removed, by whoever removed the record. The cleaner takes
-//!    what was left over: it reads the height again, asks for the record, and only then removes. Every
-//!    run of the pruner and every restart cleans a bounded number of files and notes in the file
-//!    `cleaned` where the next run goes on.
+//!    what was left over: it reads the height again, asks for the record, and only then removes.
+//!    Every run of the pruner and every restart cleans a bounded number of files and notes in the
+//!    file `cleaned` where the next run goes on.
 //!
 //! Whoever writes or removes a blob *holds* its txid meanwhile, together with the look at the
 //! record that decides it. So a removal never meets a creation half way.
@@ -211,8 +211,8 @@ impl Blobs {
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()))
     }
 
-    /// Notes where the cleaner goes on; at the beginning when there is nothing behind it. A note that
-    /// is lost costs another look.
+    /// Notes where the cleaner goes on; at the beginning when there is nothing behind it. A note
+    /// that is lost costs another look.
     pub(crate) fn set_cleaned_to(&self, place: Option<&str>) -> Result<()> {
         match place {
             Some(place) => self.bucket.write_hint(CLEANED, place.as_bytes())?,

@@ -19,9 +19,9 @@
 //! it back, nor can somebody who lies about a value.
 //!
 //! A loser need not have a record: somebody spent without creating one, or its record was deleted.
-//! What it holds of the winners' inputs and of other losers is freed all the same. But a record that
-//! was *pruned* while it held an output was confirmed, because an unconfirmed one gives back what it
-//! holds when it is pruned: nobody can win against it.
+//! What it holds of the winners' inputs and of other losers is freed all the same. But a record
+//! that was *pruned* while it held an output was confirmed, because an unconfirmed one gives back
+//! what it holds when it is pruned: nobody can win against it.
 //!
 //! Every step after the intent can be repeated: marking is absolute, freeing takes only what the
 //! loser owns, a spend by the same spender stands. So an intent that is found at start is resumed
@@ -160,10 +160,7 @@ type Result<T, E = ConflictError> = std::result::Result<T, E>;
 impl ConflictError {
     /// Whether the storage itself failed, so that other intents would fail as well.
     const fn is_storage(&self) -> bool {
-        matches!(
-            self,
-            Self::Store(StoreError::Engine(_) | StoreError::Blob(BlobError::Bucket(_)))
-        )
+        matches!(self, Self::Store(StoreError::Engine(_) | StoreError::Blob(BlobError::Bucket(_))))
     }
 }
 
@@ -196,6 +193,7 @@ fn look_and_resolve(
         let known = before.as_ref().map_or(&[][..], Plan::losers);
         let intent = look(store, winners, block, known)?;
         let mut plan = Plan::begin(store, intent, before.take())?;
+        pending::supersede(store, &plan)?;
         tries += 1;
         match plan.carry_out(store) {
             Ok(()) => return Ok(plan.into_losers()),

@@ -15,7 +15,8 @@
 //! | [`order`] | of two things that are wrong, the earlier one is told: all pairs |
 //! | [`alert`] | freezing, windows, reassignment |
 //! | [`life`], [`conflict`] | blocks, locks, conflicts |
-//! | [`longest_chain`], [`double_spend`], [`resolution`] | stories of several blocks, through a whole store |
+//! | [`longest_chain`], [`double_spend`] | stories of several blocks, through a whole store |
+//! | [`resolution`] | who may win a double spend, and intents that were left behind |
 //! | [`expiry`] | the schedule of removal, preservation, pruning |
 //! | [`paging`], [`reading`] | records of many parts; fields, slots, scans |
 //! | [`crowd`] | many at once |

@@ -58,7 +58,7 @@ use varve_io::{LockGuard, Storage, StoreId};
 use varve_types::{Outpoint, Txid};
 
 use crate::engine::{
-    Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView, Status,
+    Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
 use crate::fields::Fields;
 use crate::intent::Intent;
@@ -225,11 +225,11 @@ impl Engine for EmbeddedEngine {
         self.limits
     }
 
-    fn status(&self) -> Result<Status, EngineError> {
+    fn status(&self) -> Result<EngineStatus, EngineError> {
         let Sizes { keys, intents, index, live, log } = self.sizes()?;
         let trouble = self.commit.trouble()?.map(|error| error.to_string());
         let [keys, intents, memory] = [keys, intents, index].map(|count| count as u64);
-        Ok(Status { keys, intents, memory, live, stored: log, trouble })
+        Ok(EngineStatus { keys, intents, memory, live, stored: log, trouble })
     }
 }
 

@@ -1,8 +1,8 @@
 //! The narrow seam between records and where they are kept.
 //!
-//! An engine does seven things, those with records in batches. What the operations mean is written in
-//! [`operation`](crate::operation), and proved by `contract`; `memory` is the plainest engine and
-//! the judge of the others.
+//! An engine does seven things, those with records in batches. What the operations mean is written
+//! in [`operation`](crate::operation), and proved by `contract`; `memory` is the plainest engine
+//! and the judge of the others.
 //!
 //! What an engine promises:
 //!
@@ -69,12 +69,12 @@ pub trait Engine: Send + Sync {
     fn limits(&self) -> Limits;
 
     /// How much it holds and how it is. It costs the same however much that is.
-    fn status(&self) -> Result<Status, EngineError>;
+    fn status(&self) -> Result<EngineStatus, EngineError>;
 }
 
 /// How an engine is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct EngineStatus {
     /// Keys that it keeps apart: records and, depending on the engine, parts of records.
     pub keys: u64,
     /// Conflict resolutions that are not finished.

@@ -15,7 +15,7 @@ use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{
-    Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView, Status,
+    Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
 use crate::extended::Transaction;
 use crate::fields::Fields;
@@ -237,7 +237,7 @@ impl Engine for MeddlingEngine {
         self.inner.limits()
     }
 
-    fn status(&self) -> Result<Status, EngineError> {
+    fn status(&self) -> Result<EngineStatus, EngineError> {
         self.inner.status()
     }
 }
@@ -309,7 +309,7 @@ impl Engine for FailingEngine {
         self.inner.limits()
     }
 
-    fn status(&self) -> Result<Status, EngineError> {
+    fn status(&self) -> Result<EngineStatus, EngineError> {
         self.check().and_then(|()| self.inner.status())
     }
 }

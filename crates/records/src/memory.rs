@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use varve_types::{Height, Outpoint, Txid};
 
 use crate::engine::{
-    CURSOR_LEN, Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView, Status,
+    CURSOR_LEN, Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage,
+    SlotView,
 };
 use crate::error::{RecordError, SlotError};
 use crate::fields::Fields;
@@ -133,10 +134,10 @@ impl Engine for MemoryEngine {
         self.limits
     }
 
-    fn status(&self) -> Result<Status, EngineError> {
+    fn status(&self) -> Result<EngineStatus, EngineError> {
         let state = self.state();
         let (records, intents) = (state.records.len() as u64, state.intents.len() as u64);
-        Ok(Status { keys: records + intents, intents, ..Status::default() })
+        Ok(EngineStatus { keys: records + intents, intents, ..EngineStatus::default() })
     }
 }
 

@@ -14,8 +14,8 @@
 //! phase 3   some blobs are cleaned, going on where the last run stopped
 //! ```
 //!
-//! A loser preserves no parent that lost as well: they go together, leaf first. Winners of a conflict
-//! resolution that is not finished stay, because it may be retried.
+//! A loser preserves no parent that lost as well: they go together, leaf first. Winners of a
+//! conflict resolution that is not finished stay, because it may be retried.
 //!
 //! Phase 2 is one operation a record: it looks again at everything, among it whether some unmined
 //! transaction still refers to the record, and refuses if so. So a parent is never taken from a

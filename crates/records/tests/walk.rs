@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_records::contract::Disk;
 use varve_records::contract::random::{Generator, Rng, Walk, walk};
-use varve_records::engine::{Cursor, Limits, ScanPage, SlotView, Status};
+use varve_records::engine::{Cursor, EngineStatus, Limits, ScanPage, SlotView};
 use varve_records::intent::Intent;
 use varve_records::{
     Context, Effect, Engine, EngineError, Fields, MemoryDisk, MemoryEngine, Operation, Outcome,
@@ -147,7 +147,7 @@ impl Engine for BadEngine<'_> {
         self.inner.limits()
     }
 
-    fn status(&self) -> Result<Status, EngineError> {
+    fn status(&self) -> Result<EngineStatus, EngineError> {
         self.inner.status()
     }
 }

@@ -37,7 +37,11 @@ fn the_transaction_is_found_before_its_outputs() {
         blobs.put(txid(2), BlobKind::Tx, &Bytes::new()).unwrap();
         assert_eq!(blobs.page(None, usize::MAX).unwrap().txids, [txid(1), txid(2)]);
         blobs.remove(txid(1)).unwrap();
-        assert_eq!(blobs.page(None, usize::MAX).unwrap().txids, [txid(2)], "nothing is left beside it");
+        assert_eq!(
+            blobs.page(None, usize::MAX).unwrap().txids,
+            [txid(2)],
+            "nothing is left beside it"
+        );
     }
 }
 

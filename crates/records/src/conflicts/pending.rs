@@ -6,9 +6,14 @@
 //! | [`retry`] | resumes one intent, and looks for losers again when it is stuck |
 //! | [`abandon`] | gives one up |
 //!
+//! A new resolution that decides the other way gives up older intents as well: the chain has
+//! changed its mind.
+//!
 //! An abandoned intent leaves no lock. What was marked and freed stays so: winners are conflicting
 //! as before, losers may be, and whichever a later block asks for can win. It never goes back,
 //! because others may have built on what was freed.
+
+use std::collections::HashSet;
 
 use varve_types::Txid;
 
@@ -89,6 +94,25 @@ pub fn abandon(store: &Store, id: IntentId) -> Result<Intent> {
     let plan = Plan::of(find(store, id)?);
     plan.abandon(store)?;
     Ok(plan.into_intent())
+}
+
+/// Gives up older intents that decide the other way: those with a winner of the new one among their
+/// losers, or a loser among their winners. Resumed later they would undo the new decision.
+pub(super) fn supersede(store: &Store, plan: &Plan) -> Result<()> {
+    let pending = store.intents()?;
+    if pending.len() < 2 {
+        return Ok(());
+    }
+    let winners: HashSet<&Txid> = plan.winners().iter().collect();
+    let losers: HashSet<&Txid> = plan.losers().iter().collect();
+    for old in pending {
+        let decides_otherwise = old.losers().iter().any(|txid| winners.contains(txid))
+            || old.winners().iter().any(|txid| losers.contains(txid));
+        if decides_otherwise {
+            Plan::of(old).abandon(store)?;
+        }
+    }
+    Ok(())
 }
 
 fn find(store: &Store, id: IntentId) -> Result<Intent> {

@@ -124,6 +124,7 @@ macro_rules! engine_contract {
             resolution::a_stuck_intent_does_not_stop_a_restart,
             resolution::a_stuck_intent_can_be_tried_again,
             resolution::a_stuck_intent_can_be_abandoned,
+            resolution::a_newer_decision_supersedes_a_stuck_one,
             paging::forty_five_thousand_outputs_are_three_parts,
             paging::all_parts_must_be_spent,
             paging::a_large_transaction_is_not_spent_twice,

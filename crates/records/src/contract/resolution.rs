@@ -67,7 +67,8 @@ pub fn a_former_owner_does_not_win_a_reassigned_output<D: Disk<Engine: 'static>>
     let ConflictError::Unspendable { outpoint, error, .. } = error else { panic!("{error}") };
     assert_eq!((outpoint, error), (new.outpoint, SlotError::HashMismatch));
     // With a rival that is rightful it is the same, and the rightful one can win.
-    let [first, second] = [2, 3].map(|tag| TxDraft::spending(&[new.clone()], 1).tag(tag).build());
+    let spender = |tag| TxDraft::spending(std::slice::from_ref(&new), 1).tag(tag).build();
+    let [first, second] = [2, 3].map(spender);
     node.store.spend(&first, SpendRules::at(Height::new(height))).expect("it is theirs");
     win(&node, &[&former], height).expect_err("the output is not theirs");
     assert_eq!(node.spender(&fund, 0), Some(first.txid()));
@@ -253,7 +254,7 @@ pub fn a_loser_still_preserves_a_parent_that_stands<D: Disk<Engine: 'static>>(di
 fn stuck(node: &Node) -> (Transaction, [Transaction; 2], Intent) {
     let fund = node.fund(1, 2);
     let coin = Coin::of(&fund, 0);
-    let winner = keep(node, &[coin.clone()], 2);
+    let winner = keep(node, std::slice::from_ref(&coin), 2);
     let loser = node.take(&[(&fund, 1)], 1);
     node.store.freeze(&[coin.slot()]).expect("the storage works")[0].clone().expect("unspent");
     let intent = Intent {
@@ -284,7 +285,7 @@ pub fn a_stuck_intent_does_not_stop_a_restart<D: Disk<Engine: 'static>>(disk: &D
     assert_eq!(recovery.stuck[0].0, intent.id());
     assert!(recovery.added.contains(&waiting.txid()) && recovery.added.contains(&second.txid()));
     assert_eq!(node.spender(&other, 0), Some(second.txid()));
-    assert_eq!(node.store.intents().expect("the storage works"), [intent.clone()]);
+    assert_eq!(node.store.intents().expect("the storage works"), std::slice::from_ref(&intent));
     assert!(node.record(&fund).locked, "what was freed stays out of reach");
     // It is not pruned away either, because it may be tried again.
     prune_at(&node, START + 1_000);
@@ -300,7 +301,7 @@ pub fn a_stuck_intent_can_be_tried_again<D: Disk<Engine: 'static>>(disk: &D) {
     let again = Retry { now_ms: 2, budget: 10, is_ancestor: &|_| false };
     let error = retry(&node.store, intent.id(), &again).expect_err("the output is frozen");
     assert!(matches!(error, ConflictError::Frozen { .. }), "{error}");
-    assert_eq!(node.store.intents().expect("the storage works"), [intent.clone()]);
+    assert_eq!(node.store.intents().expect("the storage works"), std::slice::from_ref(&intent));
     let slot = Coin::of(&fund, 0).slot();
     node.store.unfreeze(&[slot]).expect("the storage works")[0].clone().expect("it is frozen");
     assert_eq!(retry(&node.store, intent.id(), &again).expect("it is free"), [loser.txid()]);
@@ -322,6 +323,22 @@ pub fn a_stuck_intent_can_be_abandoned<D: Disk<Engine: 'static>>(disk: &D) {
     assert!(node.record(&winner).conflicting);
     abandon(&node.store, intent.id()).expect_err("it is gone");
     assert_eq!(win(&node, &[&loser], START + 1).expect("nobody is in the way"), []);
+    assert_eq!(node.spender(&fund, 1), Some(loser.txid()));
+    node.end(disk);
+}
+
+/// The chain decides the other way while a resolution is stuck. The stuck one is obsolete: resumed
+/// later it would undo the decision.
+pub fn a_newer_decision_supersedes_a_stuck_one<D: Disk<Engine: 'static>>(disk: &D) {
+    let node = Node::new(disk);
+    let (fund, [_, loser], _) = stuck(&node);
+    assert_eq!(conflicts::replay(&node.store).expect("the storage works").stuck.len(), 1);
+    let losers = process_conflicting(&node.store, &[loser.txid()], &asks(START + 2, 8, &|_| false));
+    assert_eq!(losers.expect("nobody is in the way"), []);
+    assert_eq!(node.store.intents().expect("the storage works"), []);
+    assert!(!node.record(&fund).locked && node.stands(&loser));
+    let replayed = conflicts::replay(&node.store).expect("the storage works");
+    assert_eq!((replayed.done, replayed.stuck.len()), (0, 0));
     assert_eq!(node.spender(&fund, 1), Some(loser.txid()));
     node.end(disk);
 }

@@ -1,21 +1,21 @@
 //! Cleaning the log from its front.
 //!
 //! When the log is longer than twice what is live and two files, whoever has written a group walks
-//! some frames at the front, in proportion to what was written since the last walk. An entry that is
-//! still the newest of its key, or has the body of one that is, is touched: it joins the open group
-//! and so moves to the end. A file is dropped when all of it was walked, what it held was written
-//! again durably, and no recovery needs it. Since the log is twice as long as what lives in it, a walk
-//! over all of it copies at most as much as was written meanwhile: cleaning at most doubles what is
-//! written.
+//! some frames at the front, in proportion to what was written since the last walk. An entry that
+//! is still the newest of its key, or has the body of one that is, is touched: it joins the open
+//! group and so moves to the end. A file is dropped when all of it was walked, what it held was
+//! written again durably, and no recovery needs it. Since the log is twice as long as what lives in
+//! it, a walk over all of it copies at most as much as was written meanwhile: cleaning at most
+//! doubles what is written.
 //!
-//! The front is the coldest part of the log. It is read while neither the lock of the groups nor the
-//! disk is held, so others go on executing and writing; the lock is taken only to put what was read
-//! into the open group.
+//! The front is the coldest part of the log. It is read while neither the lock of the groups nor
+//! the disk is held, so others go on executing and writing; the lock is taken only to put what was
+//! read into the open group.
 //!
 //! A process may end before it has walked far, and the next one begins at the front again. So
-//! opening a store does what is overdue ([`Commit::tend`]): a checkpoint when the log behind the last
-//! one is as long as one process would let it grow, and up to two files of cleaning. Many short
-//! processes therefore leave the same log as one long one.
+//! opening a store does what is overdue ([`Commit::tend`]): a checkpoint when the log behind the
+//! last one is as long as one process would let it grow, and up to two files of cleaning. Many
+//! short processes therefore leave the same log as one long one.
 
 use varve_io::{GlobalOffset, Result};
 
@@ -155,11 +155,7 @@ impl Commit {
 }
 
 /// Whether an entry is the newest of its key, or may have the body of the newest.
-fn is_needed(
-    index: &Index,
-    base: &Base,
-    (key, kind, at): &(Key, EntryKind, GlobalOffset),
-) -> bool {
+fn is_needed(index: &Index, base: &Base, (key, kind, at): &(Key, EntryKind, GlobalOffset)) -> bool {
     let mut slots = index.candidates(base.hasher.hash(key));
     match kind {
         EntryKind::Gone => false,

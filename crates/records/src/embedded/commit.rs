@@ -206,7 +206,8 @@ impl Commit {
         let flying: Vec<_> = flying.collect();
         for id in flying {
             let held = open.get(id);
-            let found = self.base.locate(&index, (&held.key, held.hash), &nothing).map_err(storage)?;
+            let found =
+                self.base.locate(&index, (&held.key, held.hash), &nothing).map_err(storage)?;
             let body = match &found {
                 Some((at, entry)) => match self.base.decode(*at, entry).map_err(storage)? {
                     Value::Record(record) => body_at(&record.body),

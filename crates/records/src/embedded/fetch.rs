@@ -1,11 +1,12 @@
 //! Bringing what operations need into memory before the lock is taken.
 //!
-//! Operations are executed under one lock, so nothing there may wait for a disk. What they will look
-//! at is known, or found out, beforehand:
+//! Operations are executed under one lock, so nothing there may wait for a disk. What they will
+//! look at is known, or found out, beforehand:
 //!
 //! 1. The keys that an operation names: its record, the records and chunks that it spends.
 //! 2. For those that look further (marking a conflict, pruning, deleting) the record is read as it
-//!    is published: its chunks, the body with its inputs, the parents, and for pruning the children.
+//!    is published: its chunks, the body with its inputs, the parents, and for pruning the
+//!    children.
 //!
 //! Each entry is touched where it lies: a file in memory costs nothing, a map gets its pages from
 //! the disk here, outside of the lock. What lies in a file that has neither is read and *kept* for

@@ -1,9 +1,9 @@
 //! The disk, as the one who writes has it, and checkpoints of the index.
 //!
-//! A round of checkpoints begins when the log has grown by three times the size of the index, and at
-//! least by `checkpoint_every`, since the last one. Then each group that is written copies shards, as
-//! many as have the bytes of the group and at least one. So checkpoints add at most a third to what is
-//! written, and recovery reads an amount of log in proportion to the index.
+//! A round of checkpoints begins when the log has grown by three times the size of the index, and
+//! at least by `checkpoint_every`, since the last one. Then each group that is written copies
+//! shards, as many as have the bytes of the group and at least one. So checkpoints add at most a
+//! third to what is written, and recovery reads an amount of log in proportion to the index.
 
 use varve_io::{GlobalOffset, Result};
 

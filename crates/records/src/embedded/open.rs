@@ -6,8 +6,8 @@ use varve_io::{FormatError, Result, Storage};
 use varve_types::{Reader, varint};
 
 use super::base::Base;
-use super::clean::Cleaner;
 use super::checkpoint::{Checkpointer, Loaded, Manifest};
+use super::clean::Cleaner;
 use super::commit::Commit;
 use super::entry::{ENTRY_HEAD_LEN, EntryHead, EntryKind};
 use super::group::GroupFrame;

@@ -9,7 +9,8 @@
 //!  cursor   │ height u32 │ txid 32 │      of the last record of the page before
 //! ```
 //!
-//! Shard and tag are functions of the txid, so a record keeps its place as long as its height stays.
+//! Shard and tag are functions of the txid, so a record keeps its place as long as its height
+//! stays.
 
 use varve_io::GlobalOffset;
 use varve_types::{Height, Txid};

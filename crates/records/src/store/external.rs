@@ -62,9 +62,9 @@ impl Store {
     }
 
     /// Looks at the next files of blobs, at most `limit` of them, going on where the last call
-    /// stopped and beginning again behind the last file. Removes blobs that no record needs, and puts
-    /// the heights beside the others right. A blob without a record goes at the height beside it, or
-    /// at once when there is none.
+    /// stopped and beginning again behind the last file. Removes blobs that no record needs, and
+    /// puts the heights beside the others right. A blob without a record goes at the height beside
+    /// it, or at once when there is none.
     pub fn clean_blobs(&self, limit: usize) -> Result<CleanReport> {
         let mut report = CleanReport::default();
         let height = self.block_state().height;
@@ -94,8 +94,8 @@ impl Store {
         Ok(report)
     }
 
-    /// The same as far as the settings say. Blobs that cannot be cleaned now are cleaned later: that
-    /// is counted and not reported, because what the caller did is done.
+    /// The same as far as the settings say. Blobs that cannot be cleaned now are cleaned later:
+    /// that is counted and not reported, because what the caller did is done.
     pub(crate) fn clean_some_blobs(&self) -> Result<CleanReport> {
         match self.clean_blobs(self.settings.clean_batch) {
             Err(StoreError::Blob(_)) => {

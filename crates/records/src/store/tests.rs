@@ -20,7 +20,9 @@ use crate::fixture::{
 use crate::memory::{MemoryDisk, MemoryEngine};
 use crate::operation::SpendRules;
 use crate::prepare::CreateOptions;
+use crate::pruner::{PruneAt, prune};
 use crate::record::Body;
+use crate::restart::recover;
 use crate::spend_response::Status;
 use crate::utxo_wrapper::{WrappedOutput, WrapperHead, write_wrapper};
 
@@ -100,7 +102,7 @@ fn what_an_engine_refuses_as_too_big_goes_outside() {
         fn limits(&self) -> Limits {
             Limits { body: u64::MAX }
         }
-        fn status(&self) -> Result<crate::engine::Status, crate::EngineError> {
+        fn status(&self) -> Result<crate::engine::EngineStatus, crate::EngineError> {
             self.0.status()
         }
     }
@@ -229,6 +231,44 @@ fn a_stale_height_beside_a_blob_does_not_lose_it() {
         assert_eq!((report.removed, report.corrected), (1, 0));
         let report = clean();
         assert_eq!((report.removed, report.corrected), (0, 0));
+    });
+}
+
+/// What crashes left is found by the pruner and by a restart, a few files at a time, however short
+/// the life of each process is.
+#[test]
+fn pruning_and_restarts_clean_blobs_a_slice_at_a_time() {
+    with_engines(|new| {
+        let (disk, engine) = (FaultyStorage::new(5), new());
+        let open = || {
+            let bucket = DiskBucket::open(Arc::new(disk.reopen()), Fanout::None).unwrap();
+            let settings =
+                Settings { externalize_all: true, clean_batch: 4, ..Settings::default() };
+            store_with(Arc::clone(&engine), Blobs::new(bucket, Fanout::None), settings)
+        };
+        let kept = [1, 2, 3].map(|salt| root(salt, 1));
+        kept.iter().for_each(|tx| open().add_mined(tx));
+        let orphans: Vec<_> = (10..18).map(|salt| root(salt, 1)).collect();
+        let leave = |tx: &Transaction| {
+            open().blobs().put(tx.txid(), BlobKind::Tx, tx.bytes()).unwrap();
+        };
+        orphans.iter().for_each(leave);
+        let at = PruneAt { height: NEXT, persisted: None, assembly_running: true };
+        let mut removed = 0;
+        for _ in 0..12 {
+            let report = prune(&open(), at).unwrap().blobs;
+            assert!(report.examined <= 4, "{report:?}");
+            removed += report.removed;
+        }
+        assert_eq!(removed, 8);
+        leave(&orphans[0]);
+        for _ in 0..12 {
+            recover(&open(), &|_| true, &mut |_| Ok(())).unwrap();
+        }
+        let left = open().blobs().page(None, usize::MAX).unwrap().txids;
+        let mut expected = kept.each_ref().map(Transaction::txid);
+        expected.sort();
+        assert_eq!(left, expected);
     });
 }
 

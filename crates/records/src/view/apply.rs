@@ -55,8 +55,8 @@ pub struct RecordsUndo {
 }
 
 /// Connects a block on top of the chain that the store follows: every transaction is created as
-/// mined and spends its inputs. The block is known by `id` in the records, which no other block has;
-/// a block that was cut off by a crash is connected again under the same id.
+/// mined and spends its inputs. The block is known by `id` in the records, which no other block
+/// has; a block that was cut off by a crash is connected again under the same id.
 pub fn connect(
     store: &Store,
     network: Network,

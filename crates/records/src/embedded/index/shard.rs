@@ -188,8 +188,8 @@ impl Shard {
         self.wanted = wanted;
     }
 
-    /// The records of a list from a height and a tag on, up to a height: `room` of them behind those
-    /// of the very first height and tag, and all of the last.
+    /// The records of a list from a height and a tag on, up to a height: `room` of them behind
+    /// those of the very first height and tag, and all of the last.
     pub(in crate::embedded) fn listed(
         &self,
         list: List,

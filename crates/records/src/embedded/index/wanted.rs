@@ -87,7 +87,11 @@ impl Wanted {
     }
 
     /// A slot is no longer in the table; `others` are the slots with the same tag that are.
-    pub(super) fn remove<'a>(&mut self, slot: &Slot, others: impl Iterator<Item = &'a Slot> + Clone) {
+    pub(super) fn remove<'a>(
+        &mut self,
+        slot: &Slot,
+        others: impl Iterator<Item = &'a Slot> + Clone,
+    ) {
         for list in List::ALL {
             let Some(height) = list.height(slot) else { continue };
             if !others.clone().any(|other| list.height(other) == Some(height)) {

@@ -7,8 +7,8 @@
 //! then.
 //!
 //! Asking about a page costs half a microsecond. A batch asks about a few first, and about all only
-//! when one of those was missing. What is missed that way, and the rest of long entries, comes in when
-//! the entries are touched, one after the other; no lock is held then either (`fetch`).
+//! when one of those was missing. What is missed that way, and the rest of long entries, comes in
+//! when the entries are touched, one after the other; no lock is held then either (`fetch`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! A storage without maps, in which the reads of one thread can be held up.
 //!
-//! Without a map every look at a file that is not in memory is a read, so nothing cold hides behind a
-//! page fault. Threads named [`GATED`] stop at a read that the test chooses; all others go on.
+//! Without a map every look at a file that is not in memory is a read, so nothing cold hides behind
+//! a page fault. Threads named [`GATED`] stop at a read that the test chooses; all others go on.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -148,7 +148,8 @@ fn who_waits_for_a_disk_that_is_lost_is_told() {
         told.send(twin.engine().apply(&twin.context, &[write]).is_err()).unwrap();
     });
     assert!(is_told.recv_timeout(Duration::from_millis(200)).is_err(), "it waits for the disk");
-    let panicking = thread::spawn(|| commit.run::<()>(&Fetched::default(), |_| panic!("on purpose")));
+    let panicking =
+        thread::spawn(|| commit.run::<()>(&Fetched::default(), |_| panic!("on purpose")));
     assert!(panicking.join().is_err());
     go.send(()).unwrap();
     assert!(holder.join().unwrap().is_err());

@@ -82,10 +82,15 @@ fn a_valid_block_is_valid_after_a_crash() {
             store.everything()
         };
         let act = |store: &Store, bytes: &[u8]| connect_second(store, bytes).is_ok();
-        cut_everywhere(new, |_, _| {}, act, |store, bytes| {
-            connect_second(store, bytes).expect("the block is valid, whatever was cut off");
-            assert!(store.everything() == expected);
-        });
+        cut_everywhere(
+            new,
+            |_, _| {},
+            act,
+            |store, bytes| {
+                connect_second(store, bytes).expect("the block is valid, whatever was cut off");
+                assert!(store.everything() == expected);
+            },
+        );
     });
 }
 
