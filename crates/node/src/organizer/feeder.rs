@@ -176,7 +176,8 @@ impl Feeder<'_, '_, '_, '_> {
             };
             self.sync_bytes()?;
             let refused = self.refused.take().filter(|(refused, _)| *refused == id);
-            let kept = refused.map(|(_, block)| block).or_else(|| self.intake.take_kept(height, id));
+            let kept =
+                refused.map(|(_, block)| block).or_else(|| self.intake.take_kept(height, id));
             let block = match kept {
                 Some(block) => block,
                 None => self.stores.read(id)?,

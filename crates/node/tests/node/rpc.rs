@@ -291,7 +291,10 @@ fn a_node_that_is_busy_or_gone_for_a_while_is_waited_for() {
             })
             .unwrap();
             assert_eq!(node.snapshot().tip.1, chain[299].hash, "{when}");
-            assert!(warnings.iter().any(|warning| warning.to_string().contains(reason)), "{warnings:?}");
+            assert!(
+                warnings.iter().any(|warning| warning.to_string().contains(reason)),
+                "{warnings:?}"
+            );
             assert!(warnings.iter().all(|warning| warning.to_string().contains(&server.address())));
         }
     }
