@@ -52,7 +52,7 @@ use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
 use crate::stores::Stores;
 use checker::Checkers;
-use feeder::{Feeder, Joining, Pause};
+use feeder::{Feeder, Joining, Pause, Purpose};
 use intake::Intake;
 use judge::{Judge, Refusal};
 use recheck::Recheck;
@@ -258,7 +258,8 @@ impl Organizer {
         let mut recheck = (options.verify == Verify::Scripts).then(Recheck::new);
         loop {
             self.turn(&intake)?;
-            let pause = self.join(&mut intake, recheck.is_some())?;
+            let purpose = if recheck.is_some() { Purpose::Recheck } else { Purpose::Sync };
+            let pause = self.join(&mut intake, purpose)?;
             if pause == Pause::Turn {
                 continue;
             }
@@ -343,7 +344,7 @@ impl Organizer {
     }
 
     /// Joins blocks until the feeder pauses.
-    fn join(&mut self, intake: &mut Intake<'_>, rechecks: bool) -> Result<Pause, Error> {
+    fn join(&mut self, intake: &mut Intake<'_>, purpose: Purpose) -> Result<Pause, Error> {
         let options = intake.options;
         let judge = self.judge(options);
         let at = self.utxo_tip()?;
@@ -367,7 +368,7 @@ impl Organizer {
                 limits,
                 workers,
                 pauses,
-                rechecks,
+                purpose,
                 head,
                 reached,
                 in_flight,

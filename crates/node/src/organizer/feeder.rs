@@ -56,6 +56,18 @@ pub(crate) enum Pause {
     Recheck,
 }
 
+/// What blocks are joined for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To follow the source.
+    Sync,
+    /// The same, and scripts are left to be checked in place.
+    Recheck,
+    /// To carry out an operator's verdict: it is committed with the tip that it leads to, and not
+    /// before, so that a crash leaves both or neither.
+    Settle,
+}
+
 /// A block in the joiner.
 pub(crate) type Joining = StoredBlock;
 type Done = Retired<Joining, Checked, Refusal>;
@@ -71,8 +83,7 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     pub(crate) workers: NonZeroUsize,
     /// Whether a checkpoint needs the set and the stores at the same block.
     pub(crate) pauses: bool,
-    /// Whether scripts are left to be checked in place.
-    pub(crate) rechecks: bool,
+    pub(crate) purpose: Purpose,
     /// The last block that was submitted, or that the set stood at.
     pub(crate) head: HeaderId,
     /// The last block that came out good, or that the set stood at.
@@ -111,7 +122,9 @@ impl Feeder<'_, '_, '_, '_> {
             }
             if self.in_flight == 0 {
                 let idle = self.head == target && self.intake.is_done(self.stores);
-                let rechecks = self.rechecks && self.head == target && !self.intake.is_waiting();
+                let rechecks = self.purpose == Purpose::Recheck
+                    && self.head == target
+                    && !self.intake.is_waiting();
                 let pause = pause.or(rechecks.then_some(Pause::Recheck));
                 // An empty joiner that takes nothing could not rewind a block that failed. Whoever
                 // leaves it is told why.
@@ -266,7 +279,8 @@ impl Feeder<'_, '_, '_, '_> {
 
     fn is_commit_due(&mut self, target: HeaderId) -> bool {
         let now = (self.intake.options.clock)();
-        if !self.is_better(target) && self.stores.new_marks.is_empty() {
+        let has_marks = !self.stores.new_marks.is_empty() && self.purpose != Purpose::Settle;
+        if !self.is_better(target) && !has_marks {
             self.committed_at = now;
             return false;
         }
@@ -287,7 +301,7 @@ impl Feeder<'_, '_, '_, '_> {
             let (height, hash) = self.stores.tip_at();
             self.intake.passed(height);
             (self.intake.report)(Report::Committed { height, hash });
-        } else {
+        } else if self.purpose != Purpose::Settle {
             self.stores.commit_verdicts()?;
         }
         self.patience = self.patience.saturating_mul(2).min(self.limits.latency);

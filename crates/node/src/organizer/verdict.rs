@@ -8,9 +8,9 @@
 //!   checked again on the way.
 //!
 //! Both then *settle*: the chain is brought to its target with the blocks that are stored, as a
-//! sync with an empty source would do it. Marks and the new tip go into one frame of the commit log
-//! where the turn is short. A crash between two frames leaves a confirmed tip that is marked, and
-//! the next opening settles again.
+//! sync with an empty source would do it. The verdict and the new tip go into one frame of the
+//! commit log, so a crash leaves both or neither. (Marks that a sync finds may be durable before
+//! the chain has left them; the next opening settles then.)
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use varve_types::BlockHash;
 
 use super::checker::Checkers;
-use super::feeder::Pause;
+use super::feeder::{Pause, Purpose};
 use super::intake::Intake;
 use super::{Organizer, Report, SyncOptions, Verify};
 use crate::checked::Checked;
@@ -110,7 +110,9 @@ impl Organizer {
         }
         loop {
             self.turn(&intake)?;
-            if self.join(&mut intake, false)? != Pause::Turn {
+            if self.join(&mut intake, Purpose::Settle)? != Pause::Turn {
+                // What moved no tip.
+                self.stores.commit_verdicts()?;
                 return self.checkpoint();
             }
         }
