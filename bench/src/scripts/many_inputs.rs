@@ -102,7 +102,6 @@ pub(super) fn write(folder: &Path, kind: Kind) -> Result<()> {
             first.or_else(|| block.txdata.first().map(|tx| OutPoint::new(tx.compute_txid(), 0)));
         fan = block.txdata.get(1).cloned().or(fan);
     }
-    drop(put);
     Ok(out.flush()?)
 }
 
