@@ -2,6 +2,8 @@
 //! parses and hashes everything in each call. It is linked beside our copy of Core and shares
 //! nothing with it.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a failed test may panic")]
+
 mod signed;
 
 use bitcoinconsensus::{Error as Theirs, Utxo, verify_with_flags};
