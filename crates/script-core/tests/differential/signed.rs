@@ -146,7 +146,10 @@ pub(crate) fn sign(
         })
         .collect();
     let input = |(number, spend): (usize, &Spend)| TxIn {
-        previous_output: OutPoint::new(Txid::from_byte_array([9; 32]), number as u32),
+        previous_output: OutPoint::new(
+            Txid::from_byte_array([9; 32]),
+            u32::try_from(number).unwrap(),
+        ),
         sequence: Sequence(spend.sequence),
         ..TxIn::default()
     };
