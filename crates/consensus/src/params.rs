@@ -31,7 +31,8 @@ pub struct Params {
     pub pow: PowParams,
     /// From which heights on the upgrades apply.
     pub heights: UpgradeHeights,
-    /// The known chain has at least this much work. Headers from peers below it are not stored.
+    /// The known chain has at least this much work. Below it headers from peers are not stored, and
+    /// nothing is assumed to be valid.
     pub minimum_work: Work,
     /// How many blocks below its spender a coinbase must be.
     pub coinbase_maturity: u32,
@@ -47,8 +48,6 @@ pub struct Params {
     pub script_exceptions: Vec<(BlockHash, ScriptFlags)>,
     /// The script that the signature of a signet block answers (BIP325).
     pub signet_challenge: Option<Vec<u8>>,
-    /// The least work that the best chain is known to have. Below it nothing is taken on trust.
-    pub minimum_chain_work: Work,
     /// A block whose history is known to be valid: scripts below it need not be checked.
     pub assume_valid: Option<BlockHash>,
     /// The largest block in bytes. It counts on BSV only, where each node sets its own; on
@@ -118,14 +117,6 @@ const NO_P2SH_MAINNET: &str = "00000000000002dc756eebf4f49723ed8d30cc28a5f108eb9
 const NO_TAPROOT: &str = "0000000000000000000f14c35b2d841e986ab5441de8c585d5ffe55ea1e395ad";
 const NO_P2SH_TESTNET3: &str = "00000000dd30457c001f4095d208cc1296b0eed002427aa599874af7a432b105";
 
-// The work of the chains as Bitcoin Core 30 has it; mainnet at height 912,683.
-const WORK_MAINNET: &str = "0000000000000000000000000000000000000000dee8e2a309ad8a9820433c68";
-const WORK_TESTNET3: &str = "0000000000000000000000000000000000000000000016dd270dd94fac1d7632";
-const WORK_TESTNET4: &str = "00000000000000000000000000000000000000000000034a4690fe592dc49c7c";
-const WORK_SIGNET: &str = "0000000000000000000000000000000000000000000000000000067d328e681a";
-// Bitcoin SV's own figure, from before it parted from Bitcoin Cash. It does not tell the two apart.
-const WORK_BSV: &str = "000000000000000000000000000000000000000000a0f3064330647e2f6c4828";
-
 /// `1 <key> <key> 2 CHECKMULTISIG` of the default signet.
 const SIGNET_CHALLENGE: [u8; 71] = *b"\x51\
     \x21\x03\xad\x5e\x0e\xda\xd1\x8c\xb1\xf0\xfc\x0d\x28\xa3\xd4\xf1\xf3\xe4\x45\x64\x03\x37\x48\
@@ -167,8 +158,7 @@ impl Params {
                 _ => Vec::new(),
             },
             signet_challenge: (network == Network::Signet).then(|| SIGNET_CHALLENGE.to_vec()),
-            minimum_chain_work: known_chain(network).map_or(Work::ZERO, |(work, _)| work),
-            assume_valid: known_chain(network).map(|(_, block)| block),
+            assume_valid: assume_valid(network),
             max_block_size: u64::from(u32::MAX),
         }
     }
@@ -186,30 +176,32 @@ impl Params {
     }
 }
 
-/// The least work of the best chain, and a block that is known to be valid with all below it: as
-/// built into Bitcoin Core 31, at the heights 938,343, 4,842,348, 123,613 and 293,175.
-fn known_chain(network: Network) -> Option<(Work, BlockHash)> {
-    let (work, block) = match network {
-        Network::Mainnet => (
-            "0000000000000000000000000000000000000001128750f82f4c366153a3a030",
-            "00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac",
-        ),
-        Network::Testnet3 => (
-            "0000000000000000000000000000000000000000000017dde1c649f3708d14b6",
-            "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4",
-        ),
-        Network::Testnet4 => (
-            "0000000000000000000000000000000000000000000009a0fe15d0177d086304",
-            "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a",
-        ),
-        Network::Signet => (
-            "00000000000000000000000000000000000000000000000000000b463ea0a4b8",
-            "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329",
-        ),
+/// The least work of the best chain, as built into Bitcoin Core 31. For BSV it is that node's own
+/// figure, from before it parted from Bitcoin Cash, so it does not tell the two apart.
+fn minimum_work(network: Network) -> Work {
+    let digits = match network {
+        Network::Mainnet => "0000000000000000000000000000000000000001128750f82f4c366153a3a030",
+        Network::Testnet3 => "0000000000000000000000000000000000000000000017dde1c649f3708d14b6",
+        Network::Testnet4 => "0000000000000000000000000000000000000000000009a0fe15d0177d086304",
+        Network::Signet => "00000000000000000000000000000000000000000000000000000b463ea0a4b8",
+        Network::Bsv => "000000000000000000000000000000000000000000a0f3064330647e2f6c4828",
+        Network::Regtest | Network::BsvRegtest => return Work::ZERO,
+    };
+    // A hash is written as the number is: 64 digits, the most significant first.
+    Work::from_le_bytes(hash(digits).as_bytes())
+}
+
+/// A block that is known to be valid with all below it: as built into Bitcoin Core 31, at the
+/// heights 938,343, 4,842,348, 123,613 and 293,175.
+fn assume_valid(network: Network) -> Option<BlockHash> {
+    let digits = match network {
+        Network::Mainnet => "00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac",
+        Network::Testnet3 => "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4",
+        Network::Testnet4 => "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a",
+        Network::Signet => "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329",
         Network::Regtest | Network::Bsv | Network::BsvRegtest => return None,
     };
-    // Both are written with the most significant byte first, as hashes are.
-    Some((Work::from_le_bytes(hash(work).as_bytes()), hash(block)))
+    Some(hash(digits))
 }
 
 fn pow(network: Network) -> PowParams {
@@ -243,19 +235,6 @@ fn heights(network: Network) -> UpgradeHeights {
     }
 }
 
-fn minimum_work(network: Network) -> Work {
-    let digits = match network {
-        Network::Mainnet => WORK_MAINNET,
-        Network::Testnet3 => WORK_TESTNET3,
-        Network::Testnet4 => WORK_TESTNET4,
-        Network::Signet => WORK_SIGNET,
-        Network::Bsv => WORK_BSV,
-        Network::Regtest | Network::BsvRegtest => return Work::ZERO,
-    };
-    // A hash is written as the number is: 64 digits, the most significant first.
-    Work::from_le_bytes(hash(digits).as_bytes())
-}
-
 /// The number with this many of its lowest bits set.
 fn ones(count: usize) -> Option<Target> {
     let mut bytes = [0; 32];
@@ -287,22 +266,6 @@ mod tests {
         assert_eq!(Params::new(Network::Mainnet).pow.limit.to_bits(), 0x1d00_ffff);
     }
 
-    /// The work that is asked for is shown as Core shows it, and an assumed block has the proof of
-    /// work of its network.
-    #[test]
-    fn known_chains() {
-        let mainnet = Params::new(Network::Mainnet);
-        let shown = "0000000000000000000000000000000000000001128750f82f4c366153a3a030";
-        assert_eq!(mainnet.minimum_chain_work.to_string(), shown);
-        for network in Network::ALL {
-            let params = Params::new(network);
-            let is_known = params.assume_valid.is_some();
-            assert_eq!(is_known, params.minimum_chain_work > Work::ZERO, "{network}");
-            let limit = params.pow.limit;
-            assert!(params.assume_valid.is_none_or(|hash| limit.is_met_by(&hash)), "{network}");
-        }
-    }
-
     #[test]
     fn minimum_work_is_more_than_that_of_the_first_blocks() {
         for network in Network::ALL {
@@ -311,7 +274,16 @@ mod tests {
             let first = Work::of(pow.limit).times(100_000);
             assert_eq!(minimum_work > first, !regtest, "{network}");
         }
-        assert_eq!(Params::new(Network::Mainnet).minimum_work.to_string(), WORK_MAINNET);
+        let shown = "0000000000000000000000000000000000000001128750f82f4c366153a3a030";
+        assert_eq!(Params::new(Network::Mainnet).minimum_work.to_string(), shown);
+    }
+
+    #[test]
+    fn assumed_blocks_have_the_proof_of_work_of_their_network() {
+        for network in Network::ALL {
+            let Params { assume_valid, pow, .. } = Params::new(network);
+            assert!(assume_valid.is_none_or(|hash| pow.limit.is_met_by(&hash)), "{network}");
+        }
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl Judge {
     /// header, when that has enough work.
     fn assumed_branch(&self, tree: &HeaderTree) -> Option<HeaderId> {
         let (assumed, best) = (tree.find(&self.assume_valid?)?, tree.best_header());
-        let is_enough = tree.work(best) >= tree.params().minimum_chain_work;
+        let is_enough = tree.work(best) >= tree.params().minimum_work;
         is_enough.then(|| tree.fork_point(assumed, best))
     }
 }

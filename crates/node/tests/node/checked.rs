@@ -197,15 +197,14 @@ fn scripts_are_assumed_under_the_conditions_of_core() {
     ];
     let all = bytes_of(main.iter().chain(&side).chain([&bad]).chain(&above));
     let first = main.len() + side.len() + 1;
-    for (number, (count, assume_valid, minimum_chain_work, taken)) in cases.into_iter().enumerate()
-    {
+    for (number, (count, assume_valid, minimum_work, taken)) in cases.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("blk00000.dat");
         let framed = crate::rig::framed(Network::Regtest, &all[..first + count]);
         std::fs::write(&file, framed).unwrap();
         let source = || Directory::open(&file, Network::Regtest, false).unwrap();
         let mut options = young_options();
-        options.params.minimum_chain_work = minimum_chain_work;
+        options.params.minimum_work = minimum_work;
         let mut node = Organizer::open(disk(folder.path()), options).unwrap();
         // All headers first: blocks that come before them are checked.
         sync(&mut node, &mut source(), &stop_at(0)).unwrap();
