@@ -54,8 +54,8 @@ fn blocks_of_another_network_are_named() {
     simulate(&folder.path().join("chain"));
     let chain = folder.path().join("chain").to_str().unwrap().to_owned();
     let file = folder.path().join("chain/blocks/blk00000.dat");
-    let data = folder.path().join("data").to_str().unwrap().to_owned();
     for network in ["mainnet", "signet", "testnet4"] {
+        let data = folder.path().join(network).to_str().unwrap().to_owned();
         for follow in [&[][..], &["--follow"]] {
             let args = ["sync", "--from", &chain, "--network", network, "--datadir", &data];
             let message = refusal(&varve(&[&args, follow].concat()));
