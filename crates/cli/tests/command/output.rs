@@ -67,7 +67,7 @@ fn a_refused_sync_makes_no_folder() {
     let data = folder.path().join("data");
     let from = ["sync", "--from", blocks.to_str().unwrap(), "--datadir", data.to_str().unwrap()];
     let message = refusal(&varve(&[&from[..], &["--network", "signet"]].concat()));
-    assert!(message.contains("does not hold blocks of signet"), "{message}");
+    assert!(message.contains("not of signet; pass --network regtest"), "{message}");
     let scripts = ["--network", "bsv-regtest", "--verify", "scripts"];
     let message = refusal(&varve(&[&from[..], &scripts].concat()));
     assert!(message.contains("--verify spends"), "{message}");
