@@ -205,7 +205,7 @@ fn scripts_are_assumed_under_the_conditions_of_core() {
         let source = || Directory::open(&file, Network::Regtest, false).unwrap();
         let mut options = young_options();
         options.params.minimum_work = minimum_work;
-        let mut node = Organizer::open(disk(folder.path()), options).unwrap();
+        let mut node = Organizer::open(disk(&folder.path().join("data")), options).unwrap();
         // All headers first: blocks that come before them are checked.
         sync(&mut node, &mut source(), &stop_at(0)).unwrap();
         let options = SyncOptions { assume_valid, ..sync_options() };

@@ -80,13 +80,12 @@ pub enum UndoError {
         error: EntryError,
     },
     /// An earlier write failed, and what came after it was not tried.
-    #[error(
-        "undo records from position {at} on are not written, because a write failed; see the \
-         error before, and call again"
-    )]
+    #[error("undo records from position {at} on are not written: {cause}")]
     Unwritten {
         /// Where the log ends.
         at: GlobalOffset,
+        /// How the earlier write failed, and what to do.
+        cause: Arc<str>,
     },
     /// The block below the last record that is kept cannot be disconnected from here.
     #[error("no undo record is kept for this block; pass a source of spent coins")]

@@ -56,16 +56,16 @@ pub(super) struct UndoWriter {
 #[derive(Debug)]
 struct Written {
     segments: Segments,
-    /// The last round in which something has failed.
-    failed: Option<u64>,
+    /// The last round in which something has failed, and why.
+    failed: Option<(u64, Arc<str>)>,
 }
 
 impl Written {
     /// The log, unless something has failed in this round.
     fn in_round(&mut self, round: u64) -> Result<&mut Segments, UndoError> {
-        match self.failed {
-            Some(failed) if failed >= round => {
-                Err(UndoError::Unwritten { at: self.segments.end() })
+        match &self.failed {
+            Some((failed, cause)) if *failed >= round => {
+                Err(UndoError::Unwritten { at: self.segments.end(), cause: Arc::clone(cause) })
             }
             _ => Ok(&mut self.segments),
         }
@@ -211,9 +211,9 @@ impl UndoWriter {
         let (log, round, change) = (Arc::clone(&self.log), self.round, change.clone());
         self.lane.start(move || {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            let made = log.in_round(round).and_then(|segments| change.make(segments));
-            if made.is_err() {
-                log.failed = Some(round);
+            let made = change.make(log.in_round(round)?);
+            if let Err(error) = &made {
+                log.failed = Some((round, error.to_string().into()));
             }
             made
         })
