@@ -388,5 +388,5 @@ fn what_is_known_is_not_asked_for() {
     let server = RpcServer::start(true, &served(&chain));
     sync(&mut node, &mut rpc(server.address(), Login::Nobody, false).unwrap(), &options()).unwrap();
     let requests = server.requests();
-    assert!(requests.len() <= 6, "{requests:?}");
+    assert!(requests.len() <= 7, "{requests:?}");
 }
