@@ -147,7 +147,8 @@ fn pages_are_read_once_and_only_where_access_is_direct() {
     assert!(!buffers.0.is_empty(), "their memory is kept");
 }
 
-/// The memory of a query does not grow with the block: what is beyond its buffers is mapped.
+/// The memory of a query does not grow with the block: what is beyond its buffers is mapped, and few
+/// of them are kept for the next query.
 #[test]
 fn a_block_of_very_many_inputs_takes_no_more_buffers() {
     let (_dir, storage) = disk();
@@ -166,7 +167,7 @@ fn a_block_of_very_many_inputs_takes_no_more_buffers() {
     query.join(&mut coins, |key| key).unwrap();
     assert!(coins.iter().all(|coin| coin.is_some()));
     query.release(&mut buffers);
-    assert_eq!(buffers.0.len(), READS_MAX);
+    assert_eq!(buffers.0.len(), PageBuffers::KEPT);
 }
 
 /// The filter says no for nearly all keys that are not there, so that a lookup reads one page a
