@@ -6,7 +6,7 @@
 //! One thread reads records into a channel of a few blocks; while the receiver is busy the pipe
 //! fills and its writer waits. What lies between records is skipped: zeros, with which files are
 //! preallocated, and with a [`Warning`] what else a crash has left in them; but not more than
-//! [`GAP_LIMIT`], for a device of zeros has no end.
+//! `GAP_LIMIT`, for a device of zeros has no end.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead, Read};

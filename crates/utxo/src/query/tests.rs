@@ -147,8 +147,8 @@ fn pages_are_read_once_and_only_where_access_is_direct() {
     assert!(!buffers.0.is_empty(), "their memory is kept");
 }
 
-/// The memory of a query does not grow with the block: what is beyond its buffers is mapped, and few
-/// of them are kept for the next query.
+/// The memory of a query does not grow with the block: what is beyond its buffers is mapped, and
+/// few of them are kept for the next query.
 #[test]
 fn a_block_of_very_many_inputs_takes_no_more_buffers() {
     let (_dir, storage) = disk();
