@@ -249,7 +249,10 @@ impl Database {
     }
 
     /// Sets memory aside for a joiner, and gives what it may take. It notes what its blocks take.
+    /// What could not be written for an earlier joiner is tried again, so that this one does not
+    /// fail because of a disk that was full then.
     pub(crate) fn begin_joining(&mut self) -> (usize, Arc<AtomicUsize>) {
+        self.undo.retry();
         let joining = Arc::new(AtomicUsize::new(0));
         self.joining = Some(Arc::clone(&joining));
         (Budget::joining(self.options.memory), joining)

@@ -209,6 +209,11 @@ impl UndoLog {
         self.writer.settle()
     }
 
+    /// Tries again to write what could not be written.
+    pub(crate) fn retry(&mut self) {
+        self.writer.retry();
+    }
+
     /// Waits for the lane until at most `bytes` of records are not written.
     pub(crate) fn wait(&mut self, bytes: usize) -> Result<(), UndoError> {
         self.writer.wait(bytes)

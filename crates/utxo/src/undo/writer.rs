@@ -171,6 +171,18 @@ impl UndoWriter {
         Ok(())
     }
 
+    /// Hands over again what has failed, without an error: whoever begins again may have made room.
+    pub(super) fn retry(&mut self) {
+        let has_failed = {
+            let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.failed.as_ref().is_some_and(|(failed, _)| *failed >= self.round)
+        };
+        if has_failed {
+            while let Ok(true) = self.take_first(true) {}
+            self.hand_over_again();
+        }
+    }
+
     /// Waits until at most `bytes` are kept.
     pub(super) fn wait(&mut self, bytes: usize) -> Result<(), UndoError> {
         self.hand_over_again();

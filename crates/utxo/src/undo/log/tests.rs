@@ -278,6 +278,26 @@ fn nobody_waits_for_a_write_but_a_checkpoint() {
     }
 }
 
+/// A caller who begins again after an error hears nothing of writes that failed before.
+#[test]
+fn what_failed_before_is_tried_again_without_an_error() {
+    for compaction in [Compaction::Inline, Compaction::Threads] {
+        let storage = Arc::new(FaultyStorage::new(0));
+        let mut log = open_with(&storage, compaction, &UndoCheckpoint::default());
+        storage.set_capacity(Some(500));
+        (1..=20).for_each(|n| push(&mut log, &record(n, n)));
+        let (_, pending) = log.begin_sync();
+        assert!(matches!(pending.finish(), Err(UndoError::Unwritten { .. })));
+        storage.set_capacity(None);
+        log.retry();
+        log.settle().unwrap();
+        log.wait(0).unwrap();
+        let checkpoint = sync(&mut log);
+        let mut log = open(&storage, &checkpoint);
+        assert_eq!(walk(&mut log, 99), (1..=20).rev().collect::<Vec<_>>());
+    }
+}
+
 /// A write that fails is reported once, and made when there is space; nothing is lost or doubled.
 #[test]
 fn what_could_not_be_written_is_written_later() {
