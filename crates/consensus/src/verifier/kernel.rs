@@ -2,7 +2,7 @@
 //! which only the scripts are used.
 //!
 //! Its interface copies what is shared by a transaction's signatures in each call, 40 bytes an
-//! input and more. That is quadratic still, but by memory copies: see ADR 13 for the figures.
+//! input and more. That is quadratic still, but only in copied bytes: see ADR 13.
 
 use bitcoinkernel::prelude::*;
 use bitcoinkernel::{
