@@ -329,6 +329,8 @@ impl Organizer {
 
     /// Rewinds the set until it is on the branch of the target.
     fn turn(&mut self, intake: &Intake<'_>) -> Result<(), Error> {
+        // A disk that was full may have kept the last joiner from taking its steps back.
+        self.utxo.rewind_unpublished()?;
         let target = intake.target(&self.stores);
         self.check_reach(target)?;
         self.rewind_to_branch(target)

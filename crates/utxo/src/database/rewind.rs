@@ -31,8 +31,10 @@ impl Database {
         Ok(())
     }
 
-    /// Disconnects the blocks that were appended and not published. Readers see no difference.
+    /// Disconnects the blocks that were appended and not published. Readers see no difference. A
+    /// joiner does so when it ends; where that failed, the caller does before it goes on.
     pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
+        self.undo.retry();
         let published = self.snapshot().tip();
         while self.tip != published {
             self.disconnect(None)?;
