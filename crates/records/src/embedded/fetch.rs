@@ -86,14 +86,14 @@ impl Commit {
         fetched: &mut Fetched,
     ) -> Result<(), EngineError> {
         self.base.warmer.warm(&self.base.log, positions);
-        for at in self.base.log.touch(positions) {
-            if fetched.kept.contains_key(&at) {
+        for at in positions {
+            if self.base.log.touch(*at) || fetched.kept.contains_key(at) {
                 continue;
             }
-            match self.base.log.entry(at) {
+            match self.base.log.entry(*at) {
                 Ok(entry) => {
                     let (head, bytes) = entry.into_shared();
-                    fetched.kept.insert(at, (head, bytes));
+                    fetched.kept.insert(*at, (head, bytes));
                 }
                 Err(Error::OutOfRange { .. }) => {}
                 Err(error) => return Err(storage(error)),

@@ -99,16 +99,11 @@ impl Log {
         Ok(Entry { head, bytes })
     }
 
-    /// Brings entries into memory where they lie. Returns those that neither memory nor a map has,
-    /// so that they have to be read.
-    pub(super) fn touch(&self, positions: &[GlobalOffset]) -> Vec<GlobalOffset> {
+    /// Brings the entry at `at` into memory where it lies. False when neither memory nor a map has
+    /// it, so that it has to be read.
+    pub(super) fn touch(&self, at: GlobalOffset) -> bool {
         let segments = self.segments.load();
-        // All from here on is in memory: most of what is asked for is young.
-        let kept = segments.iter().rev().take_while(|segment| segment.is_in_memory());
-        let young = kept.last().map_or(GlobalOffset::new(u64::MAX), |segment| segment.start);
-        let old = positions.iter().filter(|at| **at < young);
-        let missed = |at: &GlobalOffset| !find(&segments, *at).is_some_and(|s| s.touch(*at));
-        old.copied().filter(missed).collect()
+        find(&segments, at).is_some_and(|segment| segment.touch(at))
     }
 
     /// The ends of the files that are full.
