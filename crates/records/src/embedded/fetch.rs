@@ -48,6 +48,11 @@ impl Fetched {
     }
 }
 
+/// Whether something was read at a place that the log does not have any more.
+fn is_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(Error::OutOfRange { .. }))
+}
+
 impl Commit {
     /// Brings what a batch of operations will look at into memory.
     pub(super) fn fetch_for(&self, operations: &[Operation]) -> Result<Fetched, EngineError> {
@@ -62,7 +67,11 @@ impl Commit {
                 Operation::Delete { txid } => (txid, Reach::Own),
                 _ => continue,
             };
-            self.fetch_record(*txid, reach, &mut fetched)?;
+            match self.fetch_record(*txid, reach, &mut fetched) {
+                // It was moved by the cleaner meanwhile. The batch reads it where it is now.
+                Err(EngineError::Storage(error)) if is_gone(&*error) => {}
+                result => result?,
+            }
         }
         Ok(fetched)
     }
