@@ -252,7 +252,7 @@ impl Organizer {
             return Err(Error::NoScripts { network });
         }
         self.bring_on_filters(report)?;
-        let checkers = Checkers::new(&self.options.params, self.options.workers);
+        let checkers = Checkers::new(&self.options.params, self.options.workers)?;
         let mut intake = Intake::new(source, options, report, checkers);
         intake.begin(&self.stores)?;
         let mut recheck = (options.verify == Verify::Scripts).then(Recheck::new);

@@ -151,7 +151,7 @@ pub struct Joiner<'p, 'd, T, R, E> {
 }
 
 impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
-    /// Starts the workers, runs `body`, which submits blocks and retires them, and ends the
+    /// Starts the workers (fewer when the system refuses threads), runs `body`, which submits blocks and retires them, and ends the
     /// workers. Blocks that have not retired by then are given up, and the set stands at the last
     /// one that was published.
     ///
@@ -205,8 +205,9 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     ///
     /// # Errors
     ///
-    /// When what was not published could not be rewound. Readers have not seen it, but the set is
-    /// to be opened anew.
+    /// [`Error::Thread`] when the system has no thread for a single worker: `body` was not run. Any
+    /// other when what was not published could not be rewound. Readers have not seen it, but the
+    /// set is to be opened anew.
     ///
     /// # Panics
     ///
@@ -223,7 +224,7 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
         };
         database.end_joining();
         database.rewind_unpublished()?;
-        Ok(output)
+        output
     }
 
     /// Takes a block that stands on the tip or above it, if there is room for it. Say

@@ -10,6 +10,7 @@
 //! the next checker in turn, and takes the verdicts in the same turn: blocks are stored in the
 //! order in which they came, whatever the threads do. A few blocks are under way at a time.
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -19,6 +20,7 @@ use varve_types::{BlockHash, Height};
 use varve_utxo::AsBlock as _;
 
 use super::judge::{Refusal, check_bytes};
+use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 use crate::source::Giver;
 use crate::stored_block::{Bytes, StoredBlock};
@@ -86,10 +88,18 @@ struct Lane {
 }
 
 impl Checkers {
-    /// Starts so many threads.
-    pub(crate) fn new(params: &Params, threads: NonZeroUsize) -> Self {
-        let lane = |number| Lane::start(number, params.clone());
-        Self { lanes: (0..threads.get()).map(lane).collect(), given: 0, taken: 0 }
+    /// Starts `threads` threads, or fewer when the system refuses one. An error when it refuses
+    /// the first.
+    pub(crate) fn new(params: &Params, threads: NonZeroUsize) -> Result<Self, Error> {
+        let mut lanes = Vec::new();
+        for number in 0..threads.get() {
+            match Lane::start(number, params.clone()) {
+                Ok(lane) => lanes.push(lane),
+                Err(error) if lanes.is_empty() => return Err(Error::Thread(error)),
+                Err(_) => break,
+            }
+        }
+        Ok(Self { lanes, given: 0, taken: 0 })
     }
 
     /// Whether no block is under way.
@@ -125,7 +135,7 @@ impl Checkers {
 }
 
 impl Lane {
-    fn start(number: usize, params: Params) -> Self {
+    fn start(number: usize, params: Params) -> io::Result<Self> {
         let (jobs, to_do) = channel::<Job>();
         let (done, verdicts) = channel();
         let thread = Builder::new().name(format!("block-checker-{number}"));
@@ -135,9 +145,8 @@ impl Lane {
                     return;
                 }
             }
-        });
-        let thread = thread.expect("the system has a thread for every checker");
-        Self { jobs: Some(jobs), verdicts, thread: Some(thread) }
+        })?;
+        Ok(Self { jobs: Some(jobs), verdicts, thread: Some(thread) })
     }
 }
 
@@ -160,4 +169,43 @@ fn check(params: &Params, job: Job) -> Checked {
             Ok(block)
         });
     Checked { id, hash, giver, result }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    use varve_types::Network;
+
+    /// Set in a child process whose threads ask for stacks of this size.
+    const STACK: &str = "RUST_MIN_STACK";
+    const THREADS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+
+    /// Threads are refused for want of address space: the limit on processes does not bind root.
+    #[test]
+    fn a_refused_thread_leaves_the_others_and_none_at_all_is_an_error() {
+        if let Ok(stack) = std::env::var(STACK) {
+            let checkers = Checkers::new(&Params::new(Network::Regtest), THREADS);
+            if stack == (1_u64 << 50).to_string() {
+                let error = checkers.err().expect("no thread has such a stack");
+                assert!(matches!(error, Error::Thread(_)), "{error}");
+            } else {
+                assert!((1..THREADS.get()).contains(&checkers.unwrap().lanes.len()));
+            }
+            return;
+        }
+        for stack in [1_u64 << 50, 256 << 20] {
+            let mut child = Command::new("sh");
+            child.args(["-c", "ulimit -c 0; ulimit -v 2000000; exec \"$0\" \"$@\""]);
+            child.arg(std::env::current_exe().unwrap());
+            let test = "a_refused_thread_leaves_the_others_and_none_at_all_is_an_error";
+            child.arg(format!("organizer::checker::tests::{test}"));
+            child.args(["--exact", "--test-threads=1", "--nocapture"]);
+            let done = child.env(STACK, stack.to_string()).output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            let told = String::from_utf8_lossy(&done.stdout).into_owned();
+            assert!(told.contains("1 passed"), "{told}");
+        }
+    }
 }

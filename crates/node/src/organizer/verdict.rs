@@ -102,7 +102,7 @@ impl Organizer {
             Report::Missing { .. } | Report::Headers { .. } => {}
             told => report(told),
         };
-        let checkers = Checkers::new(&self.options.params, self.options.workers);
+        let checkers = Checkers::new(&self.options.params, self.options.workers)?;
         let mut intake = Intake::new(&mut nobody, &options, quiet, checkers);
         intake.begin(&self.stores)?;
         while intake.is_waiting() {

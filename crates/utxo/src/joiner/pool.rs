@@ -17,6 +17,7 @@ use super::state::{Job, State};
 use super::worker::Worker;
 use super::{AsBlock, JoinerOptions, Retired, SubmitError};
 use crate::database::Database;
+use crate::error::Error;
 use crate::prepare::Repeats;
 use crate::view::DatabaseView;
 
@@ -60,19 +61,29 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         }
     }
 
-    /// Runs `body` beside the workers.
-    pub(super) fn run<O>(&self, workers: NonZeroUsize, body: impl FnOnce() -> O) -> O {
+    /// Runs `body` beside the workers: as many as the system has threads for, up to `workers`. An
+    /// error when it has none, and `body` was not run.
+    pub(super) fn run<O>(
+        &self,
+        workers: NonZeroUsize,
+        body: impl FnOnce() -> O,
+    ) -> Result<O, Error> {
         std::thread::scope(|scope| {
+            let _ends = End(self);
             for number in 0..workers.get() {
                 let thread = Builder::new().name(format!("utxo-joiner-{number}"));
                 let spawned = thread.spawn_scoped(scope, || {
                     let _ends = EndOnPanic(self);
                     Worker::new(self).run();
                 });
-                spawned.expect("the system has a thread for every worker that was asked for");
+                match spawned {
+                    Ok(_) => {}
+                    Err(error) if number == 0 => return Err(Error::Thread(error)),
+                    // Fewer workers are slower, and nothing is wrong.
+                    Err(_) => break,
+                }
             }
-            let _ends = End(self);
-            body()
+            Ok(body())
         })
     }
 
