@@ -29,7 +29,7 @@ use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry}
 use crate::sequence::Sequence;
 
 pub use checkpoint::UndoCheckpoint;
-pub(crate) use log::{Below, UNDO_PREFIX, UndoLog};
+pub(crate) use log::{Below, RecordRead, UNDO_PREFIX, UndoLog};
 pub use log::{UndoConfig, UndoError};
 pub(crate) use spenders::Spenders;
 pub(crate) use writer::PendingUndo;
