@@ -35,8 +35,8 @@
 //! set stands at the block below, and the caller may submit another one in its place.
 //!
 //! Work is taken under one lock, which is held for moments; a job takes milliseconds. The set has
-//! another, which is held while a step is made in memory. Whatever a step has to wait for (pages, an
-//! undo record, a flush or a merge that it has run ahead of) is waited for without either.
+//! another, which is held while a step is made in memory. Whatever a step has to wait for (pages,
+//! an undo record, a flush or a merge that it has run ahead of) is waited for without either.
 
 mod pool;
 mod room;
@@ -153,9 +153,9 @@ pub struct Joiner<'p, 'd, T, R, E> {
 }
 
 impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
-    /// Starts the workers (fewer when the system refuses threads), runs `body`, which submits blocks and retires them, and ends the
-    /// workers. Blocks that have not retired by then are given up, and the set stands at the last
-    /// one that was published.
+    /// Starts the workers (fewer when the system refuses threads), runs `body`, which submits
+    /// blocks and retires them, and ends the workers. Blocks that have not retired by then are
+    /// given up, and the set stands at the last one that was published.
     ///
     /// `check` runs in the workers, once for each block that the set took. The blocks it sees are
     /// on top of each other, but those below may turn out bad later. Readers in other threads take

@@ -7,8 +7,9 @@
 //! is not alive at the place in the window where it was found. That is rare: another block has
 //! spent it, or a run has taken it over. Then such coins are looked up again, and the second try
 //! or the verdict counts. Lookups may read from the disk, so the joiner makes them without holding
-//! the set: it calls [`Database::append_current`] itself, and does beside it what is done here. Where
-//! that has to wait for the disk, it gives a [`Pause`], which the joiner finishes without the set.
+//! the set: it calls [`Database::append_current`] itself, and does beside it what is done here.
+//! Where that has to wait for the disk, it gives a [`Pause`], which the joiner finishes without the
+//! set.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;

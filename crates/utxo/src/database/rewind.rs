@@ -46,7 +46,7 @@ impl Database {
         self.undo.retry();
     }
 
-    /// Goes on with [`Database::rewind_unpublished`] as far as that goes without waiting for a disk.
+    /// Goes on with [`Database::rewind_unpublished`] as far as possible without waiting for a disk.
     /// A pause means that it has not come to the end: finish it and call again.
     pub(crate) fn rewind_or_pause(&mut self) -> Result<Option<Pause>, Error> {
         let published = self.snapshot().tip();

@@ -33,7 +33,7 @@ use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, SegmentsReader, Sto
 use varve_types::{Height, Reader};
 
 use super::writer::{PendingUndo, UndoWriter};
-use super::{Spenders, UndoCheckpoint, UndoHead, UndoRecord};
+use super::{Spenders, UndoCheckpoint, UndoError, UndoHead, UndoRecord};
 use crate::compacter::{Compaction, JobEnd};
 use crate::entry_list::EntryError;
 use crate::sequence::Sequence;
@@ -61,60 +61,6 @@ pub struct UndoConfig {
 impl Default for UndoConfig {
     fn default() -> Self {
         Self { blocks: 4096, segment_size: 64 << 20, cache: 16 << 20 }
-    }
-}
-
-/// Why a record cannot be had or kept.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum UndoError {
-    /// The storage failed.
-    #[error(transparent)]
-    Storage(#[from] varve_io::Error),
-    /// A record that verified does not decode.
-    #[error("the undo record at position {at} is damaged: {error}; build the store anew")]
-    Damaged {
-        /// Where it is in the log.
-        at: GlobalOffset,
-        /// What is wrong.
-        error: EntryError,
-    },
-    /// An earlier write failed, and what came after it was not tried.
-    #[error("undo records from position {at} on are not written: {cause}")]
-    Unwritten {
-        /// Where the log ends.
-        at: GlobalOffset,
-        /// How the earlier write failed, and what to do.
-        cause: Arc<str>,
-    },
-    /// A record that would not lie where the one above it says.
-    #[error("the undo log ends at {end}, not at {at} where its next record belongs; open it again")]
-    OutOfOrder {
-        /// Where the record belongs.
-        at: GlobalOffset,
-        /// Where the log ends.
-        end: GlobalOffset,
-    },
-    /// The block below the last record that is kept cannot be disconnected from here.
-    #[error("no undo record is kept for this block; pass a source of spent coins")]
-    TooDeep,
-}
-
-impl UndoError {
-    /// True when a stored record is not what was written, or not there.
-    #[must_use]
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Storage(error) => {
-                error.is_damage()
-                    || matches!(
-                        error,
-                        varve_io::Error::OutOfRange { .. } | varve_io::Error::NotFound { .. }
-                    )
-            }
-            Self::Damaged { .. } => true,
-            Self::Unwritten { .. } | Self::OutOfOrder { .. } | Self::TooDeep => false,
-        }
     }
 }
 
@@ -273,17 +219,17 @@ impl UndoLog {
 
     /// What is to be read before [`UndoLog::tip`] can answer without the disk.
     pub(crate) fn tip_to_read(&mut self) -> Option<RecordRead> {
-        self.to_read(self.tip?)
+        self.read_of(self.tip?)
     }
 
     /// What is to be read before [`UndoLog::stage`] can answer for this step without the disk.
     pub(crate) fn survivor_to_read(&mut self, sequence: Sequence) -> Option<RecordRead> {
         let (_, at) = *self.survivors.front().filter(|(next, _)| *next == sequence)?;
-        self.to_read(at)
+        self.read_of(at)
     }
 
     /// The read of a record that is not in memory.
-    fn to_read(&mut self, at: GlobalOffset) -> Option<RecordRead> {
+    fn read_of(&mut self, at: GlobalOffset) -> Option<RecordRead> {
         let reader = self.writer.reader();
         if at < reader.start() || self.in_memory(at).is_some() {
             return None;
