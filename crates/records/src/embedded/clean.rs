@@ -145,11 +145,14 @@ impl Commit {
         // By the files that are there: the process that wrote them may have made larger ones.
         let ends = self.base.log.full_ends();
         let end = ends.get(FILES - 1).or(ends.last()).copied().unwrap_or_default();
-        while self.walked()? < end && self.clean(STEP)? {
-            // Writes what was moved.
+        loop {
+            let more = self.walked()? < end && self.clean(STEP)?;
+            // Writes what was moved, also by the walk that followed the group before.
             self.run(&Fetched::default(), |_| Ok(()))?;
+            if !more {
+                return self.prune_log();
+            }
         }
-        self.prune_log()
     }
 
     /// How far the front was walked.

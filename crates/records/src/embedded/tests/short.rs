@@ -70,8 +70,6 @@ fn opening_cleans_files_that_are_larger_than_its_own() {
     assert_eq!(twin.engine().commit.base.log.start(), GlobalOffset::ZERO, "it was never due");
     twin.options.segment_size = 200_000;
     twin.reopen();
-    let commit = &twin.engine().commit;
-    println!("{:?} {:?} {:?} {:?}", commit.walked(), commit.base.log.full_ends(), commit.base.log.end(), twin.engine().status());
     assert!(twin.engine().commit.base.log.start() >= first);
     let found = twin.engine().read(&all, Fields::UTXOS).unwrap();
     assert_eq!(found.iter().flatten().count(), all.len() / 10);
