@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use varve_io::Storage;
 use varve_io::faulty::{Crash, FaultyStorage};
+use varve_io::{Disk, Storage};
 use varve_types::{Amount, Outpoint, TxOut};
 
 use super::*;
