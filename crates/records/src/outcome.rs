@@ -73,6 +73,9 @@ pub enum Pruned {
     Unmined,
     /// This unmined transaction refers to it.
     NeededBy(Txid),
+    /// It is to win a conflict resolution that is not finished. Told by the pruner, which does not
+    /// ask the engine for such a record.
+    Pending,
 }
 
 /// What an operation means for the blob of an external record.

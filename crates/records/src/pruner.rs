@@ -70,8 +70,9 @@ pub fn prune(store: &Store, at: PruneAt) -> Result<PruneReport> {
     }
     preserve_parents(store, at.height, &mut report)?;
     report.expired = store.process_expired_preservations(at.height)?;
-    remove_due(store, safe_height(store, at), &mut report)?;
-    report.blobs = store.clean_some_blobs()?;
+    let height = safe_height(store, at);
+    remove_due(store, height, &mut report)?;
+    report.blobs = store.clean_some_blobs(height)?;
     Ok(report)
 }
 
@@ -125,7 +126,9 @@ fn remove_due(store: &Store, height: Height, report: &mut PruneReport) -> Result
     let winners: HashSet<Txid> = winners.copied().collect();
     let mut waiting = Waiting::default();
     store.scan(Scan::DueAt(height), |txids| {
-        let mut next: Vec<Txid> = txids.iter().copied().filter(|t| !winners.contains(t)).collect();
+        let (awaited, mut next): (Vec<Txid>, Vec<Txid>) =
+            txids.iter().partition(|txid| winners.contains(txid));
+        report.kept.extend(awaited.into_iter().map(|txid| (txid, Pruned::Pending)));
         while !next.is_empty() {
             let replies = store.each(&next, |txid| Operation::Prune { txid, height })?;
             let mut again = Vec::new();
