@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 
 use varve_io::{
     Error as IoError, FileOffset, Kind, MappedLog, MappedLogConfig, Segments, SegmentsConfig,
-    Storage, is_envelope, is_segment,
+    Storage, is_envelope, is_segment, remove_own,
 };
 use varve_types::Block;
 
@@ -133,7 +133,7 @@ impl BlockStore {
         let names: Vec<String> = names.collect();
         for name in self.storage.list()? {
             if packed::is_file(&name) && !names.contains(&name) {
-                self.storage.remove(&name)?;
+                remove_own(self.storage.as_ref(), &name, self.options.store, 0)?;
             }
         }
         Ok(self.storage.sync_dir()?)

@@ -125,7 +125,8 @@ impl ScriptError {
     }
 }
 
-/// Checks the scripts of all spends of a block with this many threads.
+/// Checks the scripts of all spends of a block with this many threads, or as many of them as the
+/// system allows.
 pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     params: &Params,
     block: &BlockAt<'_>,
@@ -137,7 +138,11 @@ pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     let helpers = threads.get().min(checks.chunks()).saturating_sub(1);
     std::thread::scope(|scope| {
         for _ in 0..helpers {
-            scope.spawn(|| checks.run(|| true));
+            // Where the system refuses a thread, those there are do its part.
+            let helper = std::thread::Builder::new().spawn_scoped(scope, || checks.run(|| true));
+            if helper.is_err() {
+                break;
+            }
         }
         checks.run(|| true);
     });

@@ -28,6 +28,7 @@ use crate::checksum::Checksum;
 use crate::error::{Error, Result};
 use crate::frame::{self, FRAME_HEADER_LEN, FrameHeader};
 use crate::offset::{FileOffset, GlobalOffset};
+use crate::origin::remove_own;
 use crate::segment::{self, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
 
@@ -215,7 +216,7 @@ fn has_second_frame(
 
 fn remove_junk(storage: &dyn Storage, config: &SegmentsConfig, junk: &[u64]) -> Result<()> {
     for number in junk {
-        storage.remove(&segment::file_name(&config.prefix, *number))?;
+        remove_own(storage, &segment::file_name(&config.prefix, *number), config.store, 0)?;
     }
     storage.sync_dir()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Release;
 
 use varve_io::{
     Access, Caching, File, FileOffset, PAGE_LEN, PAGE_PAYLOAD_LEN, PageFile, PageFileWriter,
-    PageNumber, seal_page,
+    PageNumber, remove_own, seal_page,
 };
 
 use super::{CELL_LEN, CELLS, Cells, CellsMark, Ordering, is_redo};
@@ -48,7 +48,7 @@ impl CellSaver {
             .filter(|name| is_redo(&cells.identity.table, name))
             .partition(|name| mark.redo > 0 && *name == own);
         for name in &junk {
-            cells.storage.remove(name)?;
+            remove_own(cells.storage.as_ref(), name, cells.identity.store, 0)?;
         }
         let unapplied = !own.is_empty();
         let mut saver =
