@@ -71,7 +71,7 @@ pub use lock::{Holder, LOCK_FILE, LockGuard};
 pub use map::Map;
 pub use mapped_log::{LogCheckpoint, LogReader, LogSnapshot, MappedLog, MappedLogConfig};
 pub use offset::{FileOffset, GlobalOffset};
-pub use origin::{is_written_by, remove_own};
+pub use origin::{is_far, is_written_by, remove_unnamed};
 pub use out_of_memory::{OUT_OF_MEMORY_EXIT_CODE, ReportingAllocator};
 pub use page::{FileId, PAGE_LEN, PAGE_PAYLOAD_LEN, PageNumber, seal_page, verify_page};
 pub use page_file::{PageFile, PageFileWriter, verify_header_page};

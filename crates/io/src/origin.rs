@@ -13,6 +13,10 @@
 //!
 //! A file that is damaged is to be removed all the same, so some of the bytes may be wrong: one of
 //! the magic, a quarter of the id.
+//!
+//! A crash may leave anything in a file that was begun and not synced. Files are numbered, so such a
+//! file has one of the next numbers, fewer than [`REACH`] of which are begun between two
+//! checkpoints; when a store is opened it removes these whatever they hold.
 
 use crate::checksum::StoreId;
 use crate::error::{Error, Result};
@@ -24,6 +28,9 @@ const MAGIC: &[u8] = b"VARVE";
 /// Where segment files and page files have their ids.
 const ID_AT: usize = 24;
 const HEAD_LEN: usize = ID_AT + size_of::<StoreId>();
+
+/// More files than a store begins before it writes down that they count.
+const REACH: u64 = 64;
 
 /// Whether a file may have been written by the store with this id. The id of a page file begins
 /// with this many bytes of the store's.
@@ -40,18 +47,24 @@ pub fn is_written_by(
     Ok(is_head_of(&head, store, in_page_ids))
 }
 
-/// Removes a file that no manifest names, if it may have been written by the store.
-pub fn remove_own(
+/// Removes a file that no manifest names, if it may have been written by the store: by its first
+/// bytes, or because its number is not `far` from the next one.
+pub fn remove_unnamed(
     storage: &dyn Storage,
     name: &str,
-    store: StoreId,
-    in_page_ids: usize,
+    (store, in_page_ids): (StoreId, usize),
+    far: bool,
 ) -> Result<()> {
-    if is_written_by(storage, name, store, in_page_ids)? {
-        storage.remove(name)
-    } else {
-        Err(Error::Foreign { path: storage.path().join(name) })
+    if far && !is_written_by(storage, name, store, in_page_ids)? {
+        return Err(Error::Foreign { path: storage.path().join(name) });
     }
+    storage.remove(name)
+}
+
+/// Whether a crash cannot have left a file with this number, unless it begins like the store's.
+#[must_use]
+pub const fn is_far(number: u64, next: u64) -> bool {
+    number < next || number - next >= REACH
 }
 
 fn is_head_of(head: &[u8], store: StoreId, in_page_ids: usize) -> bool {
@@ -124,9 +137,10 @@ mod tests {
         assert!(is_written_by(&storage, "runs", STORE, 2).unwrap());
         assert!(!is_written_by(&storage, "runs", OTHER, 2).unwrap());
         assert!(is_written_by(&storage, "runs", OTHER, 0).unwrap());
-        let refused = remove_own(&storage, "runs", OTHER, 2).unwrap_err();
+        let refused = remove_unnamed(&storage, "runs", (OTHER, 2), true).unwrap_err();
         assert!(refused.to_string().contains("move it"), "{refused}");
-        remove_own(&storage, "runs", STORE, 2).unwrap();
+        remove_unnamed(&storage, "runs", (STORE, 2), true).unwrap();
         assert!(storage.list().unwrap().is_empty());
+        assert!(is_far(6, 7) && !is_far(7, 7) && !is_far(70, 7) && is_far(71, 7));
     }
 }

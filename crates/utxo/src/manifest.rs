@@ -21,8 +21,8 @@
 //! This is the payload of an envelope of kind `UTXOMAN`, version 1.
 
 use varve_io::{
-    Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope, is_segment, load,
-    remove_own, replace,
+    Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope, is_far, is_segment,
+    load, remove_unnamed, replace,
 };
 use varve_types::{BlockHash, Height, Network, Reader};
 
@@ -200,7 +200,9 @@ impl Manifest {
         let mut removed = 0;
         for name in storage.list()? {
             if Self::is_swept(&name) && !named.contains(&name) && !begun(&name) {
-                remove_own(storage, &name, self.store, IN_FILE_ID)?;
+                let is_far =
+                    number_of(&name).is_none_or(|number| is_far(number.0, self.next_run.0));
+                remove_unnamed(storage, &name, (self.store, IN_FILE_ID), is_far)?;
                 removed += 1;
             }
         }

@@ -109,7 +109,7 @@ fn a_pruned_folder_goes_by_the_set() {
     let good = chain[59].above(1, vec![TxDraft::spending(&[old], 1)]);
     lose_coin(&storage, &options(), &chain[59], old);
     let mut node = Organizer::open(storage, options()).unwrap();
-    let blocks = [good.bytes.clone()];
+    let blocks = bytes_of([&chain[59], &good]);
     let refused = sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0].0, good.hash.to_string());
