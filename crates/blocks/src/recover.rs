@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 
 use varve_io::{
     Error as IoError, FileOffset, Kind, MappedLog, MappedLogConfig, Segments, SegmentsConfig,
-    Storage, is_envelope, is_segment,
+    Storage, is_envelope, is_segment, remove_unnamed,
 };
 use varve_types::Block;
 
@@ -133,7 +133,9 @@ impl BlockStore {
         let names: Vec<String> = names.collect();
         for name in self.storage.list()? {
             if packed::is_file(&name) && !names.contains(&name) {
-                self.storage.remove(&name)?;
+                let is_next = name == packed::file_name(self.segments.start());
+                let store = (self.options.store, 0);
+                remove_unnamed(self.storage.as_ref(), &name, store, !is_next)?;
             }
         }
         Ok(self.storage.sync_dir()?)

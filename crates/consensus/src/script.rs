@@ -126,7 +126,8 @@ impl ScriptError {
     }
 }
 
-/// Checks the scripts of all spends of a block with this many threads.
+/// Checks the scripts of all spends of a block with this many threads, or as many of them as the
+/// system allows.
 pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     params: &Params,
     block: &BlockAt<'_>,
@@ -138,7 +139,7 @@ pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     let helpers = threads.get().min(checks.chunks()).saturating_sub(1);
     std::thread::scope(|scope| {
         for _ in 0..helpers {
-            // Without helpers everything is slower, and nothing is wrong.
+            // Fewer helpers are slower, and nothing is wrong.
             if Builder::new().spawn_scoped(scope, || checks.run(|| true)).is_err() {
                 break;
             }

@@ -45,6 +45,7 @@ use crate::checksum::{Checksum, Kind, StoreId};
 use crate::error::{Error, FormatError, Result};
 use crate::fields::{put, u32_at, u64_at};
 use crate::offset::{FileOffset, GlobalOffset};
+use crate::origin::{is_far, remove_unnamed};
 use crate::segment::{self, Layout, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
 use crate::tail::TailWriter;
@@ -329,7 +330,8 @@ fn remove_after(
     let numbers = segment::numbers(&config.prefix, &storage.list()?);
     let junk: Vec<u64> = numbers.into_iter().filter(|number| *number >= first).collect();
     for number in &junk {
-        storage.remove(&config.file_name(*number))?;
+        let name = config.file_name(*number);
+        remove_unnamed(storage, &name, (config.store, 0), is_far(*number, first))?;
     }
     if junk.is_empty() { Ok(()) } else { storage.sync_dir() }
 }

@@ -119,11 +119,16 @@ impl DataDirectory {
         stores: impl IntoIterator<Item = &'a StoreFiles>,
     ) -> Result<(), Error> {
         let mut found = Vec::new();
-        for store in stores {
+        let folders = self.root.list_others()?;
+        for store in stores.into_iter().filter(|store| folders.iter().any(|f| f == store.folder)) {
             let storage = self.store(store.folder)?;
-            let files = storage.list()?.into_iter().filter(|name| !store.owns(name));
-            let foreign = files.chain(storage.list_others()?);
-            found.extend(foreign.map(|name| format!("{}/{name}", store.folder)));
+            let mut foreign = storage.list_others()?;
+            for name in storage.list()? {
+                if !store.has_written(storage.as_ref(), &name, self.identity.store)? {
+                    foreign.push(name);
+                }
+            }
+            found.extend(foreign.iter().map(|name| format!("{}/{name}", store.folder)));
         }
         let path = self.root.path().to_path_buf();
         if found.is_empty() { Ok(()) } else { Err(Error::Foreign { path, found: Names(found) }) }

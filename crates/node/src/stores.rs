@@ -24,7 +24,7 @@ use varve_types::{BlockHash, Header, Height};
 use varve_utxo::{AsBlock as _, Version};
 
 use crate::chain::SharedChain;
-use crate::checked::{CheckedHeights, CheckedSpan};
+use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
@@ -48,7 +48,7 @@ pub(crate) struct Stores {
     pub(crate) new_marks: Vec<(BlockHash, Option<Arc<str>>)>,
     /// How the scripts of the confirmed chain were settled, as the commits have it.
     pub(crate) checked: CheckedHeights,
-    /// Confirmed heights whose scripts were checked in place, and which no commit has yet.
+    /// Confirmed heights whose scripts were settled in place, and which no commit has yet.
     pub(crate) new_checked: Vec<CheckedSpan>,
     /// Stored blocks whose headers were lost in a crash, and have not come again.
     pub(crate) orphans: HashMap<BlockHash, BlockNumber>,
@@ -165,11 +165,18 @@ impl Stores {
         }
     }
 
-    /// Notes that scripts of the confirmed chain were checked in place.
-    pub(crate) fn record_checked(&mut self, span: CheckedSpan) {
+    /// Notes how the scripts of a confirmed block were settled in place.
+    pub(crate) fn record_checked(&mut self, id: HeaderId, checked: Checked) {
+        let height = {
+            let mut chain = self.chain.write();
+            chain.set_checked(id, checked);
+            chain.tree.height(id)
+        };
         match self.new_checked.last_mut() {
-            Some(last) if last.last.checked_add(1) == Some(span.first) => last.last = span.last,
-            _ => self.new_checked.push(span),
+            Some(span) if span.checked == checked && span.last.checked_add(1) == Some(height) => {
+                span.last = height;
+            }
+            _ => self.new_checked.push(CheckedSpan { first: height, last: height, checked }),
         }
     }
 

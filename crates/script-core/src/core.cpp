@@ -1,4 +1,4 @@
-// Bitcoin Core's script interpreter behind four C functions.
+// Bitcoin Core's script interpreter behind three C functions.
 //
 // All of Core's code is included into the namespace `varve_core`, in this one translation unit, so
 // that its symbols cannot meet another copy of Core in the same program (`bitcoinconsensus` in our

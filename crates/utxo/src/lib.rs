@@ -101,7 +101,7 @@ pub use prepare::{Prepared, Repeats};
 pub use query::{PageBuffers, Query};
 pub use run::{Access, Record, Run, RunInfo};
 pub use run_error::RunError;
-pub use run_writer::{RunWriter, StoreKey};
+pub use run_writer::{IN_FILE_ID, RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;

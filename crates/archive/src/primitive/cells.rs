@@ -102,10 +102,10 @@ pub(super) fn redo_name(table: &str, epoch: u64) -> String {
     format!("{table}.redo-{epoch:016}")
 }
 
-/// Whether a file of this name is a redo file of a table, of any epoch.
-pub(super) fn is_redo(table: &str, name: &str) -> bool {
-    let epoch = name.strip_prefix(table).and_then(|rest| rest.strip_prefix(".redo-")?.parse().ok());
-    epoch.is_some_and(|epoch| redo_name(table, epoch) == name)
+/// The epoch of a table's redo file, by its name.
+pub(super) fn redo_epoch(table: &str, name: &str) -> Option<u64> {
+    let epoch = name.strip_prefix(table)?.strip_prefix(".redo-")?.parse().ok()?;
+    (redo_name(table, epoch) == name).then_some(epoch)
 }
 
 /// What the owner keeps of saved cells.

@@ -6,7 +6,7 @@ use std::{io, iter};
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use varve_node::{ChainTip, Invalid, Organizer, Prune, ScriptsChecked};
-use varve_types::{Height, Outpoint};
+use varve_types::{Height, Network, Outpoint};
 
 use crate::args::Global;
 use crate::data_dir::DataDir;
@@ -67,7 +67,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     println!("  tip        {hash} at height {height}, headers up to {headers}");
     println!("  stored     {blocks} blocks, {} transactions", snapshot.archive.bounds().txs);
     println!("  unspent    {coins} outputs");
-    println!("  scripts    {}", scripts_line(&node));
+    println!("  scripts    {}", scripts_line(node.scripts(), can_check(global.network, &kept)));
     kept.print();
     for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
         let (height, length) = (tip.height, tip.branch_length);
@@ -89,15 +89,23 @@ pub(crate) fn scripts_json(node: &Organizer) -> Value {
     })
 }
 
-/// The same in words.
-fn scripts_line(node: &Organizer) -> String {
-    let ScriptsChecked { checked_to, assumed_to, unchecked } = node.scripts();
+/// Whether a sync could check the scripts of blocks that were taken without.
+const fn can_check(network: Network, kept: &Kept) -> bool {
+    !network.is_bsv() && kept.pruned_below.is_none()
+}
+
+/// How far scripts were checked, in words. The rest `can_be` checked, or not.
+fn scripts_line(scripts: ScriptsChecked, can_be: bool) -> String {
+    let ScriptsChecked { checked_to, assumed_to, unchecked } = scripts;
     let assumed = match assumed_to {
         Some(height) => format!(", assumed to be valid up to {height}"),
         None => String::new(),
     };
     match unchecked {
         0 => format!("checked up to height {checked_to}{assumed}"),
+        _ if !can_be => {
+            format!("checked up to height {checked_to}{assumed}; not of {unchecked} blocks")
+        }
         _ => format!(
             "checked up to height {checked_to}{assumed}; not of {unchecked} blocks, which `varve \
              sync --verify scripts` checks"

@@ -31,9 +31,14 @@ use crate::progress::{Lazy, Progress};
 pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     let network = global.network;
     let options = sync_options(args, network);
+    // Before a folder is made.
     if options.verify == Verify::Scripts && network.is_bsv() {
-        // Before a folder is made.
         bail!(varve_node::Error::NoScripts { network });
+    }
+    if options.verify == Verify::Spends && args.assume_valid.is_some() {
+        bail!(
+            "--assume-valid says which scripts to check, but none are; pass --verify scripts too"
+        );
     }
     let mut source = source(args, global.network, &options.clock)?;
     let settings = SettingsChange { prune: args.prune, indexes: args.index };
@@ -45,7 +50,7 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     if options.stop.load(Ordering::Relaxed) && !options.follow {
         bail!("stopped at height {height}; run the same command again to go on");
     }
-    let shortfall = done.shortfall(&node, &options);
+    let shortfall = done.shortfall(&node, &options).or_else(|| done.unchecked(args));
     if global.json {
         let answer = json!({
             "network": global.network.name(),
@@ -124,6 +129,8 @@ pub(crate) struct Done {
     refused: BTreeSet<BlockHash>,
     /// What the source could not give, if that leaves the chain short.
     unread: Option<Warning>,
+    /// Blocks whose scripts were to be checked in place and cannot be, because blocks are pruned.
+    pruned: u64,
 }
 
 impl Done {
@@ -137,6 +144,19 @@ impl Done {
         let reached = options.stop_height.is_some_and(|stop| tip >= stop);
         let unread = self.unread.as_ref().filter(|_| !reached)?;
         Some(format!("the chain ends at height {tip}, and {unread}; sync from another source too"))
+    }
+
+    /// That scripts were not checked, in one sentence, when the user has asked for it. By default
+    /// scripts are checked of new blocks, and the rest is a warning.
+    fn unchecked(&self, args: &Sync) -> Option<String> {
+        let is_asked = args.verify.map(Verify::from) == Some(Verify::Scripts);
+        (is_asked && self.pruned > 0).then(|| {
+            format!(
+                "the scripts of {} blocks were not checked and cannot be, because blocks are \
+                 pruned; sync into another --datadir to check them",
+                self.pruned
+            )
+        })
     }
 
     fn warned(&mut self, warning: &Warning) {
@@ -190,10 +210,12 @@ pub(crate) fn sync(
             done.warned(warning);
         }
         Report::ScriptsChecked { done, all } => checking.set(done, all),
-        Report::ScriptsPruned { blocks } => progress.say(&format!(
-            "warning: the scripts of {blocks} blocks were not checked and cannot be, because \
-             blocks are pruned; sync into another --datadir to check them"
-        )),
+        Report::ScriptsPruned { blocks } => {
+            done.pruned = blocks;
+            progress.say(&format!(
+                "warning: the scripts of {blocks} blocks are not checked, because blocks are pruned"
+            ));
+        }
         Report::Indexed { done, all, .. } => indexing.set(done, all),
         Report::Committed { height, hash } if options.follow && height >= headers => {
             progress.say(&at((height, hash)));
@@ -273,4 +295,48 @@ fn source(args: &Sync, network: Network, clock: &Clock) -> Result<Box<dyn Source
         epoch: since.as_secs(),
         nonce: u64::from_le_bytes(random()?),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn options(network: Network, args: &[&str]) -> SyncOptions {
+        let args = Args::try_parse_from([&["varve", "sync"], args].concat()).unwrap();
+        let Command::Sync(sync) = args.command else { panic!("not a sync") };
+        sync_options(&sync, network)
+    }
+
+    /// Peers are strangers: scripts are checked, but for those that Core's developers vouch for.
+    #[test]
+    fn what_is_checked_by_default() {
+        let other = "1f".repeat(32);
+        for network in Network::ALL {
+            let built_in = NodeOptions::new(network, [0; 32]).params.assume_valid;
+            let found = |args: &[&str]| {
+                let options = options(network, args);
+                (options.verify, options.assume_valid)
+            };
+            for own in [["--from", "blocks"], ["--rpc", "http://127.0.0.1:8332"]] {
+                assert_eq!(found(&own), (Verify::Spends, None), "{network}");
+                let all = [&own[..], &["--verify", "scripts"]].concat();
+                assert_eq!(found(&all), (Verify::Scripts, None), "{network}");
+            }
+            let peer = ["--peer", "127.0.0.1:8333"];
+            if network.is_bsv() {
+                assert_eq!(found(&peer), (Verify::Spends, None), "{network}");
+                continue;
+            }
+            assert_eq!(found(&peer), (Verify::Scripts, built_in), "{network}");
+            let has_one = network != Network::Regtest;
+            assert_eq!(built_in.is_some(), has_one, "{network}");
+            let with = |more: &[&str]| found(&[&peer[..], more].concat());
+            assert_eq!(with(&["--assume-valid", "0"]), (Verify::Scripts, None));
+            assert_eq!(with(&["--assume-valid", &other]), (Verify::Scripts, other.parse().ok()));
+            assert_eq!(with(&["--verify", "spends"]), (Verify::Spends, None));
+        }
+    }
 }

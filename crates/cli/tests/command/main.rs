@@ -9,6 +9,7 @@ mod keep;
 mod killed;
 mod limits;
 mod output;
+mod peer;
 mod profiles;
 mod readable;
 mod real_node;

@@ -28,6 +28,7 @@ use crate::checksum::Checksum;
 use crate::error::{Error, Result};
 use crate::frame::{self, FRAME_HEADER_LEN, FrameHeader};
 use crate::offset::{FileOffset, GlobalOffset};
+use crate::origin::{is_far, remove_unnamed};
 use crate::segment::{self, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
 
@@ -61,7 +62,8 @@ pub(super) fn recover(
     if unsynced == Unsynced::One {
         check_cut(storage, config, segments.last(), junk)?;
     }
-    remove_junk(storage, config, junk)?;
+    let next = segments.last().map_or(0, |last| last.number.saturating_add(1));
+    remove_junk(storage, config, junk, next)?;
     if let Some(last) = segments.last() {
         if last.file_end().get() < last.file.size()? {
             last.file.truncate(last.file_end())?;
@@ -213,9 +215,15 @@ fn has_second_frame(
         .any(|(head, skipped)| FrameHeader::decode(head, config.store, at.plus(skipped)).is_ok()))
 }
 
-fn remove_junk(storage: &dyn Storage, config: &SegmentsConfig, junk: &[u64]) -> Result<()> {
+fn remove_junk(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    junk: &[u64],
+    next: u64,
+) -> Result<()> {
     for number in junk {
-        storage.remove(&segment::file_name(&config.prefix, *number))?;
+        let name = segment::file_name(&config.prefix, *number);
+        remove_unnamed(storage, &name, (config.store, 0), is_far(*number, next))?;
     }
     storage.sync_dir()
 }
