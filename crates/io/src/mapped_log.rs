@@ -27,14 +27,18 @@
 //! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
 //!    whatever came later: it was never acknowledged. Sealed files are verified block by block on
 //!    first touch.
+//! 5. **At rest**, when nobody writes, [`LogReader::at_rest`] opens nothing until it is read
+//!    (`at_rest`).
 //!
 //! Block crc = CRC32C(store id 16 ‖ segment number u64 ‖ block index u64 ‖ the block's bytes).
 //! Table crc = CRC32C(store id 16 ‖ segment number u64 ‖ the block crcs).
 //! Tail crc = CRC32C(store id 16 ‖ segment number u64 ‖ the tail's bytes up to the end).
 
+mod at_rest;
 mod read;
 mod sealed;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -156,6 +160,7 @@ pub struct MappedLog {
     storage: Arc<dyn Storage>,
     config: MappedLogConfig,
     state: Arc<ArcSwap<State>>,
+    sealed: Vec<Arc<Sealed>>,
     tail: TailWriter,
     /// The tail's segment number: all before it are sealed.
     number: u64,
@@ -195,9 +200,7 @@ impl MappedLog {
             let bytes = read_tail(found.as_ref(), &config, number, rest)?;
             crc = crc.with(&bytes);
             if crc.get() != checkpoint.tail_crc {
-                let what = "the unsealed segment differs from its checkpoint";
-                let error = FormatError::damaged(SEGMENT_HEADER_LEN, what);
-                return Err(error.in_file(found.path(), FileOffset::ZERO));
+                return Err(tail_differs(found.path()));
             }
             tail.append(&bytes);
             file = Some(found);
@@ -207,10 +210,10 @@ impl MappedLog {
             cut(file.as_ref(), FileOffset::new(segment::HEADER_BYTES + rest))?;
         }
         let written = tail.len();
-        let state = State::new(sealed, tail.reader());
+        let state = State::new(sealed.clone(), tail.reader());
         let state = Arc::new(ArcSwap::from_pointee(state));
         let names_changed = false;
-        Ok(Self { storage, config, state, tail, number, file, written, crc, names_changed })
+        Ok(Self { storage, config, state, sealed, tail, number, file, written, crc, names_changed })
     }
 
     /// The position behind the last byte.
@@ -297,7 +300,8 @@ impl MappedLog {
         self.file = None;
         self.written = 0;
         self.crc = self.config.salt(self.number);
-        let state = self.state.load().with_sealed(Arc::new(sealed), self.tail.reader());
+        self.sealed.push(Arc::new(sealed));
+        let state = State::new(self.sealed.clone(), self.tail.reader());
         self.state.store(Arc::new(state));
         Ok(())
     }
@@ -309,6 +313,11 @@ fn read_tail(file: &dyn File, config: &MappedLogConfig, number: u64, len: u64) -
     let mut bytes = vec![0; usize::try_from(len).expect("below the capacity, a u32")];
     file.read_at(FileOffset::new(segment::HEADER_BYTES), &mut bytes)?;
     Ok(bytes)
+}
+
+fn tail_differs(path: &Path) -> Error {
+    let what = "the unsealed segment differs from its checkpoint";
+    FormatError::damaged(SEGMENT_HEADER_LEN, what).in_file(path, FileOffset::ZERO)
 }
 
 fn check_header(file: &dyn File, config: &MappedLogConfig, number: u64) -> Result<()> {

@@ -46,10 +46,12 @@ use varve_utxo::{
 use crate::checked::{Checked, ScriptsChecked};
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
+use crate::filters::filtered;
 use crate::header_tree::{ChainTip, Invalid};
 use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
+use crate::stats::counted;
 use crate::stores::Stores;
 use checker::Checkers;
 use feeder::{Feeder, Joining, Pause, Purpose};
@@ -229,8 +231,8 @@ impl Organizer {
     pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
         match index {
             Index::Address => Ok(Some(self.snapshot().tip.0)),
-            Index::Filter => self.stores.filtered(),
-            Index::Stats => self.counted(),
+            Index::Filter => filtered(self.stores.archive.now()),
+            Index::Stats => counted(&self.directory, self.snapshot().tip.0),
         }
     }
 
@@ -269,8 +271,14 @@ impl Organizer {
                 recheck = recheck.filter(|left| !left.is_done());
                 continue;
             }
-            self.checkpoint()?;
-            if options.is_stopped() {
+            let is_stopped = options.is_stopped();
+            if is_stopped || pause == Pause::Done {
+                self.checkpoint()?;
+            } else {
+                self.make_durable()?;
+                self.prune()?;
+            }
+            if is_stopped {
                 return Ok(());
             }
             self.bring_on_stats(intake.report)?;
@@ -283,20 +291,34 @@ impl Organizer {
     /// Makes everything durable, so that opening again finds nothing to do, and drops the blocks
     /// that need not be kept.
     pub fn checkpoint(&mut self) -> Result<(), Error> {
-        self.make_durable()?;
+        self.rest()?;
         self.prune()
+    }
+
+    /// Makes everything durable while the node works on.
+    pub(crate) fn make_durable(&mut self) -> Result<(), Error> {
+        self.save(Stores::checkpoint)
+    }
+
+    /// Makes everything durable when the node is done, so that readers need not open all of it.
+    pub(crate) fn rest(&mut self) -> Result<(), Error> {
+        let coins = self.utxo.latest().coin_count();
+        self.save(|stores| stores.rest(coins))
     }
 
     /// The stores and the set side by side. Neither needs the other: the set may be ahead of the
     /// commit log, and behind it.
-    pub(crate) fn make_durable(&mut self) -> Result<(), Error> {
+    fn save(
+        &mut self,
+        save_stores: impl FnOnce(&mut Stores) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let Self { stores, utxo, options, .. } = self;
         let (stored, flushed) = if options.workers == NonZeroUsize::MIN {
-            (stores.checkpoint(), utxo.flush())
+            (save_stores(stores), utxo.flush())
         } else {
             std::thread::scope(|scope| {
                 let set = scope.spawn(|| utxo.flush());
-                let stored = stores.checkpoint();
+                let stored = save_stores(stores);
                 (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             })
         };

@@ -72,6 +72,15 @@ impl Organizer {
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
         let directory = DataDirectory::open(root, options.params.network, &options.seed)?;
+        Self::open_in(directory, options, progress)
+    }
+
+    /// Opens the node in a folder that is ours.
+    pub(crate) fn open_in(
+        directory: DataDirectory,
+        options: Options,
+        progress: Progress<'_>,
+    ) -> Result<Self, Error> {
         let identity = directory.identity();
         let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
         let before = Settings::load(directory.root())?;
@@ -118,7 +127,7 @@ impl Organizer {
         let is_behind = organizer.utxo.tip() != Some(at);
         organizer.catch_up(history.last.is_none())?;
         if is_behind || rows > 0 {
-            organizer.make_durable()?;
+            organizer.rest()?;
         }
         organizer.leave_marked_tip()?;
         Ok(organizer)
@@ -191,6 +200,17 @@ pub(crate) fn open_blocks(
     options: &Options,
     (settings, history): (Settings, &History),
 ) -> Result<BlockStore, Error> {
+    let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
+    let block_options = block_options(directory, options, settings);
+    Ok(BlockStore::open(directory.store("blocks")?, block_options, synced)?)
+}
+
+/// How the block store of a folder is opened.
+pub(crate) fn block_options(
+    directory: &DataDirectory,
+    options: &Options,
+    settings: Settings,
+) -> varve_blocks::Options {
     let identity = directory.identity();
     let format = options.params.network.format();
     // Whole files are dropped, so they are small where that happens.
@@ -198,12 +218,10 @@ pub(crate) fn open_blocks(
         Prune::Off => options.block_segment,
         Prune::To(bytes) => options.block_segment.min((bytes / PRUNED_SEGMENTS).max(SMALL_SEGMENT)),
     };
-    let block_options = varve_blocks::Options {
+    varve_blocks::Options {
         segment_size,
         ..varve_blocks::Options::new(identity.store, identity.secret, format)
-    };
-    let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
-    Ok(BlockStore::open(directory.store("blocks")?, block_options, synced)?)
+    }
 }
 
 /// Makes the settings those of the folder. What was left out is removed before, so that a crash in
@@ -251,7 +269,7 @@ fn open_tables(
     open()
 }
 
-const fn table_indexes(settings: Settings) -> Indexes {
+pub(crate) const fn table_indexes(settings: Settings) -> Indexes {
     let indexes = settings.indexes;
     Indexes { scripts: indexes.has(Index::Address), filters: indexes.has(Index::Filter) }
 }
@@ -299,7 +317,7 @@ fn check_followed(
     )))
 }
 
-fn open_utxo(directory: &DataDirectory, options: &Options) -> Result<Database, Error> {
+pub(crate) fn open_utxo(directory: &DataDirectory, options: &Options) -> Result<Database, Error> {
     let identity = directory.identity();
     let key = StoreKey { id: identity.store, secret: Secret::new(identity.secret) };
     let utxo_options = varve_utxo::Options {

@@ -28,6 +28,7 @@ use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
+use crate::rest::Rest;
 use crate::snapshot::NodeSnapshot;
 use crate::source::HeaderBytes;
 use crate::stored_block::{Bytes, StoredBlock};
@@ -269,8 +270,37 @@ impl Stores {
     pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
         let synced = self.blocks.checkpoint()?;
         self.archive.checkpoint(self.sequence.0)?;
+        let archived = self.archived(synced);
+        Ok(self.log.checkpoint(&archived)?)
+    }
+
+    /// The same, for the last checkpoint of a writer: opening finds nothing to do at all, and
+    /// readers find what they need ([`Rest`]). `coins` is the number of coins at the tip.
+    pub(crate) fn rest(&mut self, coins: u64) -> Result<(), Error> {
+        // A verdict that no commit has, or a tip that is to be left.
+        let is_left = self.chain.read().tree.invalid(self.tip).is_some();
+        if is_left || !self.new_marks.is_empty() || !self.new_checked.is_empty() {
+            return self.checkpoint();
+        }
+        let synced = self.blocks.checkpoint()?;
+        self.archive.rest(self.sequence.0)?;
+        let archived = self.archived(synced);
+        Ok(self.log.rest(&archived, &self.summary(coins))?)
+    }
+
+    /// What readers need to know.
+    pub(crate) fn summary(&self, coins: u64) -> Rest {
+        let (marks, checked) = (self.marks.clone(), self.checked.clone());
+        let (sequence, tip) = (self.sequence, self.tip_at());
+        let tree = &self.chain.read().tree;
+        let (headers, tips) = (tree.height(tree.best_header()), tree.chain_tips(self.tip));
+        Rest { sequence, tip, headers, coins, tips, marks, checked }
+    }
+
+    /// The archive has the rows of all blocks but those whose headers are not known.
+    fn archived(&self, synced: Synced) -> Archived {
         let except = self.orphans.values().chain(&self.lost).copied().collect();
-        Ok(self.log.checkpoint(&Archived { below: synced.count, except })?)
+        Archived { below: synced.count, except }
     }
 
     /// Blocks below `first` have been pruned: an orphan among them is not waited for any more.

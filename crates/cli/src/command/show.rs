@@ -5,7 +5,7 @@ use std::{io, iter};
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use varve_node::{ChainTip, Invalid, Organizer, Prune, ScriptsChecked};
+use varve_node::{ChainTip, Invalid, Prune, Reading, ScriptsChecked};
 use varve_types::{Height, Network, Outpoint};
 
 use crate::args::Global;
@@ -13,14 +13,12 @@ use crate::data_dir::DataDir;
 
 /// Runs `varve status`.
 pub(crate) fn status(global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
-    let snapshot = node.snapshot();
-    let (height, hash) = snapshot.tip;
+    let node = DataDir::new(global)?.read_node()?;
+    let (height, hash) = node.tip();
     let headers = node.header_height().to_u32();
     let tips = node.chain_tips();
-    let tables = node.table_sizes()?;
-    let archive: u64 = tables.iter().map(|table| table.body + table.head).sum();
-    let (blocks, coins) = (snapshot.blocks.count(), snapshot.utxo.coin_count());
+    let (archive, rows) = (node.archive_bytes()?, node.view().bounds());
+    let (blocks, (coins, runs)) = (node.blocks().count(), node.coins());
     let kept = Kept::of(&node)?;
     let invalid: Vec<Invalid> = node.invalid_blocks().collect();
     if global.json {
@@ -41,7 +39,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
                 "hash": block.to_string(),
                 "reason": reason.to_string(),
             })).collect::<Value>(),
-            "scripts": scripts_json(&node),
+            "scripts": scripts_json(node.scripts()),
             "prune": kept.prune,
             "pruned_below": kept.pruned_below,
             "indexes": kept.indexes.iter().map(|index| json!({
@@ -51,13 +49,13 @@ pub(crate) fn status(global: &Global) -> Result<()> {
             })).collect::<Value>(),
             "stores": {
                 "blocks": { "blocks": blocks },
-                "utxo": { "txouts": coins, "runs": snapshot.utxo.runs().as_slice().len() },
+                "utxo": { "txouts": coins, "runs": runs },
                 "archive": {
-                    "transactions": snapshot.archive.bounds().txs,
-                    "headers": snapshot.archive.bounds().headers,
+                    "transactions": rows.txs,
+                    "headers": rows.headers,
                     "bytes": archive,
                 },
-                "commit": { "sequence": snapshot.sequence.0 },
+                "commit": { "sequence": node.sequence().0 },
             },
         });
         println!("{answer}");
@@ -65,7 +63,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     }
     println!("  network    {}", global.network);
     println!("  tip        {hash} at height {height}, headers up to {headers}");
-    println!("  stored     {blocks} blocks, {} transactions", snapshot.archive.bounds().txs);
+    println!("  stored     {blocks} blocks, {} transactions", rows.txs);
     println!("  unspent    {coins} outputs");
     println!("  scripts    {}", scripts_line(node.scripts(), can_check(global.network, &kept)));
     kept.print();
@@ -80,8 +78,8 @@ pub(crate) fn status(global: &Global) -> Result<()> {
 }
 
 /// How far scripts were checked, in JSON.
-pub(crate) fn scripts_json(node: &Organizer) -> Value {
-    let ScriptsChecked { checked_to, assumed_to, unchecked } = node.scripts();
+pub(crate) fn scripts_json(scripts: ScriptsChecked) -> Value {
+    let ScriptsChecked { checked_to, assumed_to, unchecked } = scripts;
     json!({
         "checked_to": checked_to.to_u32(),
         "assumed_to": assumed_to.map(Height::to_u32),
@@ -138,7 +136,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(node: &Organizer) -> Result<Self> {
+    fn of(node: &Reading) -> Result<Self> {
         let settings = node.settings();
         let prune = match settings.prune {
             Prune::Off => None,
@@ -177,8 +175,8 @@ impl Kept {
 
 /// Runs `varve spender`.
 pub(crate) fn spender(outpoint: Outpoint, global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
-    let view = node.snapshot().view();
+    let node = DataDir::new(global)?.read_node()?;
+    let view = node.view();
     if view.output(outpoint)?.is_none() {
         bail!("output {outpoint} is in no stored block");
     }

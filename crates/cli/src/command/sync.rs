@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
             "connected": done.connected,
             "bytes": done.bytes,
             "refused": done.refused.len(),
-            "scripts": scripts_json(&node),
+            "scripts": scripts_json(node.scripts()),
             "complete": shortfall.is_none(),
         });
         println!("{answer}");

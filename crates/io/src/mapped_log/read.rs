@@ -5,29 +5,36 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::MappedLogConfig;
+use super::at_rest::AtRest;
 use super::sealed::Sealed;
+use super::{LogCheckpoint, MappedLogConfig};
 use crate::error::{Error, Result};
 use crate::offset::GlobalOffset;
+use crate::storage::Storage;
 use crate::tail::Tail;
 
 /// What readers share: replaced whole when a segment is sealed.
 #[derive(Debug)]
-pub(super) struct State {
-    sealed: Vec<Arc<Sealed>>,
-    tail: Arc<Tail>,
+pub(super) enum State {
+    /// There is a writer.
+    Live { sealed: Vec<Arc<Sealed>>, tail: Arc<Tail> },
+    /// There is none.
+    AtRest(AtRest),
 }
 
 impl State {
     pub(super) fn new(sealed: Vec<Arc<Sealed>>, tail: Arc<Tail>) -> Self {
-        Self { sealed, tail }
+        Self::Live { sealed, tail }
     }
 
-    /// The state after the old tail became `sealed`.
-    pub(super) fn with_sealed(&self, sealed: Arc<Sealed>, tail: Arc<Tail>) -> Self {
-        let mut all = self.sealed.clone();
-        all.push(sealed);
-        Self { sealed: all, tail }
+    fn end(&self, config: &MappedLogConfig) -> GlobalOffset {
+        match self {
+            Self::Live { sealed, tail } => {
+                let sealed = (sealed.len() as u64).saturating_mul(config.capacity());
+                GlobalOffset::new(sealed).plus(tail.bytes().len() as u64)
+            }
+            Self::AtRest(files) => files.checkpoint().end,
+        }
     }
 }
 
@@ -49,12 +56,24 @@ impl LogReader {
         Self { state, config: Arc::new(config), path }
     }
 
+    /// The log as it was at `checkpoint`, when there is no writer. Files are opened when they are
+    /// first read, so what is missing or damaged is an error then.
+    #[must_use]
+    pub fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: MappedLogConfig,
+        checkpoint: LogCheckpoint,
+    ) -> Self {
+        let files = AtRest::new(Arc::clone(&storage), &config, checkpoint);
+        let state = Arc::new(ArcSwap::from_pointee(State::AtRest(files)));
+        Self::new(state, config, storage.path())
+    }
+
     /// The log as it is now. It stays as it is while the snapshot is held.
     #[must_use]
     pub fn snapshot(&self) -> LogSnapshot {
         let state = self.state.load_full();
-        let sealed = (state.sealed.len() as u64).saturating_mul(self.config.capacity());
-        let end = GlobalOffset::new(sealed).plus(state.tail.bytes().len() as u64);
+        let end = state.end(&self.config);
         LogSnapshot { state, config: Arc::clone(&self.config), path: Arc::clone(&self.path), end }
     }
 }
@@ -94,32 +113,34 @@ impl LogSnapshot {
         let Some(end) = start.checked_add(len).filter(|_| at.plus(len as u64) <= self.end) else {
             return Err(self.out_of_range(at));
         };
-        let found = if let Some(sealed) = self.state.sealed.get(segment) {
-            sealed.get(&self.config, start..end)?
-        } else {
-            // The tail holds the segment after the sealed ones; the end was checked above.
-            self.state.tail.bytes().get(start..end)
+        let found = match self.state.as_ref() {
+            State::Live { sealed, tail } => match sealed.get(segment) {
+                Some(sealed) => sealed.get(&self.config, start..end)?,
+                // The tail holds the segment after the sealed ones; the end was checked above.
+                None => tail.bytes().get(start..end),
+            },
+            State::AtRest(files) => files.get(&self.config, segment, start..end)?,
         };
         found.ok_or_else(|| self.out_of_range(at))
     }
 
     /// Compares every byte of the sealed segments with its checksum. The last segment was compared
-    /// when the log was opened.
+    /// when the log was opened for writing.
     pub fn verify(&self) -> Result<()> {
         let capacity = usize::try_from(self.config.capacity()).expect("a u32 is an address");
-        for sealed in &self.state.sealed {
-            sealed.get(&self.config, 0..capacity)?;
+        let sealed = self.end.get() / self.config.capacity();
+        for number in 0..sealed {
+            self.get(GlobalOffset::new(number * self.config.capacity()), capacity)?;
         }
         Ok(())
     }
 
     fn out_of_range(&self, at: GlobalOffset) -> Error {
-        let start = GlobalOffset::ZERO;
-        let path = self
-            .state
-            .sealed
-            .last()
-            .map_or_else(|| self.path.to_path_buf(), |sealed| sealed.path().to_path_buf());
-        Error::OutOfRange { path, at, start, end: self.end }
+        let last = match self.state.as_ref() {
+            State::Live { sealed, .. } => sealed.last().map(|sealed| sealed.path()),
+            State::AtRest(_) => None,
+        };
+        let path = last.unwrap_or(&self.path).to_path_buf();
+        Error::OutOfRange { path, at, start: GlobalOffset::ZERO, end: self.end }
     }
 }

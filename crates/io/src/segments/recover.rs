@@ -76,6 +76,36 @@ pub(super) fn recover(
     Ok(segments)
 }
 
+/// The segments of a log that is at rest: whole files that follow one another and end at `end`.
+/// `None` when they do not, and opening for writing would have something to do or to refuse.
+/// Frames are not looked at.
+pub(super) fn at_rest(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    end: GlobalOffset,
+) -> Result<Option<Vec<Arc<Segment>>>> {
+    let mut segments: Vec<Arc<Segment>> = Vec::new();
+    for number in segment::numbers(&config.prefix, &storage.list()?) {
+        let file = storage.open(
+            &segment::file_name(&config.prefix, number),
+            Access::Read,
+            Caching::Buffered,
+        )?;
+        let header = read_header(file.as_ref())?;
+        let follows =
+            segments.last().map_or(number > 0 || header.start == GlobalOffset::ZERO, |before| {
+                before.number.checked_add(1) == Some(number) && before.end() == header.start
+            });
+        if !follows || header.check_is(&config.header(number, header.start)).is_err() {
+            return Ok(None);
+        }
+        let body = file.size()?.saturating_sub(segment::HEADER_BYTES);
+        segments.push(Arc::new(Segment::new(number, header.start, file, body)));
+    }
+    let found = segments.last().map_or(GlobalOffset::ZERO, |segment| segment.end());
+    Ok((found == end).then_some(segments))
+}
+
 /// Writes what a segment holds beyond `durable` once more, with the header when all of it is, and
 /// syncs.
 fn rewrite(segment: &Segment, durable: GlobalOffset) -> Result<()> {

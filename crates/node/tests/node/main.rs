@@ -12,6 +12,7 @@ mod indexes;
 mod miner;
 mod peers;
 mod prune;
+mod reading;
 mod real_node;
 mod reorganisations;
 mod replay;
