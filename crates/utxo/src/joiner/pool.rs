@@ -1,8 +1,8 @@
 //! The workers' common ground: the state under its lock, the database under another.
 //!
-//! The state's lock is held for a decision; the database's while a step is made or rewound, by the
-//! one worker that the state has chosen for it, so that no worker waits for another. The caller
-//! takes it for moments.
+//! The state's lock is held for a decision; the database's while a step is made or rewound in
+//! memory, by the one worker that the state has chosen for it, so that no worker waits for another.
+//! Nobody waits for a disk while holding it, so the caller, which takes it too, gets it soon.
 
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
