@@ -14,7 +14,7 @@
 
 use varve_io::{Envelope, Kind, Storage, StoreId, is_envelope, load, replace};
 
-use super::cells::is_redo;
+use super::cells::redo_epoch;
 use super::error::{Error, Result};
 use super::mark::Mark;
 use super::snapshot::marker;
@@ -86,7 +86,8 @@ impl Manifest {
         let files = storage.list()?;
         let manifest = Self::load_unmarked(storage, name, kind)?;
         Ok(manifest.filter(|manifest| {
-            let is_redo = |file: &str| manifest.tables.iter().any(|(name, _)| is_redo(name, file));
+            let is_of = |file: &str, table: &str| redo_epoch(table, file).is_some();
+            let is_redo = |file: &str| manifest.tables.iter().any(|(name, _)| is_of(file, name));
             !files.iter().any(|file| *file == marker(name) || is_redo(file))
         }))
     }
