@@ -20,8 +20,8 @@ struct Cost {
 /// The bytes that a pipe holds when nobody reads it.
 const PIPE: usize = 1 << 16;
 
-/// Runs a command that answers with little, and looks at it when it is about to. It writes to a pipe
-/// that is full, so it stops there until it was looked at.
+/// Runs a command that answers with little, and looks at it when it is about to. It writes to a
+/// pipe that is full, so it stops there until it was looked at.
 fn cost(data: &Path, args: &[&str]) -> Cost {
     let (mut reader, mut writer) = std::io::pipe().unwrap();
     writer.write_all(&[b' '; PIPE]).unwrap();
