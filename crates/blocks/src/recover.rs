@@ -159,8 +159,8 @@ impl BlockReader {
     /// when opening it for writing would have something to do: blocks that are not in the index.
     /// The owner holds the lock of the directory.
     ///
-    /// No row is read: a question opens the files it looks into. The first [`BlockReader::number_of`]
-    /// reads the hashes of all blocks.
+    /// No row is read: a question opens the files it looks into. The first
+    /// [`BlockReader::number_of`] reads the hashes of all blocks.
     pub fn at_rest(storage: &Arc<dyn Storage>, options: &Options) -> Result<Option<Self>> {
         let Options { store, secret, .. } = *options;
         let manifest = Manifest::load(storage.as_ref(), store)?;

@@ -43,7 +43,7 @@
 //!  └───────────┴──────────┴───────┴───────────┴────────┘
 //! ```
 //!
-//! *Rest* (`rest`) is there when the checkpoint is the last thing that a node did, and nothing else.
+//! *Rest* (`rest`) is there when the checkpoint is the last thing that a node did, else nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -285,8 +285,8 @@ impl CommitLog {
         Self::read(storage, segments, archived)
     }
 
-    /// What the last checkpoint says of a log that nobody writes to; `None` when it was not the last
-    /// thing that happened. Changes nothing and reads no commit.
+    /// What the last checkpoint says of a log that nobody writes to; `None` when it was not the
+    /// last thing that happened. Changes nothing and reads no commit.
     pub fn at_rest(storage: &dyn Storage, store: StoreId) -> varve_io::Result<Option<Rest>> {
         let Checkpoint { end, rest, .. } = Checkpoint::load(storage)?;
         let segments = SegmentsReader::at_rest(storage, &config(store), end)?;

@@ -67,7 +67,9 @@ fn check_blocks(reading: &Reading, stored: &[Vec<u8>], invalid: impl Fn(&BlockHa
     for bytes in stored {
         let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
         let Some(link) = view.to_header(block.hash()).unwrap() else { continue };
-        assert_eq!(view.raw_block(link).unwrap().unwrap().to_vec(), *bytes);
+        // A crash may leave a header whose block has not come.
+        let Some(found) = view.raw_block(link).unwrap() else { continue };
+        assert_eq!(found.to_vec(), *bytes);
         assert_eq!(reading.invalid(&block.hash()).unwrap().is_some(), invalid(&block.hash()));
         let number = reading.blocks().number_of(&block.hash()).unwrap().unwrap();
         assert_eq!(reading.blocks().raw(number).unwrap().to_vec(), *bytes);
