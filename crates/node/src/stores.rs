@@ -23,6 +23,7 @@ use varve_blocks::{BlockNumber, BlockStore, Synced};
 use varve_types::{BlockHash, Header, Height};
 use varve_utxo::{AsBlock as _, Version};
 
+use crate::budget::{Budget, Measured};
 use crate::chain::SharedChain;
 use crate::checked::{CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
@@ -256,6 +257,13 @@ impl Stores {
     pub(crate) fn tip_at(&self) -> (Height, BlockHash) {
         let tree = &self.chain.read().tree;
         (tree.height(self.tip), tree.hash(self.tip))
+    }
+
+    /// How so much memory is split beside what the stores and the source take now.
+    pub(crate) fn budget(&self, memory: usize, source: u64) -> Budget {
+        let measured = Measured::of(&self.chain.read().tree, &self.blocks, &self.archive);
+        let source = usize::try_from(source).unwrap_or(usize::MAX);
+        Budget::new(memory, Measured { source, ..measured })
     }
 
     /// Makes blocks and archive durable, so that a crash finds nothing to do.

@@ -22,6 +22,7 @@
 //! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table.
 
 mod files;
+mod memory;
 mod read;
 mod row;
 

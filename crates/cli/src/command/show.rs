@@ -1,16 +1,20 @@
 //! `varve status` and `varve spender`: what the stores say.
 
 use anyhow::{Result, bail};
+use indicatif::BinaryBytes;
 use serde_json::{Value, json};
-use varve_node::{ChainTip, Invalid, Organizer, Prune, ScriptsChecked};
+use varve_node::{Budget, ChainTip, Invalid, Organizer, Prune, ScriptsChecked};
 use varve_types::{Height, Outpoint};
+use varve_utxo::MemoryUse;
 
 use crate::args::Global;
+use crate::command::records;
 use crate::data_dir::DataDir;
 
 /// Runs `varve status`.
 pub(crate) fn status(global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
+    let data = DataDir::new(global)?;
+    let node = data.open_node()?;
     let snapshot = node.snapshot();
     let (height, hash) = snapshot.tip;
     let headers = node.header_height().to_u32();
@@ -20,6 +24,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     let (blocks, coins) = (snapshot.blocks.count(), snapshot.utxo.coin_count());
     let kept = Kept::of(&node)?;
     let invalid: Vec<Invalid> = node.invalid_blocks().collect();
+    let memory = Memory::of(&node, &data, global);
     if global.json {
         let tip = |tip: &ChainTip| {
             json!({
@@ -56,6 +61,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
                 },
                 "commit": { "sequence": snapshot.sequence.0 },
             },
+            "memory": memory.json(),
         });
         println!("{answer}");
         return Ok(());
@@ -66,6 +72,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     println!("  unspent    {coins} outputs");
     println!("  scripts    {}", scripts_line(&node));
     kept.print();
+    memory.print();
     for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
         let (height, length) = (tip.height, tip.branch_length);
         println!("  branch     {} at height {height}, {length} blocks long", tip.hash);
@@ -154,6 +161,65 @@ impl Kept {
                 (Some(height), None) => println!("  index      {name}, up to height {height}"),
                 (None, None) => println!("  index      {name}, not begun; sync brings it on"),
             }
+        }
+    }
+}
+
+/// How `--memory` is split for this folder, for `status`.
+struct Memory {
+    budget: Budget,
+    set: MemoryUse,
+    /// The index of the records, a store of its own.
+    records: Option<usize>,
+}
+
+impl Memory {
+    fn of(node: &Organizer, data: &DataDir, global: &Global) -> Self {
+        let (budget, set) = node.memory();
+        let folder = data.records().ok();
+        let records = folder.and_then(|folder| records::open::index_memory(&folder, global.memory));
+        Self { budget, set, records }
+    }
+
+    /// What the set has for buffers, undo records and blocks being joined.
+    const fn set_buffers(&self) -> usize {
+        self.budget.set.saturating_sub(self.set.index + self.set.window_max)
+    }
+
+    fn json(&self) -> Value {
+        let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        json!({
+            "budget": memory,
+            "program": program,
+            "header_tree": headers,
+            "archive_heads": heads,
+            "archive_stage": stage,
+            "blocks": blocks,
+            "utxo": {
+                "budget": set,
+                "index": self.set.index,
+                "window": self.set.window_max,
+                "buffers": self.set_buffers(),
+            },
+            "records_index": self.records,
+        })
+    }
+
+    fn print(&self) {
+        let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        let size = |bytes: usize| BinaryBytes(bytes as u64);
+        println!(
+            "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, blocks \
+             on their way {}, unspent set {}",
+            size(memory), size(program), size(headers), size(heads), size(stage), size(blocks),
+            size(set)
+        );
+        println!(
+            "  set        {}: window {}, index {}, page buffers and undo records {}",
+            size(set), size(self.set.window_max), size(self.set.index), size(self.set_buffers())
+        );
+        if let Some(records) = self.records {
+            println!("  records    index of {} in memory, beside the above", size(records));
         }
     }
 }
