@@ -5,7 +5,7 @@
 //! ```text
 //!  position   0                  capacity            2·capacity        end
 //!             ├──────────────────┼───────────────────┼─────────────────┤
-//!             sealed file: map   sealed file: map    tail: memory, and a file behind it
+//!             sealed file: map   sealed file: map    front: map │ tail: memory, then its file
 //!
 //!  file       0        64                    64+capacity
 //!             ┌────────┬─────────────────────┬──────────────────────────────┬──────────┐
@@ -22,6 +22,8 @@
 //! 2. **Sync** writes what is new to the tail's file in one write, syncs, and returns a
 //!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
 //!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
+//!    When the tail has [`RELEASED`] bytes, what is durable becomes the *front*: a map of the file,
+//!    which takes no memory of the process. The tail goes on behind it.
 //! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
 //!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
 //! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
@@ -51,6 +53,9 @@ use crate::tail::TailWriter;
 use read::State;
 use sealed::{Sealed, seal_table};
 
+/// The durable part of the last segment is mapped when so many bytes of it are in memory.
+const RELEASED: usize = if cfg!(test) { 16 } else { 1 << 20 };
+
 /// What a log is called and how it is cut into files.
 #[derive(Debug, Clone)]
 pub struct MappedLogConfig {
@@ -74,6 +79,10 @@ impl MappedLogConfig {
 
     fn capacity(&self) -> u64 {
         u64::from(self.capacity)
+    }
+
+    fn size(&self) -> usize {
+        usize::try_from(self.capacity()).expect("a u32 is an address")
     }
 
     fn file_name(&self, number: u64) -> String {
@@ -156,13 +165,15 @@ pub struct MappedLog {
     config: MappedLogConfig,
     state: Arc<ArcSwap<State>>,
     tail: TailWriter,
-    /// The tail's segment number: all before it are sealed.
+    /// The bytes of the last segment before the tail, which are mapped.
+    front: usize,
+    /// The number of the last segment: all before it are sealed.
     number: u64,
-    /// The tail's file, once there is something in it.
+    /// Its file, once there is something in it.
     file: Option<Arc<dyn File>>,
-    /// How much of the tail its file holds.
+    /// How much of the tail the file holds.
     written: usize,
-    /// The checksum of the tail so far.
+    /// The checksum of the last segment so far.
     crc: Checksum,
     /// A file was created since the directory was last synced.
     names_changed: bool,
@@ -184,8 +195,7 @@ impl MappedLog {
         let rest = checkpoint.end.get() % config.capacity();
         let sealed = (0..number).map(|number| Sealed::open(storage.as_ref(), &config, number));
         let sealed = sealed.map(|sealed| sealed.map(Arc::new)).collect::<Result<Vec<_>>>()?;
-        let size = usize::try_from(config.capacity()).expect("a u32 is an address");
-        let mut tail = TailWriter::new(size);
+        let tail = TailWriter::new(config.size());
         let mut crc = config.salt(number);
         let mut file = None;
         if rest > 0 {
@@ -198,24 +208,57 @@ impl MappedLog {
                 let error = FormatError::damaged(SEGMENT_HEADER_LEN, what);
                 return Err(error.in_file(found.path(), FileOffset::ZERO));
             }
-            tail.append(&bytes);
-            file = Some(found);
+            file = Some((found, bytes));
         }
         remove_after(storage.as_ref(), &config, number, file.is_some())?;
-        if let Some(file) = &file {
+        let state = Arc::new(ArcSwap::from_pointee(State::new(sealed, tail.reader())));
+        let (front, written, names_changed) = (0, 0, false);
+        let mut log = Self {
+            storage,
+            config,
+            state,
+            tail,
+            front,
+            number,
+            file: None,
+            written,
+            crc,
+            names_changed,
+        };
+        if let Some((file, bytes)) = file {
             cut(file.as_ref(), FileOffset::new(segment::HEADER_BYTES + rest))?;
+            log.file = Some(file);
+            if bytes.len() < RELEASED {
+                log.tail.append(&bytes);
+                log.written = bytes.len();
+            } else {
+                log.map_front(bytes.len())?;
+            }
         }
-        let written = tail.len();
-        let state = State::new(sealed, tail.reader());
-        let state = Arc::new(ArcSwap::from_pointee(state));
-        let names_changed = false;
-        Ok(Self { storage, config, state, tail, number, file, written, crc, names_changed })
+        Ok(log)
+    }
+
+    /// Lets readers find the first `len` bytes of the last segment in its file, which has them
+    /// durably. They never change: what follows is written behind them.
+    fn map_front(&mut self, len: usize) -> Result<()> {
+        let file = self.file.as_ref().expect("what is durable is in a file");
+        let map = file.map(FileOffset::new(segment::HEADER_BYTES), len as u64)?;
+        self.tail = TailWriter::new(self.config.size() - len);
+        (self.front, self.written) = (len, 0);
+        let state = self.state.load().with_front(map, self.tail.reader());
+        self.state.store(Arc::new(state));
+        Ok(())
+    }
+
+    /// How far the last segment is filled.
+    fn filled(&self) -> usize {
+        self.front + self.tail.len()
     }
 
     /// The position behind the last byte.
     #[must_use]
     pub fn end(&self) -> GlobalOffset {
-        self.config.header(self.number).start.plus(self.tail.len() as u64)
+        self.config.header(self.number).start.plus(self.filled() as u64)
     }
 
     /// A reader of this log, to be cloned and sent where it is needed.
@@ -255,6 +298,9 @@ impl MappedLog {
             self.storage.sync_dir()?;
             self.names_changed = false;
         }
+        if self.tail.len() >= RELEASED {
+            self.map_front(self.filled())?;
+        }
         Ok(LogCheckpoint { end: self.end(), tail_crc: self.crc.get() })
     }
 
@@ -273,7 +319,7 @@ impl MappedLog {
             Arc::clone(self.file.insert(file))
         };
         let fresh = self.tail.whole().get(self.written..len).unwrap_or_default();
-        let at = FileOffset::new(segment::HEADER_BYTES).plus(self.written as u64);
+        let at = FileOffset::new(segment::HEADER_BYTES).plus((self.front + self.written) as u64);
         file.write_at(at, fresh)?;
         self.written = len;
         Ok(())
@@ -286,19 +332,35 @@ impl MappedLog {
         // Should the rest fail, something shorter may still be put where the zeroes are.
         self.written = len;
         let file = self.file.as_ref().expect("a segment is sealed when it holds something");
-        let table = seal_table(&self.config, self.number, self.tail.whole());
+        let table = self.table(file.as_ref())?;
         let at = FileOffset::new(segment::HEADER_BYTES).plus(self.config.capacity());
         file.write_at(at, &table)?;
         file.sync()?;
         let sealed = Sealed::of_file(file, &self.config, self.number)?;
-        self.tail = TailWriter::new(whole);
+        self.tail = TailWriter::new(self.config.size());
         self.number += 1;
         self.file = None;
-        self.written = 0;
+        (self.front, self.written) = (0, 0);
         self.crc = self.config.salt(self.number);
         let state = self.state.load().with_sealed(Arc::new(sealed), self.tail.reader());
         self.state.store(Arc::new(state));
         Ok(())
+    }
+
+    /// The checksums of the last segment, whose bytes are all in its file. Those of the front are
+    /// not in memory any more, so what is read is compared with what was appended.
+    fn table(&self, file: &dyn File) -> Result<Vec<u8>> {
+        if self.front == 0 {
+            return Ok(seal_table(&self.config, self.number, self.tail.whole()));
+        }
+        let map = file.map(FileOffset::new(segment::HEADER_BYTES), self.config.capacity())?;
+        let appended = map.get(..self.filled()).unwrap_or_default();
+        if self.config.salt(self.number).with(appended).get() != self.crc.get() {
+            let what = "the unsealed segment differs from what was appended";
+            let error = FormatError::damaged(SEGMENT_HEADER_LEN, what);
+            return Err(error.in_file(file.path(), FileOffset::ZERO));
+        }
+        Ok(seal_table(&self.config, self.number, &map))
     }
 }
 

@@ -322,8 +322,7 @@ fn open_utxo(
         ..varve_utxo::Options::new(options.params.network, key)
     };
     let utxo_options = utxo_options.with_memory(budget.set)?;
-    Database::open(directory.store("utxo")?, utxo_options)
-        .map_err(|error| budget.set_error(error))
+    Database::open(directory.store("utxo")?, utxo_options).map_err(|error| budget.set_error(error))
 }
 
 /// The tip of the last commit, genesis before the first. All up to it is valid.

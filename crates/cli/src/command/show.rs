@@ -211,12 +211,20 @@ impl Memory {
         println!(
             "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, blocks \
              on their way {}, unspent set {}",
-            size(memory), size(program), size(headers), size(heads), size(stage), size(blocks),
+            size(memory),
+            size(program),
+            size(headers),
+            size(heads),
+            size(stage),
+            size(blocks),
             size(set)
         );
         println!(
             "  set        {}: window {}, index {}, page buffers and undo records {}",
-            size(set), size(self.set.window_max), size(self.set.index), size(self.set_buffers())
+            size(set),
+            size(self.set.window_max),
+            size(self.set.index),
+            size(self.set_buffers())
         );
         if let Some(records) = self.records {
             println!("  records    index of {} in memory, beside the above", size(records));

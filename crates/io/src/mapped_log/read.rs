@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use super::MappedLogConfig;
 use super::sealed::Sealed;
 use crate::error::{Error, Result};
+use crate::map::Map;
 use crate::offset::GlobalOffset;
 use crate::tail::Tail;
 
@@ -15,19 +16,41 @@ use crate::tail::Tail;
 #[derive(Debug)]
 pub(super) struct State {
     sealed: Vec<Arc<Sealed>>,
+    /// The last segment: what is mapped of it, and behind that what is in memory.
+    front: Option<Map>,
     tail: Arc<Tail>,
 }
 
 impl State {
     pub(super) fn new(sealed: Vec<Arc<Sealed>>, tail: Arc<Tail>) -> Self {
-        Self { sealed, tail }
+        Self { sealed, front: None, tail }
+    }
+
+    /// The state when the durable part of the last segment is mapped.
+    pub(super) fn with_front(&self, front: Map, tail: Arc<Tail>) -> Self {
+        Self { sealed: self.sealed.clone(), front: Some(front), tail }
+    }
+
+    /// How many bytes of the last segment are mapped.
+    fn front_len(&self) -> usize {
+        self.front.as_ref().map_or(0, |front| front.len())
+    }
+
+    /// Bytes of the last segment, which were appended in one piece.
+    fn last(&self, start: usize, end: usize) -> Option<&[u8]> {
+        let front = self.front_len();
+        match (&self.front, start.checked_sub(front)) {
+            (Some(map), None) => map.get(start..end),
+            (_, Some(start)) => self.tail.bytes().get(start..end - front),
+            (None, None) => None,
+        }
     }
 
     /// The state after the old tail became `sealed`.
     pub(super) fn with_sealed(&self, sealed: Arc<Sealed>, tail: Arc<Tail>) -> Self {
         let mut all = self.sealed.clone();
         all.push(sealed);
-        Self { sealed: all, tail }
+        Self { sealed: all, front: None, tail }
     }
 }
 
@@ -54,7 +77,8 @@ impl LogReader {
     pub fn snapshot(&self) -> LogSnapshot {
         let state = self.state.load_full();
         let sealed = (state.sealed.len() as u64).saturating_mul(self.config.capacity());
-        let end = GlobalOffset::new(sealed).plus(state.tail.bytes().len() as u64);
+        let last = state.front_len() + state.tail.bytes().len();
+        let end = GlobalOffset::new(sealed).plus(last as u64);
         LogSnapshot { state, config: Arc::clone(&self.config), path: Arc::clone(&self.path), end }
     }
 }
@@ -98,7 +122,7 @@ impl LogSnapshot {
             sealed.get(&self.config, start..end)?
         } else {
             // The tail holds the segment after the sealed ones; the end was checked above.
-            self.state.tail.bytes().get(start..end)
+            self.state.last(start, end)
         };
         found.ok_or_else(|| self.out_of_range(at))
     }

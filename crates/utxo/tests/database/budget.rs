@@ -47,7 +47,7 @@ fn fill(options: Options, sizes: &[usize]) {
         assert!(window <= share && share <= MEMORY, "{window} of {share}");
         most = most.max(window);
     }
-    assert!(most > MEMORY / 3, "the window takes what it may: {most}");
+    assert!(most > MEMORY / 4, "the window takes what it may: {most}");
     assert!(!database.snapshot().runs().as_slice().is_empty());
     assert_eq!(state(&database.snapshot()), oracle_state(&oracle));
 }
