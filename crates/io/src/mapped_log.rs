@@ -22,8 +22,9 @@
 //! 2. **Sync** writes what is new to the tail's file in one write, syncs, and returns a
 //!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
 //!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
-//!    When the tail has [`RELEASED`] bytes, what is durable becomes the *front*: a map of the file,
-//!    which takes no memory of the process. The tail goes on behind it.
+//!    The tail has at most [`CHUNK`] bytes of memory. When they are used up they are written too, and
+//!    all that is written becomes the *front*: a map of the file, which takes no memory of the
+//!    process. It is durable with the next sync, and never changes.
 //! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
 //!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
 //! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
@@ -53,8 +54,8 @@ use crate::tail::TailWriter;
 use read::State;
 use sealed::{Sealed, seal_table};
 
-/// The durable part of the last segment is mapped when so many bytes of it are in memory.
-const RELEASED: usize = if cfg!(test) { 16 } else { 1 << 20 };
+/// The memory of a tail, unless a piece is longer. (Tests have little, so that they come to map.)
+const CHUNK: usize = if cfg!(test) { 16 } else { 1 << 20 };
 
 /// What a log is called and how it is cut into files.
 #[derive(Debug, Clone)]
@@ -195,7 +196,7 @@ impl MappedLog {
         let rest = checkpoint.end.get() % config.capacity();
         let sealed = (0..number).map(|number| Sealed::open(storage.as_ref(), &config, number));
         let sealed = sealed.map(|sealed| sealed.map(Arc::new)).collect::<Result<Vec<_>>>()?;
-        let tail = TailWriter::new(config.size());
+        let tail = TailWriter::new(config.size().min(CHUNK));
         let mut crc = config.salt(number);
         let mut file = None;
         if rest > 0 {
@@ -228,22 +229,23 @@ impl MappedLog {
         if let Some((file, bytes)) = file {
             cut(file.as_ref(), FileOffset::new(segment::HEADER_BYTES + rest))?;
             log.file = Some(file);
-            if bytes.len() < RELEASED {
+            if bytes.len() <= log.tail.room() {
                 log.tail.append(&bytes);
                 log.written = bytes.len();
             } else {
-                log.map_front(bytes.len())?;
+                log.map_front(bytes.len(), 0)?;
             }
         }
         Ok(log)
     }
 
-    /// Lets readers find the first `len` bytes of the last segment in its file, which has them
-    /// durably. They never change: what follows is written behind them.
-    fn map_front(&mut self, len: usize) -> Result<()> {
-        let file = self.file.as_ref().expect("what is durable is in a file");
-        let map = file.map(FileOffset::new(segment::HEADER_BYTES), len as u64)?;
-        self.tail = TailWriter::new(self.config.size() - len);
+    /// Lets readers find the first `len` bytes of the last segment in its file, which has them, and
+    /// makes a tail behind them that has room for a piece of `next` bytes.
+    fn map_front(&mut self, len: usize, next: usize) -> Result<()> {
+        let file = self.file.as_ref().filter(|_| len > 0);
+        let map = file.map(|file| file.map(FileOffset::new(segment::HEADER_BYTES), len as u64));
+        let map = map.transpose()?;
+        self.tail = TailWriter::new((self.config.size() - len).min(CHUNK.max(next)));
         (self.front, self.written) = (len, 0);
         let state = self.state.load().with_front(map, self.tail.reader());
         self.state.store(Arc::new(state));
@@ -276,8 +278,12 @@ impl MappedLog {
             let path = self.storage.path().join(&self.config.prefix);
             return Err(Error::TooLarge { path, len, limit });
         }
-        if bytes.len() > self.tail.room() {
+        if bytes.len() > self.config.size() - self.filled() {
             self.seal()?;
+        }
+        if bytes.len() > self.tail.room() {
+            self.write_tail(self.tail.len())?;
+            self.map_front(self.filled(), bytes.len())?;
         }
         let at = self.end();
         self.tail.append(bytes);
@@ -287,7 +293,7 @@ impl MappedLog {
 
     /// Makes everything appended so far durable and returns the checkpoint to open it with.
     pub fn sync(&mut self) -> Result<LogCheckpoint> {
-        if self.tail.room() == 0 {
+        if self.filled() == self.config.size() {
             self.seal()?;
         }
         self.write_tail(self.tail.len())?;
@@ -297,9 +303,6 @@ impl MappedLog {
         if self.names_changed {
             self.storage.sync_dir()?;
             self.names_changed = false;
-        }
-        if self.tail.len() >= RELEASED {
-            self.map_front(self.filled())?;
         }
         Ok(LogCheckpoint { end: self.end(), tail_crc: self.crc.get() })
     }
@@ -329,6 +332,7 @@ impl MappedLog {
     fn seal(&mut self) -> Result<()> {
         let (len, whole) = (self.tail.len(), self.tail.len() + self.tail.room());
         self.write_tail(whole)?;
+        self.fill_up(self.front + whole)?;
         // Should the rest fail, something shorter may still be put where the zeroes are.
         self.written = len;
         let file = self.file.as_ref().expect("a segment is sealed when it holds something");
@@ -337,7 +341,7 @@ impl MappedLog {
         file.write_at(at, &table)?;
         file.sync()?;
         let sealed = Sealed::of_file(file, &self.config, self.number)?;
-        self.tail = TailWriter::new(self.config.size());
+        self.tail = TailWriter::new(self.config.size().min(CHUNK));
         self.number += 1;
         self.file = None;
         (self.front, self.written) = (0, 0);
@@ -347,10 +351,22 @@ impl MappedLog {
         Ok(())
     }
 
+    /// Puts zeroes into the file from `at` to the end of the segment.
+    fn fill_up(&self, mut at: usize) -> Result<()> {
+        const ZEROES: [u8; 4096] = [0; 4096];
+        let file = self.file.as_ref().expect("a segment is sealed when it holds something");
+        while let Some(left) = self.config.size().checked_sub(at).filter(|left| *left > 0) {
+            let zeroes = ZEROES.get(..left).unwrap_or(&ZEROES);
+            file.write_at(FileOffset::new(segment::HEADER_BYTES).plus(at as u64), zeroes)?;
+            at += zeroes.len();
+        }
+        Ok(())
+    }
+
     /// The checksums of the last segment, whose bytes are all in its file. Those of the front are
     /// not in memory any more, so what is read is compared with what was appended.
     fn table(&self, file: &dyn File) -> Result<Vec<u8>> {
-        if self.front == 0 {
+        if self.tail.whole().len() == self.config.size() {
             return Ok(seal_table(&self.config, self.number, self.tail.whole()));
         }
         let map = file.map(FileOffset::new(segment::HEADER_BYTES), self.config.capacity())?;

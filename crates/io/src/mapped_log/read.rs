@@ -26,9 +26,9 @@ impl State {
         Self { sealed, front: None, tail }
     }
 
-    /// The state when the durable part of the last segment is mapped.
-    pub(super) fn with_front(&self, front: Map, tail: Arc<Tail>) -> Self {
-        Self { sealed: self.sealed.clone(), front: Some(front), tail }
+    /// The state when the written part of the last segment is mapped.
+    pub(super) fn with_front(&self, front: Option<Map>, tail: Arc<Tail>) -> Self {
+        Self { sealed: self.sealed.clone(), front, tail }
     }
 
     /// How many bytes of the last segment are mapped.
