@@ -55,7 +55,7 @@ use read::State;
 use sealed::{Sealed, seal_table};
 
 /// The memory of a tail, unless a piece is longer. (Tests have little, so that they come to map.)
-const CHUNK: usize = if cfg!(test) { 16 } else { 1 << 20 };
+const CHUNK: usize = if cfg!(test) { 16 } else { 256 << 10 };
 
 /// What a log is called and how it is cut into files.
 #[derive(Debug, Clone)]

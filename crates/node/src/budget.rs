@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  memory  ├─ program ─┬─ headers ─┬─ heads ─┬─ source ─┬─ stage ─┬─ blocks ─┬─ set ───────────┤
-//!           8 MiB+1/16   measured    measured   measured   1/4       1/8        what is left
+//!           12 MiB+1/8   measured    measured   measured   3/16      1/8        what is left
 //! ```
 //!
-//! - **program**: stacks, open files, and what the allocator holds beyond what is in use.
+//! - **program**: stacks, the ends of logs, and what the allocator holds beyond what is in use.
 //! - **headers**: the header tree and the numbers of the stored blocks.
 //! - **heads**: those of the archive, which are in memory once their pages have been touched.
 //! - **source**: what it knows of its blocks, and for a pipe the blocks that come before their
@@ -31,10 +31,10 @@ use crate::header_tree::HeaderTree;
 const MIB: usize = 1 << 20;
 
 /// The program itself, whatever it is given.
-const PROGRAM: usize = 8 * MIB;
+const PROGRAM: usize = 12 * MIB;
 /// The parts of the whole that the shares are, in sixteenths.
-const PROGRAM_SHARE: usize = 1;
-const STAGE_SHARE: usize = 4;
+const PROGRAM_SHARE: usize = 2;
+const STAGE_SHARE: usize = 3;
 const BLOCKS_SHARE: usize = 2;
 const SET_SHARE: usize = 16 - PROGRAM_SHARE - STAGE_SHARE - BLOCKS_SHARE;
 /// The most that a share is worth having.
@@ -189,11 +189,11 @@ mod tests {
     #[test]
     fn the_usual_memory_is_enough_for_the_usual_lag() {
         let budget = Budget::new(2048 * MIB, NOTHING);
-        assert_eq!((budget.stage_due(), budget.kept()), (256 * MIB, 96 << 20));
+        assert_eq!((budget.stage_due(), budget.kept()), (192 * MIB, 96 << 20));
         assert_eq!(budget.lag(256 << 20), 256 << 20);
-        assert_eq!(budget.set, (2048 - 136 - 512 - 192) * MIB);
+        assert_eq!(budget.set, (2048 - 268 - 384 - 192) * MIB);
         let small = Budget::new(64 * MIB, NOTHING);
-        assert_eq!((small.set, small.lag(256 << 20)), (28 * MIB, 64 << 20));
+        assert_eq!((small.set, small.lag(256 << 20)), (24 * MIB, 48 << 20));
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "--memory 1M is too little: the unspent set needs 16M, the archive's heads take 0M and \
-             the headers 0M of it; pass --memory 43M or more"
+             the headers 0M of it; pass --memory 50M or more"
         );
     }
 }

@@ -8,6 +8,7 @@ mod foreign;
 mod keep;
 mod killed;
 mod limits;
+mod memory;
 mod output;
 mod profiles;
 mod readable;
