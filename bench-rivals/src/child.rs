@@ -15,8 +15,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 use varve_bench::figures::Figures;
-
-use crate::cgroup::Cgroup;
+use varve_testdata::cgroup::Cgroup;
 
 /// What a child is to do.
 #[derive(Clone, Debug)]

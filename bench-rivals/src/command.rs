@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
+use varve_testdata::cgroup;
 
 use crate::race::{self, Race};
 use crate::rival::coin_cache::CoinCache;
@@ -15,7 +16,7 @@ use crate::rival::map::Map;
 use crate::rival::rocksdb::{Memory, RocksDb};
 use crate::varve::{Setting, Varve};
 use crate::work::Work;
-use crate::{cgroup, hostile, lookups, records, recovery, scripts, size};
+use crate::{hostile, lookups, records, recovery, scripts, size};
 
 const MIB: usize = 1 << 20;
 /// Ours, with 4 GiB.

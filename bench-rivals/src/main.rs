@@ -3,7 +3,7 @@
 //!
 //! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
 //! members, not in CI. The parent ([`utxo`], [`records`]) writes the work once and starts this
-//! program again for every side ([`child`]), in a memory limit of its own ([`cgroup`]). A child
+//! program again for every side ([`child`]), in a memory limit of its own (`varve_testdata::cgroup`). A child
 //! does one thing ([`command`]), mostly a [`race`], and prints
 //! [`figures`](varve_bench::figures).
 //!
@@ -11,7 +11,6 @@
 //! not, which includes sides that did not do the same work; 2 for a wrong command line.
 
 mod block_maker;
-mod cgroup;
 mod child;
 mod command;
 mod digest;

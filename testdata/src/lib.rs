@@ -15,11 +15,12 @@
 //! that should have the data cannot pass without it.
 //!
 //! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node, [`rpc_server`] answers
-//! as one does.
+//! as one does, [`cgroup`] limits the memory of a child.
 
 #![forbid(unsafe_code)]
 
 pub mod bitcoind;
+pub mod cgroup;
 pub mod chains;
 pub mod rpc_server;
 

@@ -90,6 +90,10 @@ impl<B: Backend> Archive<B> {
         &self.now
     }
 
+    pub(crate) const fn backend(&self) -> &B {
+        &self.backend
+    }
+
     /// The size of every table, as of the last checkpoint.
     pub fn sizes(&self) -> Result<Vec<TableSize>> {
         Ok(self.backend.sizes()?)

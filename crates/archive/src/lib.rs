@@ -63,6 +63,7 @@ pub use backend::{Backend, BackendError, Chain, Indexes, Mark, TableSize, Tables
 pub use error::{ArchiveError, Result};
 pub use interval::INTERVAL;
 pub use link::{Bounds, HeaderLink, TxLink};
+pub use primitive::TableMemory;
 pub use query::{
     Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, Scope, Spender,
     TxPlace, TxSize, View,

@@ -100,4 +100,4 @@ pub use records::{Link, Row};
 pub use slab_array::{PendingValue, SlabArray, SlabArrayReader};
 pub use slab_map::{PendingSlab, SlabMap, SlabReader};
 pub use slabs::{Measure, SlabLink};
-pub use table::{Epoch, Heads, Table, TableConfig, is_table_file};
+pub use table::{Epoch, Heads, Table, TableConfig, TableMemory, is_table_file};

@@ -17,7 +17,9 @@ use std::{env, fs, thread};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use varve_io::{Disk, LOCK_FILE, Storage, StoreId};
-use varve_node::{DataDirectory, Options as NodeOptions, Organizer, Reading, SettingsChange};
+use varve_node::{
+    Budget, DataDirectory, Options as NodeOptions, Organizer, Reading, SettingsChange,
+};
 use varve_types::Network;
 use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey, Version, is_store_file};
 
@@ -86,6 +88,7 @@ impl DataDir {
 
     /// Opens the node, or makes one, and keeps it as told.
     pub(crate) fn create_node(&self, settings: SettingsChange) -> Result<Organizer> {
+        self.budget()?;
         if !self.has_node()? && self.utxo().join(MANIFEST_FILE).exists() {
             bail!(
                 "{} holds an imported set of unspent outputs alone; sync into another --datadir",
@@ -133,9 +136,18 @@ impl DataDir {
     }
 
     fn node_options(&self) -> Result<NodeOptions> {
-        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
-        let workers = threads();
+        let (memory, workers) = (self.memory(), threads());
         Ok(NodeOptions { memory, workers, ..NodeOptions::new(self.network, random()?) })
+    }
+
+    fn memory(&self) -> usize {
+        usize::try_from(self.memory).unwrap_or(usize::MAX)
+    }
+
+    /// How the memory is split before a chain takes any. Too little is refused, and nothing has
+    /// been made yet.
+    fn budget(&self) -> Result<Budget> {
+        Ok(Budget::empty(self.memory())?)
     }
 
     /// The unspent set as the node has it, or that of a folder without a node.
@@ -189,6 +201,7 @@ impl DataDir {
 
     /// Makes the unspent set, where there is nothing or an empty one.
     fn create_utxo(&self) -> Result<Database> {
+        self.budget()?;
         if self.has_node()? {
             bail!("{} holds a chain already; import into another --datadir", self.root.display());
         }
@@ -217,10 +230,11 @@ impl DataDir {
 
     fn open(&self) -> Result<Database> {
         let key = StoreKey { id: StoreId(random()?), secret: Secret::new(random()?) };
-        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        let budget = self.budget()?;
         let options = Options { workers: threads(), ..Options::new(self.network, key) };
-        let options = options.with_memory(memory)?;
-        Ok(Database::open(Arc::new(Disk::open(&self.utxo())?), options)?)
+        let options = options.with_memory(budget.set)?;
+        let opened = Database::open(Arc::new(Disk::open(&self.utxo())?), options);
+        Ok(opened.map_err(|error| budget.set_error(error))?)
     }
 }
 

@@ -11,6 +11,7 @@
 mod output;
 
 mod address;
+mod allocator;
 mod args;
 mod command;
 mod data_dir;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         return ExitCode::from(USAGE);
     }
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    allocator::give_back_soon(args.global.memory);
     let done = match &args.command {
         Command::Demo(demo) => command::demo::run(demo, &args.global),
         Command::Sim(sim) => command::sim::run(sim, args.global.json),

@@ -5,7 +5,7 @@
 //! ```text
 //!  position   0                  capacity            2·capacity        end
 //!             ├──────────────────┼───────────────────┼─────────────────┤
-//!             sealed file: map   sealed file: map    tail: memory, and a file behind it
+//!             sealed file: map   sealed file: map    front: map │ tail: memory, then its file
 //!
 //!  file       0        64                    64+capacity
 //!             ┌────────┬─────────────────────┬──────────────────────────────┬──────────┐
@@ -22,6 +22,9 @@
 //! 2. **Sync** writes what is new to the tail's file in one write, syncs, and returns a
 //!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
 //!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
+//!    The tail has at most [`CHUNK`] bytes of memory. When they are used up they are written too, and
+//!    all that is written becomes the *front*: a map of the file, which takes no memory of the
+//!    process. It is durable with the next sync, and never changes.
 //! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
 //!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
 //! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
@@ -48,13 +51,17 @@ pub use read::{LogReader, LogSnapshot};
 use crate::checksum::{Checksum, Kind, StoreId};
 use crate::error::{Error, FormatError, Result};
 use crate::fields::{put, u32_at, u64_at};
+use crate::map::Map;
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::origin::{is_far, remove_unnamed};
 use crate::segment::{self, Layout, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
 use crate::tail::TailWriter;
-use read::State;
+use read::{Last, State};
 use sealed::{Sealed, seal_table};
+
+/// The memory of a tail, unless a piece is longer. (Tests have little, so that they come to map.)
+const CHUNK: usize = if cfg!(test) { 16 } else { 256 << 10 };
 
 /// What a log is called and how it is cut into files.
 #[derive(Debug, Clone)]
@@ -79,6 +86,10 @@ impl MappedLogConfig {
 
     fn capacity(&self) -> u64 {
         u64::from(self.capacity)
+    }
+
+    fn size(&self) -> usize {
+        usize::try_from(self.capacity()).expect("a u32 is an address")
     }
 
     fn file_name(&self, number: u64) -> String {
@@ -162,13 +173,15 @@ pub struct MappedLog {
     state: Arc<ArcSwap<State>>,
     sealed: Vec<Arc<Sealed>>,
     tail: TailWriter,
-    /// The tail's segment number: all before it are sealed.
+    /// The bytes of the last segment before the tail, which are mapped.
+    front: usize,
+    /// The number of the last segment: all before it are sealed.
     number: u64,
-    /// The tail's file, once there is something in it.
+    /// Its file, once there is something in it.
     file: Option<Arc<dyn File>>,
-    /// How much of the tail its file holds.
+    /// How much of the tail the file holds.
     written: usize,
-    /// The checksum of the tail so far.
+    /// The checksum of the last segment so far.
     crc: Checksum,
     /// A file was created since the directory was last synced.
     names_changed: bool,
@@ -190,8 +203,7 @@ impl MappedLog {
         let rest = checkpoint.end.get() % config.capacity();
         let sealed = (0..number).map(|number| Sealed::open(storage.as_ref(), &config, number));
         let sealed = sealed.map(|sealed| sealed.map(Arc::new)).collect::<Result<Vec<_>>>()?;
-        let size = usize::try_from(config.capacity()).expect("a u32 is an address");
-        let mut tail = TailWriter::new(size);
+        let tail = TailWriter::new(config.size().min(CHUNK));
         let mut crc = config.salt(number);
         let mut file = None;
         if rest > 0 {
@@ -202,24 +214,65 @@ impl MappedLog {
             if crc.get() != checkpoint.tail_crc {
                 return Err(tail_differs(found.path()));
             }
-            tail.append(&bytes);
-            file = Some(found);
+            file = Some((found, bytes));
         }
         remove_after(storage.as_ref(), &config, number, file.is_some())?;
-        if let Some(file) = &file {
+        let last = Last { front: None, tail: tail.reader() };
+        let state = Arc::new(ArcSwap::from_pointee(State::new(sealed.clone(), last)));
+        let (front, written, names_changed) = (0, 0, false);
+        let mut log = Self {
+            storage,
+            config,
+            state,
+            sealed,
+            tail,
+            front,
+            number,
+            file: None,
+            written,
+            crc,
+            names_changed,
+        };
+        if let Some((file, bytes)) = file {
             cut(file.as_ref(), FileOffset::new(segment::HEADER_BYTES + rest))?;
+            log.file = Some(file);
+            if bytes.len() <= log.tail.room() {
+                log.tail.append(&bytes);
+                log.written = bytes.len();
+            } else {
+                log.map_front(bytes.len(), 0)?;
+            }
         }
-        let written = tail.len();
-        let state = State::new(sealed.clone(), tail.reader());
-        let state = Arc::new(ArcSwap::from_pointee(state));
-        let names_changed = false;
-        Ok(Self { storage, config, state, sealed, tail, number, file, written, crc, names_changed })
+        Ok(log)
+    }
+
+    /// Lets readers find the first `len` bytes of the last segment in its file, which has them, and
+    /// makes a tail behind them that has room for a piece of `next` bytes.
+    fn map_front(&mut self, len: usize, next: usize) -> Result<()> {
+        let file = self.file.as_ref().filter(|_| len > 0);
+        let map = file.map(|file| file.map(FileOffset::new(segment::HEADER_BYTES), len as u64));
+        let map = map.transpose()?;
+        self.tail = TailWriter::new((self.config.size() - len).min(CHUNK.max(next)));
+        (self.front, self.written) = (len, 0);
+        self.show(map);
+        Ok(())
+    }
+
+    /// Lets readers see the sealed segments and the last one, of which `front` is mapped.
+    fn show(&self, front: Option<Map>) {
+        let last = Last { front, tail: self.tail.reader() };
+        self.state.store(Arc::new(State::new(self.sealed.clone(), last)));
+    }
+
+    /// How far the last segment is filled.
+    fn filled(&self) -> usize {
+        self.front + self.tail.len()
     }
 
     /// The position behind the last byte.
     #[must_use]
     pub fn end(&self) -> GlobalOffset {
-        self.config.header(self.number).start.plus(self.tail.len() as u64)
+        self.config.header(self.number).start.plus(self.filled() as u64)
     }
 
     /// A reader of this log, to be cloned and sent where it is needed.
@@ -237,8 +290,12 @@ impl MappedLog {
             let path = self.storage.path().join(&self.config.prefix);
             return Err(Error::TooLarge { path, len, limit });
         }
-        if bytes.len() > self.tail.room() {
+        if bytes.len() > self.config.size() - self.filled() {
             self.seal()?;
+        }
+        if bytes.len() > self.tail.room() {
+            self.write_tail(self.tail.len())?;
+            self.map_front(self.filled(), bytes.len())?;
         }
         let at = self.end();
         self.tail.append(bytes);
@@ -248,7 +305,7 @@ impl MappedLog {
 
     /// Makes everything appended so far durable and returns the checkpoint to open it with.
     pub fn sync(&mut self) -> Result<LogCheckpoint> {
-        if self.tail.room() == 0 {
+        if self.filled() == self.config.size() {
             self.seal()?;
         }
         self.write_tail(self.tail.len())?;
@@ -277,7 +334,7 @@ impl MappedLog {
             Arc::clone(self.file.insert(file))
         };
         let fresh = self.tail.whole().get(self.written..len).unwrap_or_default();
-        let at = FileOffset::new(segment::HEADER_BYTES).plus(self.written as u64);
+        let at = FileOffset::new(segment::HEADER_BYTES).plus((self.front + self.written) as u64);
         file.write_at(at, fresh)?;
         self.written = len;
         Ok(())
@@ -287,23 +344,51 @@ impl MappedLog {
     fn seal(&mut self) -> Result<()> {
         let (len, whole) = (self.tail.len(), self.tail.len() + self.tail.room());
         self.write_tail(whole)?;
+        self.fill_up(self.front + whole)?;
         // Should the rest fail, something shorter may still be put where the zeroes are.
         self.written = len;
         let file = self.file.as_ref().expect("a segment is sealed when it holds something");
-        let table = seal_table(&self.config, self.number, self.tail.whole());
+        let table = self.table(file.as_ref())?;
         let at = FileOffset::new(segment::HEADER_BYTES).plus(self.config.capacity());
         file.write_at(at, &table)?;
         file.sync()?;
         let sealed = Sealed::of_file(file, &self.config, self.number)?;
-        self.tail = TailWriter::new(whole);
+        self.tail = TailWriter::new(self.config.size().min(CHUNK));
         self.number += 1;
         self.file = None;
-        self.written = 0;
+        (self.front, self.written) = (0, 0);
         self.crc = self.config.salt(self.number);
         self.sealed.push(Arc::new(sealed));
-        let state = State::new(self.sealed.clone(), self.tail.reader());
-        self.state.store(Arc::new(state));
+        self.show(None);
         Ok(())
+    }
+
+    /// Puts zeroes into the file from `at` to the end of the segment.
+    fn fill_up(&self, mut at: usize) -> Result<()> {
+        const ZEROES: [u8; 4096] = [0; 4096];
+        let file = self.file.as_ref().expect("a segment is sealed when it holds something");
+        while let Some(left) = self.config.size().checked_sub(at).filter(|left| *left > 0) {
+            let zeroes = ZEROES.get(..left).unwrap_or(&ZEROES);
+            file.write_at(FileOffset::new(segment::HEADER_BYTES).plus(at as u64), zeroes)?;
+            at += zeroes.len();
+        }
+        Ok(())
+    }
+
+    /// The checksums of the last segment, whose bytes are all in its file. Those of the front are
+    /// not in memory any more, so what is read is compared with what was appended.
+    fn table(&self, file: &dyn File) -> Result<Vec<u8>> {
+        if self.tail.whole().len() == self.config.size() {
+            return Ok(seal_table(&self.config, self.number, self.tail.whole()));
+        }
+        let map = file.map(FileOffset::new(segment::HEADER_BYTES), self.config.capacity())?;
+        let appended = map.get(..self.filled()).unwrap_or_default();
+        if self.config.salt(self.number).with(appended).get() != self.crc.get() {
+            let what = "the unsealed segment differs from what was appended";
+            let error = FormatError::damaged(SEGMENT_HEADER_LEN, what);
+            return Err(error.in_file(file.path(), FileOffset::ZERO));
+        }
+        Ok(seal_table(&self.config, self.number, &map))
     }
 }
 

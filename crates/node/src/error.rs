@@ -40,6 +40,24 @@ pub enum Error {
         /// The one asked for.
         wanted: Network,
     },
+    /// The memory that was given is too little for this chain.
+    #[error(
+        "--memory {}M is too little: the unspent set needs {}M, the archive's heads take {}M and \
+         the headers {}M of it; pass --memory {}M or more",
+        given >> 20, mib(*set), mib(*heads), mib(*headers), mib(*needed)
+    )]
+    Memory {
+        /// The bytes that were given.
+        given: usize,
+        /// The bytes that would do.
+        needed: usize,
+        /// The least for the unspent set.
+        set: usize,
+        /// The header tree.
+        headers: usize,
+        /// The heads of the archive.
+        heads: usize,
+    },
     /// The folder is somebody's, and not a node's.
     #[error(
         "{} is not empty and holds no Varve database, but {found}; pass a --datadir that is empty \
@@ -225,4 +243,9 @@ impl From<varve_archive::BackendError> for Error {
     fn from(error: varve_archive::BackendError) -> Self {
         Self::Archive(error.into())
     }
+}
+
+/// Whole MiB, rounded up.
+const fn mib(bytes: usize) -> usize {
+    bytes.div_ceil(1 << 20)
 }

@@ -205,6 +205,12 @@ impl HeaderTree {
         self.by_hash.find(place(&self.key, hash), is_it).copied()
     }
 
+    /// Bytes of memory that headers and their table take.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.rows.capacity() * size_of::<Row>() + self.by_hash.allocation_size()
+    }
+
     /// How many headers there are, genesis among them.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "genesis is always there")]

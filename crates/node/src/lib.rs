@@ -16,6 +16,7 @@
 #[cfg(not(any(feature = "core", feature = "kernel")))]
 compile_error!("a node needs a verifier of scripts: build with the feature `core` or `kernel`");
 
+mod budget;
 mod chain;
 mod checked;
 pub mod commit_log;
@@ -45,6 +46,7 @@ mod stored_block;
 mod stores;
 mod verify;
 
+pub use budget::Budget;
 pub use checked::{Checked, CheckedHeights, CheckedSpan, ScriptsChecked};
 pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
 pub use error::{Error, Names};

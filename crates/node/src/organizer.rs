@@ -41,9 +41,11 @@ use std::time::Duration;
 use varve_consensus::{BlockAt, Params};
 use varve_types::{BlockHash, Height, Network};
 use varve_utxo::{
-    Compaction, Database, DatabaseView, Joiner, JoinerOptions, Parameters, UndoConfig,
+    Compaction, Database, DatabaseView, Error as UtxoError, Joiner, JoinerOptions, Parameters,
+    UndoConfig,
 };
 
+use crate::budget::Budget;
 use crate::checked::{Checked, ScriptsChecked};
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
@@ -58,11 +60,16 @@ use checker::Checkers;
 use feeder::{Feeder, Joining, Pause, Purpose};
 use intake::Intake;
 use judge::{Judge, Refusal};
+use kept::Kept;
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
 pub use report::Report;
 pub(crate) use verdict::INVALIDATED;
+
+/// Bytes that the scripts of a block take while they are checked, for each of its bytes: about 500
+/// an input (`docs/adr/0013-script-verification.md`), which has 150 bytes and an output as a rule.
+const SCRIPT_MEMORY: usize = 4;
 
 /// The first commit of a sync waits for this part of the latency.
 const FIRST_COMMIT: u32 = 16;
@@ -74,7 +81,7 @@ pub struct Options {
     pub params: Params,
     /// Randomness for a new folder.
     pub seed: Seed,
-    /// Bytes of memory for the unspent set.
+    /// Bytes of memory for the whole process, page cache aside (`budget`).
     pub memory: usize,
     /// Threads.
     pub workers: NonZeroUsize,
@@ -255,8 +262,8 @@ impl Organizer {
             return Err(Error::NoScripts { network });
         }
         self.bring_on_filters(report)?;
-        let checkers = Checkers::new(&self.options.params, self.options.workers)?;
-        let mut intake = Intake::new(source, options, report, checkers);
+        let budget = self.split(source)?;
+        let mut intake = Intake::new(source, options, report, self.waiting(&budget)?);
         intake.begin(&self.stores)?;
         let mut recheck = (options.verify == Verify::Scripts).then(Recheck::new);
         loop {
@@ -272,6 +279,7 @@ impl Organizer {
                 recheck = recheck.filter(|left| !left.is_done());
                 continue;
             }
+            let budget = self.stores.budget(self.options.memory, intake.source_memory());
             let is_stopped = options.is_stopped();
             if is_stopped || pause == Pause::Done {
                 self.checkpoint()?;
@@ -279,6 +287,7 @@ impl Organizer {
                 self.make_durable()?;
                 self.prune()?;
             }
+            set_memory(budget, |memory| self.utxo.set_memory(memory))?;
             if is_stopped {
                 return Ok(());
             }
@@ -287,6 +296,20 @@ impl Organizer {
                 return Ok(());
             }
         }
+    }
+
+    /// Where blocks are between the source and the joiner.
+    fn waiting(&self, budget: &Budget) -> Result<(Checkers, Kept), Error> {
+        let Options { params, workers, .. } = &self.options;
+        Ok((Checkers::new(params, *workers, budget.checked())?, Kept::new(budget.kept())))
+    }
+
+    /// Gives the source and the set their parts of the memory.
+    fn split(&mut self, source: &mut dyn Source) -> Result<Budget, Error> {
+        let memory = self.options.memory;
+        source.bound(self.stores.budget(memory, 0).queued(), Budget::unordered(memory));
+        let budget = self.stores.budget(memory, source.memory());
+        set_memory(budget, |memory| self.utxo.set_memory(memory))
     }
 
     /// Makes the filters that were not made with their commits: those of an index that was just
@@ -335,12 +358,15 @@ impl Organizer {
         let at = self.utxo_tip()?;
         let (set, limits, workers) =
             (self.utxo.reader(), self.options.limits, self.options.workers);
+        let memory = self.options.memory;
+        let budget = self.stores.budget(memory, intake.source_memory());
         let sync_every = (self.options.undo.blocks / 2).max(1);
         // Pruning goes by the set's checkpoint, and the figures are made behind one.
         let pauses = self.settings.prune != Prune::Off || self.settings.indexes.has(Index::Stats);
         let stores = &mut self.stores;
         let (committed_at, patience) = ((options.clock)(), limits.latency / FIRST_COMMIT);
-        let joiner_options = JoinerOptions::new(self.options.workers);
+        let check = if options.verify == Verify::Scripts { SCRIPT_MEMORY } else { 0 };
+        let joiner_options = JoinerOptions { check, ..JoinerOptions::new(self.options.workers) };
         let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
         let feed = |joiner: &Joiner<'_, '_, Joining, Checked, Refusal>| {
             let (head, reached) = (at, at);
@@ -351,6 +377,7 @@ impl Organizer {
                 joiner,
                 set,
                 limits,
+                budget,
                 workers,
                 pauses,
                 purpose,
@@ -369,4 +396,13 @@ impl Organizer {
         let utxo = &mut self.utxo;
         judge.board.with_helpers(|| Joiner::scope(utxo, &joiner_options, check, feed))?
     }
+}
+
+/// Gives the set its part.
+fn set_memory(
+    budget: Budget,
+    set: impl FnOnce(usize) -> Result<(), UtxoError>,
+) -> Result<Budget, Error> {
+    set(budget.enough()?.set).map_err(|error| budget.set_error(error))?;
+    Ok(budget)
 }

@@ -23,8 +23,9 @@ use varve_archive::{ArchiveConfig, MmapConfig, MmapTables, Snapshot, View, store
 use varve_blocks::BlockReader;
 use varve_io::Storage;
 use varve_types::{BlockHash, Height};
-use varve_utxo::{Manifest, Version};
+use varve_utxo::{Manifest, MemorySplit, Version};
 
+use crate::budget::{Budget, Measured};
 use crate::checked::ScriptsChecked;
 use crate::commit_log::{CommitLog, CommitSequence};
 use crate::data_directory::DataDirectory;
@@ -48,6 +49,11 @@ pub struct Reading {
     /// How many runs the unspent set has.
     runs: usize,
     held: Held,
+}
+
+/// A size that was written by a process with the same addresses.
+fn in_memory(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Who has the folder.
@@ -81,7 +87,7 @@ impl Reading {
         node.rest()?;
         let snapshot = node.snapshot();
         Ok(Self {
-            rest: node.stores.summary(snapshot.utxo.coin_count()),
+            rest: node.stores.summary(snapshot.utxo.coin_count(), node.utxo.memory().index),
             archive: snapshot.archive.clone(),
             blocks: snapshot.blocks.clone(),
             settings: node.settings(),
@@ -117,9 +123,29 @@ impl Reading {
     /// The unspent set. Reads its window, and of each run the directory and the filter.
     pub fn set(&self) -> Result<Arc<Version>, Error> {
         match &self.held {
-            Held::Folder(directory, options) => Ok(open_utxo(directory, options)?.snapshot()),
+            Held::Folder(directory, options) => {
+                let budget = Budget::new(options.memory, self.measured()).enough()?;
+                Ok(open_utxo(directory, options, &budget)?.snapshot())
+            }
             Held::Node(node) => Ok(Arc::clone(&node.snapshot().utxo)),
         }
+    }
+
+    /// How the memory would be split by a node that works on this folder, and by its unspent set.
+    #[must_use]
+    pub fn memory(&self) -> (Budget, MemorySplit) {
+        let options = match &self.held {
+            Held::Folder(_, options) => options,
+            Held::Node(node) => &node.options,
+        };
+        let budget = Budget::new(options.memory, self.measured());
+        let [.., index] = self.rest.memory.map(in_memory);
+        (budget, MemorySplit::new(budget.set, index, options.undo.cache))
+    }
+
+    fn measured(&self) -> Measured {
+        let [headers, heads, _] = self.rest.memory.map(in_memory);
+        Measured { headers, heads, source: 0 }
     }
 
     /// How many coins the unspent set has, and in how many runs beside its window.

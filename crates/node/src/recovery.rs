@@ -37,6 +37,7 @@ use varve_io::Storage;
 use varve_types::{Block, Height};
 use varve_utxo::{AsBlock as _, Database, Secret, StoreKey};
 
+use crate::budget::{Budget, Measured};
 use crate::chain::{Chain, SharedChain};
 use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
 use crate::data_directory::DataDirectory;
@@ -71,6 +72,7 @@ impl Organizer {
         options: Options,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
+        Budget::empty(options.memory)?;
         let directory = DataDirectory::open(root, options.params.network, &options.seed)?;
         Self::open_in(directory, options, progress)
     }
@@ -81,6 +83,7 @@ impl Organizer {
         options: Options,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
+        let budget = Budget::empty(options.memory)?;
         let identity = directory.identity();
         let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
         let before = Settings::load(directory.root())?;
@@ -95,9 +98,14 @@ impl Organizer {
             history.archived = Archived::default();
             log.checkpoint(&history.archived)?;
         }
-        let rebuilt = rebuild(&options, &history, (&blocks, &mut archive, &mut log), progress)?;
+        let lag = budget.lag(options.limits.lag);
+        let stores = (&blocks, &mut archive, &mut log);
+        let rebuilt = rebuild((&options, lag), &history, stores, progress)?;
         let Rebuilt { mut chain, orphans, lost, rows } = rebuilt;
-        let utxo = open_utxo(&directory, &options)?;
+        // Heads are read when they are touched; a sync counts all of them.
+        let measured = Measured { heads: 0, ..Measured::of(&chain.tree, &blocks, &archive) };
+        let budget = Budget::new(options.memory, measured).enough()?;
+        let utxo = open_utxo(&directory, &options, &budget)?;
 
         let tip = confirmed_tip(&chain, &history)?;
         chain.restore_checked(tip, &history.checked);
@@ -182,7 +190,8 @@ impl Organizer {
     fn append_to(&mut self, target: HeaderId) -> Result<(), Error> {
         let last = self.stores.chain.read().tree.height(target).to_u32();
         let first = self.utxo.tip().map_or(0, |(height, _)| height.to_u32() + 1);
-        let mut steps = Steps::new(self.options.limits.lag);
+        let budget = self.stores.budget(self.options.memory, 0);
+        let mut steps = Steps::new(budget.lag(self.options.limits.lag));
         for height in first..=last {
             let id = self.stores.chain.read().tree.ancestor(target, Height::new(height));
             let block = self.stores.read(id.expect("not above the target"))?;
@@ -317,7 +326,11 @@ fn check_followed(
     )))
 }
 
-pub(crate) fn open_utxo(directory: &DataDirectory, options: &Options) -> Result<Database, Error> {
+pub(crate) fn open_utxo(
+    directory: &DataDirectory,
+    options: &Options,
+    budget: &Budget,
+) -> Result<Database, Error> {
     let identity = directory.identity();
     let key = StoreKey { id: identity.store, secret: Secret::new(identity.secret) };
     let utxo_options = varve_utxo::Options {
@@ -327,8 +340,8 @@ pub(crate) fn open_utxo(directory: &DataDirectory, options: &Options) -> Result<
         undo: options.undo,
         ..varve_utxo::Options::new(options.params.network, key)
     };
-    let utxo_options = utxo_options.with_memory(options.memory)?;
-    Ok(Database::open(directory.store("utxo")?, utxo_options)?)
+    let utxo_options = utxo_options.with_memory(budget.set)?;
+    Database::open(directory.store("utxo")?, utxo_options).map_err(|error| budget.set_error(error))
 }
 
 /// The tip of the last commit, genesis before the first. All up to it is valid.

@@ -6,12 +6,14 @@
 //! only when nothing has happened since.
 //!
 //! ```text
-//!  0         8        12      44       48      56      60      64      68
-//!  ┌─────────┬────────┬───────┬────────┬───────┬───────┬───────┬───────┬─────────────────────────┐
-//!  │ commit  │ tip    │ tip   │ best   │ coins │ tips  │ marks │ spans │ tips … marks … spans …  │
-//!  │ sequence│ height │ hash  │ header │       │       │       │       │ marks and spans as in   │
-//!  │ u64     │ u32    │ 32 B  │ u32    │ u64   │ u32   │ u32   │ u32   │ a commit                │
-//!  └─────────┴────────┴───────┴────────┴───────┴───────┴───────┴───────┴─────────────────────────┘
+//!  0         8        12      44       48      56       80      84      88      92
+//!  ┌─────────┬────────┬───────┬────────┬───────┬────────┬───────┬───────┬───────┬─────────────────┐
+//!  │ commit  │ tip    │ tip   │ best   │ coins │ memory │ tips  │ marks │ spans │ tips … marks …  │
+//!  │ sequence│ height │ hash  │ header │       │ 3 times│       │       │       │ spans …, marks  │
+//!  │ u64     │ u32    │ 32 B  │ u32    │ u64   │ u64    │ u32   │ u32   │ u32   │ and spans as in │
+//!  │         │        │       │        │       │        │       │       │       │ a commit        │
+//!  └─────────┴────────┴───────┴────────┴───────┴────────┴───────┴───────┴───────┴─────────────────┘
+//!  memory    │ header tree │ heads of the archive │ index of the unspent set │ bytes
 //!  tip       │ height u32 │ hash 32 B │ branch length u32 │
 //! ```
 
@@ -35,6 +37,9 @@ pub struct Rest {
     pub headers: Height,
     /// How many coins the unspent set has.
     pub coins: u64,
+    /// Bytes of memory that grow with the chain: the header tree, the heads of the archive and the
+    /// index of the unspent set.
+    pub memory: [u64; 3],
     /// Every branch that is known, and the confirmed tip.
     pub tips: Vec<ChainTip>,
     /// All blocks that were found invalid and were not reconsidered.
@@ -52,6 +57,7 @@ impl Rest {
         bytes.extend_from_slice(self.tip.1.as_bytes());
         bytes.extend_from_slice(&self.headers.to_u32().to_le_bytes());
         bytes.extend_from_slice(&self.coins.to_le_bytes());
+        self.memory.iter().for_each(|part| bytes.extend_from_slice(&part.to_le_bytes()));
         for len in [self.tips.len(), self.marks.len(), spans.len()] {
             bytes.extend_from_slice(&count(len));
         }
@@ -76,6 +82,8 @@ impl Rest {
         let tip = read_block(reader)?;
         let headers = Height::new(reader.u32("a height").ok()?);
         let coins = reader.u64("a count of coins").ok()?;
+        let mut part = || reader.u64("bytes of memory").ok();
+        let memory = [part()?, part()?, part()?];
         let mut count = || reader.u32("a count").ok();
         let (tip_count, mark_count, span_count) = (count()?, count()?, count()?);
         let tips = (0..tip_count).map(|_| {
@@ -93,7 +101,7 @@ impl Rest {
         for _ in 0..span_count {
             checked.record(read_span(reader)?);
         }
-        Some(Self { sequence, tip, headers, coins, tips, marks, checked })
+        Some(Self { sequence, tip, headers, coins, memory, tips, marks, checked })
     }
 }
 
@@ -125,6 +133,7 @@ mod tests {
             tip: (Height::new(9), hash(9)),
             headers: Height::new(12),
             coins: 1 << 40,
+            memory: [1, 2, 1 << 33],
             tips: vec![tip(9, 0), tip(6, 2)],
             marks: [(hash(1), Arc::from("bad-ümlaut")), (hash(2), Arc::from(""))].into(),
             checked,

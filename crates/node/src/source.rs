@@ -35,6 +35,7 @@ mod linker;
 pub mod p2p;
 pub mod pipe;
 mod pool;
+mod queue;
 pub mod rpc;
 
 use std::path::PathBuf;
@@ -212,8 +213,8 @@ pub enum SourceError {
     },
     /// Too many blocks wait for their parents.
     #[error(
-        "more than {limit} bytes of blocks came before their parents; write them to a file and \
-         sync from that"
+        "more than {limit} bytes of blocks came before their parents; pass more --memory, or write \
+         them to a file and sync from that"
     )]
     TooUnordered {
         /// The limit.
@@ -300,6 +301,16 @@ pub trait Source: Send {
 
     /// Waits at most `timeout` for something to happen.
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError>;
+
+    /// Bounds the bytes of blocks that wait for the receiver (`queued`) and of those that wait for
+    /// their parents (`unordered`). One block is let through whatever its length, and a thread that
+    /// fetches has one more in its hands.
+    fn bound(&mut self, _queued: u64, _unordered: u64) {}
+
+    /// Bytes of memory that the source may take besides the blocks that wait for the receiver.
+    fn memory(&self) -> u64 {
+        0
+    }
 
     /// What this giver gave is invalid.
     fn blame(&mut self, giver: Giver, reason: &str);

@@ -50,6 +50,12 @@ impl StoredBlock {
         Ok(Self(Placed::new(parsed, |parsed| BlockAt::new(height, parsed.borrow_dependent()))))
     }
 
+    /// About the bytes of memory it takes: with those of a dense block's hashes and offsets half as
+    /// much again.
+    pub(crate) fn memory(&self) -> u64 {
+        self.size() / 2 * 3
+    }
+
     /// Its length in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.as_block().block().bytes().len() as u64

@@ -23,6 +23,7 @@ use varve_blocks::{BlockNumber, BlockStore, Synced};
 use varve_types::{BlockHash, Header, Height};
 use varve_utxo::{AsBlock as _, Version};
 
+use crate::budget::{Budget, Measured};
 use crate::chain::SharedChain;
 use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
@@ -266,6 +267,13 @@ impl Stores {
         (tree.height(self.tip), tree.hash(self.tip))
     }
 
+    /// How so much memory is split beside what the stores and the source take now.
+    pub(crate) fn budget(&self, memory: usize, source: u64) -> Budget {
+        let measured = Measured::of(&self.chain.read().tree, &self.blocks, &self.archive);
+        let source = usize::try_from(source).unwrap_or(usize::MAX);
+        Budget::new(memory, Measured { source, ..measured })
+    }
+
     /// Makes blocks and archive durable, so that a crash finds nothing to do.
     pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
         let synced = self.blocks.checkpoint()?;
@@ -276,7 +284,7 @@ impl Stores {
 
     /// The same, for the last checkpoint of a writer: opening finds nothing to do at all, and
     /// readers find what they need ([`Rest`]). `coins` is the number of coins at the tip.
-    pub(crate) fn rest(&mut self, coins: u64) -> Result<(), Error> {
+    pub(crate) fn rest(&mut self, coins: u64, index: usize) -> Result<(), Error> {
         // A verdict that no commit has, or a tip that is to be left.
         let is_left = self.chain.read().tree.invalid(self.tip).is_some();
         if is_left || !self.new_marks.is_empty() || !self.new_checked.is_empty() {
@@ -285,16 +293,19 @@ impl Stores {
         let synced = self.blocks.checkpoint()?;
         self.archive.rest(self.sequence.0)?;
         let archived = self.archived(synced);
-        Ok(self.log.rest(&archived, &self.summary(coins))?)
+        Ok(self.log.rest(&archived, &self.summary(coins, index))?)
     }
 
-    /// What readers need to know.
-    pub(crate) fn summary(&self, coins: u64) -> Rest {
+    /// What readers need to know, of a set with so many coins and an index of so many bytes.
+    pub(crate) fn summary(&self, coins: u64, index: usize) -> Rest {
         let (marks, checked) = (self.marks.clone(), self.checked.clone());
         let (sequence, tip) = (self.sequence, self.tip_at());
         let tree = &self.chain.read().tree;
         let (headers, tips) = (tree.height(tree.best_header()), tree.chain_tips(self.tip));
-        Rest { sequence, tip, headers, coins, tips, marks, checked }
+        let Measured { headers: header_tree, heads, .. } =
+            Measured::of(tree, &self.blocks, &self.archive);
+        let memory = [header_tree, heads, index].map(|bytes| bytes as u64);
+        Rest { sequence, tip, headers, coins, memory, tips, marks, checked }
     }
 
     /// The archive has the rows of all blocks but those whose headers are not known.

@@ -10,17 +10,18 @@
 //! ```
 //!
 //! - **index**: the directories and filters of all runs, about 1.3 bytes a coin, in memory always.
-//! - **merge**: the same again for the runs that are being merged: their merge has its own.
+//! - **merge**: the same again, always set aside: a merge of all runs has an index of its own.
 //! - **joiner**: a quarter of the whole, between 1 and 128 MiB, while one is at work: its blocks
 //!   and what was found for them. A block that takes more than that is let through alone.
 //! - **undo**: a sixteenth for the cache of recent records (or less, as the owner says), and a
 //!   sixteenth, between 1 and 64 MiB, for those that are not written yet.
-//! - **buffers**: an eighth of the whole, at most 32 MiB: 1 MiB of pages and one chunk of a filter
-//!   for each file being written, half a MiB for each run being merged, and the order of the
-//!   entries of a pane.
-//! - **window**: W, what is left, but no less than an eighth of the whole. Should the index of a
-//!   large set leave less than that, the set takes more memory than it was given until it is opened
-//!   again: then it is refused, with what it needs ([`needed`]).
+//! - **buffers**: an eighth of the whole, between 7 and 32 MiB, or more while more is in use: 1 MiB
+//!   of pages and one chunk of a filter for each file being written, pages read ahead for each run
+//!   being merged, and the order of the entries of a pane. A small set takes small chunks, reads
+//!   fewer pages ahead and merges in one lane ([`Buffers`]).
+//! - **window**: W, what is left, but no less than an eighth of the whole. When the index of a
+//!   large set leaves less than that, the owner hears of it ([`needed`]): such a set is not opened,
+//!   and [`Database::set_memory`](crate::Database::set_memory) refuses.
 //!
 //! **The window keeps below W** as long as no block takes more than W/8. A pane that has W/3 is
 //! sealed before the next block, so that there are several and the coins of the youngest stay
@@ -32,8 +33,18 @@
 //!
 //! What readers hold is theirs: a version that is kept keeps the panes and runs that it needs.
 
-/// Bytes for the files being written, at most.
-const BUFFERS_MAX: usize = 32 << 20;
+use varve_io::PAGE_LEN;
+
+use crate::error::Error;
+
+/// Bytes for the files being written, unless more is in use.
+const BUFFERS: std::ops::RangeInclusive<usize> = 7 << 20..=32 << 20;
+/// Sets with less than this use [`Buffers::SMALL`].
+const SMALL_BELOW: usize = 128 << 20;
+/// Pages that are gathered before they are written.
+pub(crate) const WRITER_LEN: usize = 1 << 20;
+/// A key in a chunk of a filter that is being built: its hash, and the construction beside it.
+const FILTER_KEY_LEN: usize = 32;
 /// Bytes for the blocks in a joiner.
 const JOINING: std::ops::RangeInclusive<usize> = 1 << 20..=128 << 20;
 /// Bytes of undo records that wait to be written.
@@ -41,6 +52,37 @@ const UNWRITTEN: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 
 /// The least memory that a set can be given: below that the buffers of files take most of it.
 pub(crate) const MEMORY_MIN: usize = 16 << 20;
+
+/// How large the buffers of one file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Buffers {
+    /// Keys of a chunk of a filter that is being built.
+    pub(crate) chunk_keys: usize,
+    /// Pages read ahead of a run that is being merged.
+    pub(crate) ahead: u64,
+    /// Whether two merges may be under way at once.
+    pub(crate) two_merges: bool,
+}
+
+impl Buffers {
+    pub(crate) const LARGE: Self = Self { chunk_keys: 1 << 17, ahead: 128, two_merges: true };
+    const SMALL: Self = Self { chunk_keys: 1 << 15, ahead: 32, two_merges: false };
+
+    /// Those of a set with so much memory.
+    pub(crate) const fn of(memory: usize) -> Self {
+        if memory < SMALL_BELOW { Self::SMALL } else { Self::LARGE }
+    }
+
+    /// Bytes to write a run of at most so many entries.
+    pub(crate) fn writer(self, entries: usize) -> usize {
+        WRITER_LEN + entries.min(self.chunk_keys).saturating_mul(FILTER_KEY_LEN)
+    }
+
+    /// Bytes to read a run of so many pages from front to back.
+    pub(crate) fn stream(self, pages: u64) -> usize {
+        usize::try_from(pages.min(self.ahead)).unwrap_or(usize::MAX).saturating_mul(PAGE_LEN)
+    }
+}
 
 /// How the memory of a set is split, in bytes: what is held now, not what may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,6 +111,35 @@ impl MemoryUse {
     }
 }
 
+/// How the memory of a set is split when all of it is in use, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySplit {
+    /// Directories and filters of the runs.
+    pub index: usize,
+    /// Set aside for the index that a merge of all runs makes.
+    pub merge: usize,
+    /// Blocks in the joiner, with what was found for them.
+    pub joining: usize,
+    /// Undo records, those not yet written and those kept for reading.
+    pub undo: usize,
+    /// Pages of files being written and merged.
+    pub buffers: usize,
+    /// Young coins.
+    pub window: usize,
+}
+
+impl MemorySplit {
+    /// The split of `memory` for a set whose runs have an index of `index` bytes. `cache` is what
+    /// the owner wants to keep of undo records.
+    #[must_use]
+    pub fn new(memory: usize, index: usize, cache: usize) -> Self {
+        let joining = Budget::joining(memory);
+        let Budget { window, unwritten } = Budget::new(memory, cache, 0, &[index, index, joining]);
+        let undo = unwritten + Budget::cache(memory, cache);
+        Self { index, merge: index, joining, undo, buffers: Budget::buffers(memory), window }
+    }
+}
+
 /// The shares that depend on how large the others are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
@@ -79,20 +150,37 @@ pub(crate) struct Budget {
 
 /// The least memory for a set whose runs have an index of so many bytes: it is there twice while
 /// all runs are merged.
-pub(crate) const fn needed(index: usize) -> usize {
+const fn needed(index: usize) -> usize {
     index.saturating_mul(2).saturating_add(MEMORY_MIN)
+}
+
+/// Refuses a set whose index alone takes most of the memory. For a small set any memory will do:
+/// that it is not too little by itself is for [`Options::with_memory`](crate::Options::with_memory)
+/// to say.
+pub(crate) const fn check(given: usize, index: usize) -> Result<(), Error> {
+    let needed = needed(index);
+    if index > MEMORY_MIN / 4 && given < needed {
+        return Err(Error::Memory { given, needed });
+    }
+    Ok(())
 }
 
 impl Budget {
     /// What `memory` leaves for the window beside the others. `cache` is what the owner wants to
-    /// have of undo records.
-    pub(crate) fn new(memory: usize, cache: usize, others: &[usize]) -> Self {
-        let buffers = (memory / 8).min(BUFFERS_MAX);
+    /// have of undo records, `buffers` what is in use.
+    pub(crate) fn new(memory: usize, cache: usize, buffers: usize, others: &[usize]) -> Self {
+        let buffers = Self::buffers(memory).max(buffers);
         let unwritten = (memory / 16).clamp(*UNWRITTEN.start(), *UNWRITTEN.end());
         let undo = Self::cache(memory, cache).saturating_add(unwritten);
         let first = buffers.saturating_add(undo);
         let others = others.iter().fold(first, |sum, part| sum.saturating_add(*part));
         Self { window: memory.saturating_sub(others).max(memory / 8), unwritten }
+    }
+
+    /// What is set aside for buffers.
+    fn buffers(memory: usize) -> usize {
+        let least = if memory < MEMORY_MIN { 0 } else { *BUFFERS.start() };
+        (memory / 8).clamp(least, *BUFFERS.end())
     }
 
     /// The cache of undo records.
@@ -129,22 +217,45 @@ mod tests {
 
     #[test]
     fn the_window_gets_what_is_left_but_an_eighth_at_least() {
-        let window = |memory, cache, others: &[usize]| Budget::new(memory, cache, others).window;
+        let window = |memory, cache, others: &[usize]| Budget::new(memory, cache, 0, others).window;
         assert_eq!(window(64 * MIB, 0, &[]), (64 - 8 - 4) * MIB);
         assert_eq!(window(64 * MIB, 16 * MIB, &[5 * MIB]), (64 - 8 - 4 - 4 - 5) * MIB);
         assert_eq!(window(64 * MIB, 0, &[900 * MIB]), 8 * MIB);
         assert_eq!(window(1 << 30, MIB, &[]), (1024 - 32 - 64 - 1) * MIB);
         assert_eq!(window(0, 9, &[7]), 0);
+        let busy = Budget::new(64 * MIB, 0, 11 * MIB, &[]).window;
+        assert_eq!(busy, (64 - 11 - 4) * MIB, "more buffers are in use than are set aside");
     }
 
     #[test]
     fn the_shares_add_up() {
         for memory in [MEMORY_MIN, 64 * MIB, 256 * MIB, 3 << 29] {
-            let joining = Budget::joining(memory);
-            let budget = Budget::new(memory, 16 * MIB, &[joining]);
-            let buffers = (memory / 8).min(BUFFERS_MAX);
-            let undo = budget.unwritten + Budget::cache(memory, 16 * MIB);
-            assert_eq!(budget.window + undo + buffers + joining, memory, "of {memory}");
+            let MemorySplit { index, merge, joining, undo, buffers, window } =
+                MemorySplit::new(memory, MIB / 2, 16 * MIB);
+            assert_eq!(index + merge + joining + undo + buffers + window, memory, "of {memory}");
         }
+    }
+
+    /// What the largest merge and a flush of the largest pane take beside one another is set aside.
+    #[test]
+    fn the_buffers_that_are_set_aside_are_enough() {
+        for memory in [MEMORY_MIN, 32 * MIB, 64 * MIB, 256 * MIB] {
+            let (buffers, lanes) = (Buffers::of(memory), Buffers::of(memory).two_merges);
+            let merge = buffers.writer(usize::MAX) + 6 * buffers.stream(u64::MAX);
+            // A third of the window, of which an entry takes about 110 bytes.
+            let pane = memory / 2 / 3 / 110;
+            let flush = buffers.writer(pane) + 16 * pane;
+            let all = flush + merge * (1 + usize::from(lanes)) + WRITER_LEN;
+            assert!(all <= Budget::buffers(memory), "{all} of {memory}");
+        }
+    }
+
+    #[test]
+    fn a_set_whose_index_takes_most_of_the_memory_is_refused() {
+        assert!(check(MEMORY_MIN, MEMORY_MIN / 4).is_ok(), "a small set fits anywhere");
+        assert!(check(26 * MIB, 5 * MIB).is_ok());
+        let refused = check(26 * MIB - 1, 5 * MIB);
+        let Err(Error::Memory { given, needed }) = refused else { panic!("{refused:?}") };
+        assert_eq!((given, needed), (26 * MIB - 1, 26 * MIB));
     }
 }

@@ -23,8 +23,9 @@ use std::sync::Arc;
 
 use varve_io::{PAGE_LEN, Storage};
 
+use crate::budget::Buffers;
 use crate::compacter::Stop;
-use crate::cursor::Source as _;
+use crate::cursor::{Cursor, Source as _};
 use crate::footer::{RunNumber, Span};
 use crate::merge::Merge;
 use crate::run::{Access, Run, RunInfo};
@@ -152,14 +153,14 @@ pub fn merge_runs(
     number: RunNumber,
     chosen: (&[Arc<Run>], bool),
 ) -> Result<Option<Run>, RunError> {
-    merge_unless(&Stop::never(), storage, key, (number, chosen))
+    merge_unless(&Stop::never(), storage, (key, Buffers::LARGE), (number, chosen))
 }
 
 /// Merges as [`merge_runs`] does, unless told to stop.
 pub(crate) fn merge_unless(
     stop: &Stop,
     storage: &Arc<dyn Storage>,
-    key: StoreKey,
+    (key, sizes): (StoreKey, Buffers),
     (number, (runs, whole)): (RunNumber, (&[Arc<Run>], bool)),
 ) -> Result<Option<Run>, RunError> {
     let infos: Vec<RunInfo> = runs.iter().map(|run| run.info()).collect();
@@ -167,9 +168,11 @@ pub(crate) fn merge_unless(
     let first = spans().map(|span| span.first).min().unwrap_or_default();
     let last = spans().map(|span| span.last).max().unwrap_or_default();
     let expected = infos.iter().map(|info| info.adds).sum();
-    let cursors = runs.iter().map(Run::cursor).collect::<Result<_, _>>()?;
+    let cursor = |run: &Arc<Run>| Cursor::new(Arc::clone(run), sizes.ahead);
+    let cursors = runs.iter().map(cursor).collect::<Result<_, _>>()?;
     let mut merge = Merge::new(cursors, whole)?;
     let mut writer = RunWriter::create(storage, key, (number, Span { first, last }), expected)?;
+    writer.set_chunk_keys(sizes.chunk_keys);
     while let Some(record) = merge.head() {
         if stop.is_set() {
             return Err(RunError::Stopped);

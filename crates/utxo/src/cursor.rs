@@ -51,8 +51,9 @@ struct Head {
 }
 
 impl Cursor {
-    pub(crate) fn new(run: Arc<Run>) -> Result<Self, RunError> {
-        let stream = run.data_stream();
+    /// Stands at the first entry; so many pages are read ahead.
+    pub(crate) fn new(run: Arc<Run>, ahead: u64) -> Result<Self, RunError> {
+        let stream = run.data_stream(ahead);
         let mut cursor = Self {
             run,
             stream,

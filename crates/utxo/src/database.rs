@@ -47,7 +47,7 @@ use varve_consensus::BlockAt;
 use varve_io::{LockGuard, Storage, is_segment};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
-use crate::budget::{Budget, MEMORY_MIN, needed};
+use crate::budget::{self, Budget};
 use crate::coins::Coins;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
@@ -115,8 +115,8 @@ pub struct Database {
     /// What was merged since the last whole checkpoint was decided, in that order.
     merged: Vec<Merged>,
     work: Work,
-    /// Bytes that the blocks in a joiner take, while one is at work.
-    joining: Option<Arc<AtomicUsize>>,
+    /// Bytes that the blocks in a joiner may take and do take, while one is at work.
+    joining: Option<(usize, Arc<AtomicUsize>)>,
     /// The set after the last step.
     latest: Arc<Version>,
     /// What readers see: the latest version, or an earlier one.
@@ -135,7 +135,7 @@ impl Database {
         manifest.sweep(&*storage, &Kept::NOTHING)?;
         let key = manifest.key();
         let runs = Runs::open(&*storage, key, &manifest.runs)?;
-        check_memory(options.memory, &runs)?;
+        budget::check(options.memory, runs.memory())?;
         let Checkpoint { sequence, tip } = manifest.checkpoint;
         let (config, hasher) = window_of(&manifest, &options);
         let window = match &manifest.window {
@@ -254,9 +254,9 @@ impl Database {
     /// fail because of a disk that was full then.
     pub(crate) fn begin_joining(&mut self) -> (usize, Arc<AtomicUsize>) {
         self.undo.retry();
-        let joining = Arc::new(AtomicUsize::new(0));
-        self.joining = Some(Arc::clone(&joining));
-        (Budget::joining(self.options.memory), joining)
+        let joining = (Budget::joining(self.options.memory), Arc::new(AtomicUsize::new(0)));
+        self.joining = Some(joining.clone());
+        joining
     }
 
     /// The joiner is done.
@@ -332,16 +332,6 @@ impl Reader {
     pub fn snapshot(&self) -> Arc<Version> {
         self.published.load_full()
     }
-}
-
-/// Refuses a set whose index alone takes most of the memory. For a small set any memory will do:
-/// that it is not too little by itself is for [`Options::with_memory`] to say.
-fn check_memory(given: usize, runs: &Runs) -> Result<(), Error> {
-    let (index, needed) = (runs.memory(), needed(runs.memory()));
-    if index > MEMORY_MIN / 4 && given < needed {
-        return Err(Error::Memory { given, needed });
-    }
-    Ok(())
 }
 
 /// How the window of a set is made.

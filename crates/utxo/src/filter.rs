@@ -2,7 +2,7 @@
 //!
 //! A fuse filter is built from all its keys at once, in about 20 bytes of memory a key. For a run
 //! of 170 million coins that would be 3.4 GB, so the run's keys are cut into *chunks* of about
-//! 131,072 in key order, each with a filter of its own. It is built when the chunk is complete, in
+//! 131,072 (32,768 when memory is short) in key order, each with a filter of its own. It is built when the chunk is complete, in
 //! the CPU's cache, while the run is being written. A chunk ends with a leaf, and all entries of an
 //! outpoint are in one leaf, so the chunk of an outpoint is the last one whose first outpoint is
 //! not above it. Sorted keys walk through the chunks in step.
@@ -23,12 +23,13 @@
 use varve_io::FormatError;
 use varve_types::Outpoint;
 
+use crate::budget::Buffers;
 use crate::directory::prefix;
 use crate::fuse::{FuseBuilder, Shape, Width, ask};
 
-/// A chunk is complete with this many keys. Larger chunks save memory (1.17 fingerprints a key
+/// A chunk is usually complete with this many keys. Larger chunks save memory (1.17 fingerprints a key
 /// here, 1.15 with twice as many), smaller ones are built in a smaller cache.
-const CHUNK_KEYS: usize = 1 << 17;
+const CHUNK_KEYS: usize = Buffers::LARGE.chunk_keys;
 
 const HEAD_LEN: usize = Outpoint::LEN + Shape::ENCODED_LEN;
 const _: () = assert!(HEAD_LEN == 52);
@@ -160,12 +161,19 @@ pub(crate) struct FilterBuilder {
     fuse: FuseBuilder,
     hashes: Vec<u64>,
     first: Option<Outpoint>,
+    chunk_keys: usize,
 }
 
 impl FilterBuilder {
     pub(crate) fn new(width: Width) -> Self {
         let filter = Filter { width, chunks: Vec::new(), fingerprints: Vec::new() };
-        Self { filter, fuse: FuseBuilder::default(), hashes: Vec::new(), first: None }
+        let (fuse, chunk_keys) = (FuseBuilder::default(), CHUNK_KEYS);
+        Self { filter, fuse, hashes: Vec::new(), first: None, chunk_keys }
+    }
+
+    /// Chunks are complete with this many keys.
+    pub(crate) const fn set_chunk_keys(&mut self, keys: usize) {
+        self.chunk_keys = keys;
     }
 
     /// Adds a leaf: its first outpoint and the keyed hashes of its entries, in their order.
@@ -177,7 +185,7 @@ impl FilterBuilder {
                 self.hashes.push(hash);
             }
         }
-        if self.hashes.len() >= CHUNK_KEYS {
+        if self.hashes.len() >= self.chunk_keys {
             self.close_chunk();
         }
     }

@@ -84,6 +84,8 @@ pub struct JoinerOptions {
     pub workers: NonZeroUsize,
     /// Blocks under way at most.
     pub depth: NonZeroUsize,
+    /// Bytes of memory that the check of a block takes for each of its bytes.
+    pub check: usize,
 }
 
 impl JoinerOptions {
@@ -96,7 +98,7 @@ impl JoinerOptions {
             workers @ 2..16 => workers * 4,
             _ => 64,
         };
-        Self { workers, depth: NonZeroUsize::MIN.saturating_add(depth - 1) }
+        Self { workers, depth: NonZeroUsize::MIN.saturating_add(depth - 1), check: 0 }
     }
 }
 
@@ -264,6 +266,12 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
         self.pool.with_database(|set| set.memory())
+    }
+
+    /// Gives the set another amount of memory ([`Database::set_memory`]). The joiner keeps the share
+    /// that it began with.
+    pub fn set_memory(&self, memory: usize) -> Result<(), Error> {
+        self.pool.with_database(|set| set.set_memory(memory))
     }
 
     /// How far each block under way has come, by height.

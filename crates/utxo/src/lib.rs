@@ -76,7 +76,7 @@ mod version;
 mod view;
 mod window;
 
-pub use budget::MemoryUse;
+pub use budget::{MemorySplit, MemoryUse};
 pub use coins::Coins;
 pub use compact::{Choice, Policy, choose, merge_debt, merge_runs};
 pub use compacter::Compaction;

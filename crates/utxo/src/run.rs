@@ -20,7 +20,7 @@ use crate::footer::{Footer, RunNumber, Span, section_pages};
 use crate::hasher::OutpointHasher;
 use crate::packed::PackedCoin;
 use crate::page::{Leaf, Spill};
-use crate::page_stream::PageStream;
+use crate::page_stream::{AHEAD, PageStream};
 use crate::residence::Residence;
 use crate::run_error::RunError;
 use crate::run_writer::{KIND, StoreKey};
@@ -94,7 +94,7 @@ impl Run {
         let file = Arc::new(PageFile::open(storage, &name, (KIND, id), info.pages)?);
         let own = info.pages.saturating_sub(1);
         let at = |page: u64| PageNumber(page).offset();
-        let mut last = PageStream::new(Arc::clone(&file), own..info.pages);
+        let mut last = PageStream::new(Arc::clone(&file), own..info.pages, AHEAD);
         let footer = match last.next()? {
             Some((_, payload)) => Footer::decode(payload, own),
             None => Err(FormatError::Damaged { at: 0, what: "a run has no page" }),
@@ -164,13 +164,13 @@ impl Run {
 
     /// All entries in order, read once from the disk, in bounded memory.
     pub fn cursor(self: &Arc<Self>) -> Result<Cursor, RunError> {
-        Cursor::new(Arc::clone(self))
+        Cursor::new(Arc::clone(self), AHEAD)
     }
 
     /// Reads everything and compares it with all checksums.
     pub fn verify(&self) -> Result<(), RunError> {
         let own = self.footer.own_page();
-        let mut stream = PageStream::new(Arc::clone(&self.file), 1..own);
+        let mut stream = PageStream::new(Arc::clone(&self.file), 1..own, AHEAD);
         let mut digest = Checksum::new();
         while let Some((_, payload)) = stream.next()? {
             digest = digest.with(payload);
@@ -210,8 +210,8 @@ impl Run {
     }
 
     /// The pages that hold leaves and spilled coins.
-    pub(crate) fn data_stream(&self) -> PageStream {
-        PageStream::new(Arc::clone(&self.file), 1..self.footer.directory_page())
+    pub(crate) fn data_stream(&self, ahead: u64) -> PageStream {
+        PageStream::new(Arc::clone(&self.file), 1..self.footer.directory_page(), ahead)
     }
 
     /// The payload of a page, from the map.
@@ -285,7 +285,7 @@ impl Run {
 /// so `len` is below the file's length.
 fn read_section(file: &Arc<PageFile>, first: u64, len: u64) -> Result<Vec<u8>, RunError> {
     let pages = first..first.saturating_add(section_pages(len));
-    let mut stream = PageStream::new(Arc::clone(file), pages);
+    let mut stream = PageStream::new(Arc::clone(file), pages, AHEAD);
     let mut bytes = Vec::new();
     while let Some((_, payload)) = stream.next()? {
         bytes.extend_from_slice(payload);

@@ -171,6 +171,11 @@ impl RunWriter {
         })
     }
 
+    /// Chunks of the filter have this many keys.
+    pub(crate) const fn set_chunk_keys(&mut self, keys: usize) {
+        self.filter.set_chunk_keys(keys);
+    }
+
     /// The number of entries so far.
     #[must_use]
     pub const fn entries(&self) -> u64 {

@@ -24,6 +24,7 @@
 
 mod at_rest;
 mod files;
+mod memory;
 mod read;
 mod row;
 

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_io::Storage;
 
-use super::cells::{CellSaver, Cells};
+use super::cells::{CellSaver, Cells, memory_of};
 use super::error::{Error, Result};
 use super::mark::Mark;
-use super::table::{Epoch, Heads, Table, TableConfig};
+use super::table::{Epoch, Heads, Table, TableConfig, TableMemory};
 
 /// The owner of an array.
 #[derive(Debug)]
@@ -86,6 +86,12 @@ impl ArrayReader {
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.len.load(Ordering::Acquire)
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> TableMemory {
+        TableMemory { heads: memory_of(self.len()), stage: 0 }
     }
 
     /// True when there is no value.

@@ -155,6 +155,12 @@ impl Page {
     }
 }
 
+/// Bytes of memory that so many cells take when all of them have been touched.
+pub(crate) const fn memory_of(cells: u64) -> usize {
+    let slot = size_of::<OnceLock<Box<Page>>>();
+    cells.div_ceil(CELLS as u64) as usize * (size_of::<Page>() + slot)
+}
+
 /// One cell, in memory and ready to be changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell<'a> {

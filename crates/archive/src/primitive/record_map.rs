@@ -15,7 +15,7 @@ use super::hasher::{KeyHasher, Keyed};
 use super::mark::Mark;
 use super::records::{Link, Pending, Records, RecordsOwner, Row};
 use super::stage::UNLINKED;
-use super::table::{Epoch, Heads, Table, TableConfig};
+use super::table::{Epoch, Heads, Table, TableConfig, TableMemory};
 
 /// The owner of a table whose rows hold their keys.
 #[derive(Debug)]
@@ -130,6 +130,12 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.records.rows()
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> TableMemory {
+        self.records.memory()
     }
 
     /// The row with this number, committed or not.

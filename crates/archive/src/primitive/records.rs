@@ -36,12 +36,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use varve_io::{GlobalOffset, LogSnapshot, MappedLog};
 
-use super::cells::{Cell, CellSaver, Cells};
+use super::cells::{Cell, CellSaver, Cells, memory_of};
 use super::error::{Error, Result};
 use super::head::{Geometry, Head};
 use super::mark::Mark;
 use super::stage::{Stage, UNLINKED};
-use super::table::{Epoch, Heads};
+use super::table::{Epoch, Heads, TableMemory};
 
 /// The bits of a link; the other half of a cell is filter.
 const LINK_BITS: u32 = 32;
@@ -146,6 +146,14 @@ impl<const K: usize, const V: usize> Records<K, V> {
     /// The number of rows given out.
     pub(crate) fn rows(&self) -> u64 {
         self.state.load().stage.end()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> TableMemory {
+        let stage = &self.state.load().stage;
+        let coming = stage.end() + (stage.end() - stage.base());
+        let heads = memory_of(self.geometry.cells(coming));
+        TableMemory { heads, stage: stage.memory() }
     }
 
     /// The row at a link, committed or not.

@@ -56,6 +56,11 @@ impl<T: Default> Shelves<T> {
         place.expect("a shelf for every index that callers have")
     }
 
+    /// Bytes of memory that the items take, used or not.
+    pub(crate) fn memory(&self) -> usize {
+        self.shelves.iter().filter_map(|shelf| shelf.get()).map(|shelf| size_of_val(&**shelf)).sum()
+    }
+
     /// The shelf of an index and the place on it.
     #[inline]
     fn place(&self, index: u64) -> Option<(usize, usize)> {

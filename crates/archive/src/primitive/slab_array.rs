@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_io::Storage;
 
-use super::cells::{Cell, CellSaver, Cells, EMPTY};
+use super::cells::{Cell, CellSaver, Cells, EMPTY, memory_of};
 use super::error::Result;
 use super::mark::Mark;
 use super::slabs::{Front, Measure, SlabLink, Slabs, SlabsOwner};
-use super::table::{Epoch, Heads, Table, TableConfig};
+use super::table::{Epoch, Heads, Table, TableConfig, TableMemory};
 
 /// Values have neither key nor link.
 const FRONT: Front = Front { key: 0, link: 0 };
@@ -111,6 +111,12 @@ impl<M: Measure> SlabArrayReader<M> {
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> TableMemory {
+        TableMemory { heads: memory_of(self.len()), stage: self.slabs.memory() }
     }
 
     /// True when no index was put.

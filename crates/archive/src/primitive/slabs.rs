@@ -129,6 +129,14 @@ impl Slabs {
         Ok((number, SlabLink(at)))
     }
 
+    /// Bytes of memory of the stage.
+    pub(crate) fn memory(&self) -> usize {
+        let state = self.state.load();
+        let end = *self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = end.saturating_sub(state.body.end().get());
+        state.stage.memory() + usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
     fn check<M: Measure>(&self, value: &[u8]) -> Result<()> {
         let most = usize::try_from(self.capacity).unwrap_or(usize::MAX) - self.front.len();
         let measured = value.get(..M::PREFIX).map(M::len);

@@ -65,6 +65,11 @@ impl<T> Stage<T> {
         self.base
     }
 
+    /// Bytes of memory, without what rows point to.
+    pub(crate) fn memory(&self) -> usize {
+        self.slots.memory()
+    }
+
     /// The first row that is not given out.
     #[inline]
     pub(crate) fn end(&self) -> u64 {

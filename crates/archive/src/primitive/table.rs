@@ -18,6 +18,24 @@ use super::error::Result;
 use super::head::Geometry;
 use super::mark::Mark;
 
+/// Bytes of memory of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableMemory {
+    /// Its head or array, when all pages of it have been touched and once more as many rows have
+    /// come as are staged.
+    pub heads: usize,
+    /// Rows that wait for the next checkpoint.
+    pub stage: usize,
+}
+
+impl std::ops::Add for TableMemory {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { heads: self.heads + other.heads, stage: self.stage + other.stage }
+    }
+}
+
 /// Counts the checkpoints of a store; each has a greater one than those before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch(pub u64);

@@ -7,7 +7,7 @@ mod apply;
 mod arguments;
 mod bench;
 mod failure;
-mod open;
+pub(crate) mod open;
 mod operation;
 mod session;
 mod shape;

@@ -1,19 +1,23 @@
 //! `varve status` and `varve spender`: what the stores say.
 
 use std::error::Error;
-use std::{io, iter};
+use std::io;
 
 use anyhow::{Result, bail};
+use indicatif::BinaryBytes;
 use serde_json::{Value, json};
-use varve_node::{ChainTip, Invalid, Prune, Reading, ScriptsChecked};
+use varve_node::{Budget, ChainTip, Invalid, Prune, Reading, ScriptsChecked};
 use varve_types::{Height, Network, Outpoint};
+use varve_utxo::MemorySplit;
 
 use crate::args::Global;
+use crate::command::records;
 use crate::data_dir::DataDir;
 
 /// Runs `varve status`.
 pub(crate) fn status(global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.read_node()?;
+    let data = DataDir::new(global)?;
+    let node = data.read_node()?;
     let (height, hash) = node.tip();
     let headers = node.header_height().to_u32();
     let tips = node.chain_tips();
@@ -21,6 +25,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     let (blocks, (coins, runs)) = (node.blocks().count(), node.coins());
     let kept = Kept::of(&node)?;
     let invalid: Vec<Invalid> = node.invalid_blocks().collect();
+    let memory = Memory::of(&node, &data, global);
     if global.json {
         let tip = |tip: &ChainTip| {
             json!({
@@ -57,6 +62,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
                 },
                 "commit": { "sequence": node.sequence().0 },
             },
+            "memory": memory.json(),
         });
         println!("{answer}");
         return Ok(());
@@ -67,6 +73,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     println!("  unspent    {coins} outputs");
     println!("  scripts    {}", scripts_line(node.scripts(), can_check(global.network, &kept)));
     kept.print();
+    memory.print();
     for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
         let (height, length) = (tip.height, tip.branch_length);
         println!("  branch     {} at height {height}, {length} blocks long", tip.hash);
@@ -122,7 +129,7 @@ struct KeptIndex {
 
 /// Whether the system refused to read: then nothing is known about what is stored.
 fn is_of_the_system(error: &(dyn Error + 'static)) -> bool {
-    iter::successors(Some(error), |error| error.source()).any(|error| error.is::<io::Error>())
+    error.is::<io::Error>() || error.source().is_some_and(is_of_the_system)
 }
 
 /// How the folder is kept, for `status`.
@@ -169,6 +176,76 @@ impl Kept {
                 (Some(height), None) => println!("  index      {name}, up to height {height}"),
                 (None, None) => println!("  index      {name}, not begun; sync brings it on"),
             }
+        }
+    }
+}
+
+/// How `--memory` is split for this folder, for `status`.
+struct Memory {
+    budget: Budget,
+    set: MemorySplit,
+    /// The index of the records, a store of its own.
+    records: Option<u64>,
+}
+
+impl Memory {
+    fn of(node: &Reading, data: &DataDir, global: &Global) -> Self {
+        let (budget, set) = node.memory();
+        let folder = data.records().ok();
+        let records = folder.and_then(|folder| records::open::index_memory(&folder, global.memory));
+        Self { budget, set, records }
+    }
+
+    fn json(&self) -> Value {
+        let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        let MemorySplit { index, merge, joining, undo, buffers, window } = self.set;
+        json!({
+            "budget": memory,
+            "program": program,
+            "header_tree": headers,
+            "archive_heads": heads,
+            "archive_stage": stage,
+            "blocks": blocks,
+            "utxo": {
+                "budget": set,
+                "index": index,
+                "merge": merge,
+                "joiner": joining,
+                "undo": undo,
+                "page_buffers": buffers,
+                "window": window,
+            },
+            "records_index": self.records,
+        })
+    }
+
+    fn print(&self) {
+        let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        let MemorySplit { index, merge, joining, undo, buffers, window } = self.set;
+        let size = |bytes: usize| BinaryBytes(bytes as u64);
+        println!(
+            "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, blocks \
+             on their way {}, unspent set {}",
+            size(memory),
+            size(program),
+            size(headers),
+            size(heads),
+            size(stage),
+            size(blocks),
+            size(set)
+        );
+        println!(
+            "  set        {}: window {}, index {}, blocks being joined {}, undo records {}, page \
+             buffers {}",
+            size(set),
+            size(window),
+            size(index + merge),
+            size(joining),
+            size(undo),
+            size(buffers)
+        );
+        if let Some(records) = self.records {
+            println!("  records    index of {} in memory, beside the above", BinaryBytes(records));
         }
     }
 }

@@ -8,6 +8,7 @@ mod foreign;
 mod keep;
 mod killed;
 mod limits;
+mod memory;
 mod opening;
 mod output;
 mod peer;

@@ -1,5 +1,6 @@
 //! Reading a log of plain bytes.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use super::at_rest::AtRest;
 use super::sealed::Sealed;
 use super::{LogCheckpoint, MappedLogConfig};
 use crate::error::{Error, Result};
+use crate::map::Map;
 use crate::offset::GlobalOffset;
 use crate::storage::Storage;
 use crate::tail::Tail;
@@ -17,21 +19,45 @@ use crate::tail::Tail;
 #[derive(Debug)]
 pub(super) enum State {
     /// There is a writer.
-    Live { sealed: Vec<Arc<Sealed>>, tail: Arc<Tail> },
+    Live { sealed: Vec<Arc<Sealed>>, last: Last },
     /// There is none.
     AtRest(AtRest),
 }
 
+/// The segment that is written to: what is mapped of it, and behind that what is in memory.
+#[derive(Debug)]
+pub(super) struct Last {
+    pub(super) front: Option<Map>,
+    pub(super) tail: Arc<Tail>,
+}
+
+impl Last {
+    fn front_len(&self) -> usize {
+        self.front.as_ref().map_or(0, |front| front.len())
+    }
+
+    /// The bytes of `range`, which were appended in one piece.
+    fn get(&self, range: Range<usize>) -> Option<&[u8]> {
+        let front = self.front_len();
+        match (&self.front, range.start.checked_sub(front)) {
+            (Some(map), None) => map.get(range),
+            (_, Some(start)) => self.tail.bytes().get(start..range.end - front),
+            (None, None) => None,
+        }
+    }
+}
+
 impl State {
-    pub(super) fn new(sealed: Vec<Arc<Sealed>>, tail: Arc<Tail>) -> Self {
-        Self::Live { sealed, tail }
+    pub(super) fn new(sealed: Vec<Arc<Sealed>>, last: Last) -> Self {
+        Self::Live { sealed, last }
     }
 
     fn end(&self, config: &MappedLogConfig) -> GlobalOffset {
         match self {
-            Self::Live { sealed, tail } => {
+            Self::Live { sealed, last } => {
                 let sealed = (sealed.len() as u64).saturating_mul(config.capacity());
-                GlobalOffset::new(sealed).plus(tail.bytes().len() as u64)
+                let last = last.front_len() + last.tail.bytes().len();
+                GlobalOffset::new(sealed).plus(last as u64)
             }
             Self::AtRest(files) => files.checkpoint().end,
         }
@@ -114,10 +140,10 @@ impl LogSnapshot {
             return Err(self.out_of_range(at));
         };
         let found = match self.state.as_ref() {
-            State::Live { sealed, tail } => match sealed.get(segment) {
+            State::Live { sealed, last } => match sealed.get(segment) {
                 Some(sealed) => sealed.get(&self.config, start..end)?,
-                // The tail holds the segment after the sealed ones; the end was checked above.
-                None => tail.bytes().get(start..end),
+                // The last segment follows the sealed ones; the end was checked above.
+                None => last.get(start..end),
             },
             State::AtRest(files) => files.get(&self.config, segment, start..end)?,
         };

@@ -8,8 +8,10 @@
 //! Whether bytes are the block that a header commits to takes two hashes of every byte, and
 //! needs nothing of the stores. So the organizer, which stores and archives, gives each block to
 //! the next checker in turn, and takes the verdicts in the same turn: blocks are stored in the
-//! order in which they came, whatever the threads do. A few blocks are under way at a time.
+//! order in which they came, whatever the threads do. A few blocks are under way at a time, and no
+//! more bytes than the budget gives them.
 
+use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -78,6 +80,10 @@ pub(crate) struct Checkers {
     /// Blocks that were given to a lane, and verdicts that were taken from one.
     given: usize,
     taken: usize,
+    /// The lengths of the blocks under way, in the order in which they were given, and their sum.
+    lengths: VecDeque<u64>,
+    bytes: u64,
+    limit: u64,
 }
 
 /// One thread, which ends when there are no more jobs to come.
@@ -89,8 +95,8 @@ struct Lane {
 
 impl Checkers {
     /// Starts `threads` threads, or fewer when the system refuses one. An error when it refuses
-    /// the first.
-    pub(crate) fn new(params: &Params, threads: NonZeroUsize) -> Result<Self, Error> {
+    /// the first. Another block is taken while fewer bytes than `limit` are under way.
+    pub(crate) fn new(params: &Params, threads: NonZeroUsize, limit: u64) -> Result<Self, Error> {
         let mut lanes = Vec::new();
         for number in 0..threads.get() {
             match Lane::start(number, params.clone()) {
@@ -99,7 +105,7 @@ impl Checkers {
                 Err(_) => break,
             }
         }
-        Ok(Self { lanes, given: 0, taken: 0 })
+        Ok(Self { lanes, given: 0, taken: 0, lengths: VecDeque::new(), bytes: 0, limit })
     }
 
     /// Whether no block is under way.
@@ -109,13 +115,16 @@ impl Checkers {
 
     /// Whether a verdict should be taken before another block is given.
     pub(crate) const fn is_full(&self) -> bool {
-        self.given - self.taken >= UNDER_WAY * self.lanes.len()
+        self.given - self.taken >= UNDER_WAY * self.lanes.len() || self.bytes >= self.limit
     }
 
     /// Gives a block to the next checker in turn.
     pub(crate) fn push(&mut self, job: Job) {
         let lane = self.lanes.get(self.given % self.lanes.len()).expect("a lane for each turn");
         let jobs = lane.jobs.as_ref().expect("open until it is dropped");
+        let length = job.bytes.len() as u64;
+        self.lengths.push_back(length);
+        self.bytes += length;
         // A checker that is gone has panicked; whoever waits for its verdict hears of it.
         let _ = jobs.send(job);
         self.given += 1;
@@ -130,6 +139,7 @@ impl Checkers {
         let lane = self.lanes.get(self.taken % self.lanes.len()).expect("a lane for each turn");
         let checked = lane.verdicts.recv().expect("a checker that panics has said so already");
         self.taken += 1;
+        self.bytes -= self.lengths.pop_front().unwrap_or_default();
         Some(checked)
     }
 }
@@ -186,7 +196,7 @@ mod tests {
     #[test]
     fn a_refused_thread_leaves_the_others_and_none_at_all_is_an_error() {
         if let Ok(stack) = std::env::var(STACK) {
-            let checkers = Checkers::new(&Params::new(Network::Regtest), THREADS);
+            let checkers = Checkers::new(&Params::new(Network::Regtest), THREADS, 1);
             if stack == (1_u64 << 50).to_string() {
                 let error = checkers.err().expect("no thread has such a stack");
                 assert!(matches!(error, Error::Thread(_)), "{error}");

@@ -26,7 +26,8 @@ impl Organizer {
     /// Makes everything durable when the node is done, so that readers need not open all of it.
     pub(crate) fn rest(&mut self) -> Result<(), Error> {
         let coins = self.utxo.latest().coin_count();
-        self.save(|stores| stores.rest(coins))
+        let index = self.utxo.memory().index;
+        self.save(|stores| stores.rest(coins, index))
     }
 
     /// The stores and the set side by side. Neither needs the other: the set may be ahead of the

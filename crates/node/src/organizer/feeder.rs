@@ -30,7 +30,8 @@ use varve_utxo::{SubmitError, Version};
 
 use super::intake::Intake;
 use super::judge::{Refusal, reason};
-use super::{Limits, Report, Verify};
+use super::{Limits, Report, Verify, set_memory};
+use crate::budget::Budget;
 use crate::checked::Checked;
 use crate::commit_log::LIST_MAX;
 use crate::error::Error;
@@ -80,6 +81,7 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     /// Sees the set up to the last block that the joiner published.
     pub(crate) set: Reader,
     pub(crate) limits: Limits,
+    pub(crate) budget: Budget,
     pub(crate) workers: NonZeroUsize,
     /// Whether a checkpoint needs the set and the stores at the same block.
     pub(crate) pauses: bool,
@@ -164,17 +166,22 @@ impl Feeder<'_, '_, '_, '_> {
         (self.is_checkpoint_due() && self.pauses).then_some(Pause::Checkpoint)
     }
 
-    const fn is_checkpoint_due(&self) -> bool {
+    /// Whether a crash would cost too much, or the rows that wait take their share of the memory.
+    fn is_checkpoint_due(&self) -> bool {
         self.stores.since_checkpoint >= self.limits.lag
+            || self.stores.archive.memory().stage > self.budget.stage_due()
     }
 
     /// Makes the stores durable, and begins to with the set. Neither needs the other: the set may
     /// be ahead of the commit log, and behind it.
     fn checkpoint(&mut self) -> Result<(), Error> {
         self.commit()?;
+        let budget = self.stores.budget(self.budget.memory, self.intake.source_memory());
         self.joiner.begin_flush()?;
         self.stores.checkpoint()?;
         self.stores.since_checkpoint = 0;
+        // Heads have grown. When they leave too little for the set, what was stored is safe.
+        self.budget = set_memory(budget, |memory| self.joiner.set_memory(memory))?;
         Ok(())
     }
 

@@ -60,7 +60,7 @@ impl<'a> Intake<'a> {
         source: &'a mut dyn Source,
         options: &'a SyncOptions,
         report: &'a mut dyn FnMut(Report<'_>),
-        checkers: Checkers,
+        (checkers, kept): (Checkers, Kept),
     ) -> Self {
         Self {
             source,
@@ -75,7 +75,7 @@ impl<'a> Intake<'a> {
             is_heard: false,
             refused: HashSet::new(),
             low: HashSet::new(),
-            kept: Kept::default(),
+            kept,
         }
     }
 
@@ -87,6 +87,11 @@ impl<'a> Intake<'a> {
             unfetched.for_each(|id| self.fetch.add_unfetched(tree.height(id), id));
         }
         self.seek(stores)
+    }
+
+    /// Bytes of memory that the source takes besides blocks on their way.
+    pub(crate) fn source_memory(&self) -> u64 {
+        self.source.memory()
     }
 
     /// Whether nothing more will come.
@@ -249,7 +254,8 @@ impl<'a> Intake<'a> {
         self.fetch.stored(&hash, height, id);
         let is_above = height > stores.tip_at().0;
         if is_above && self.options.stop_height.is_none_or(|stop| height <= stop) {
-            self.kept.insert(height, id, block, size);
+            let memory = block.memory();
+            self.kept.insert(height, id, block, memory);
         }
         Ok(())
     }

@@ -14,9 +14,6 @@ use varve_types::Height;
 use crate::header_tree::HeaderId;
 use crate::stored_block::StoredBlock;
 
-/// Bytes of blocks that are kept.
-const BYTES: u64 = 64 << 20;
-
 /// The blocks, the lowest first.
 pub(crate) struct Kept<B = StoredBlock> {
     blocks: BTreeMap<(Height, HeaderId), (B, u64)>,
@@ -24,13 +21,12 @@ pub(crate) struct Kept<B = StoredBlock> {
     limit: u64,
 }
 
-impl<B> Default for Kept<B> {
-    fn default() -> Self {
-        Self { blocks: BTreeMap::new(), bytes: 0, limit: BYTES }
-    }
-}
-
 impl<B> Kept<B> {
+    /// Keeps at most so many bytes.
+    pub(crate) const fn new(limit: u64) -> Self {
+        Self { blocks: BTreeMap::new(), bytes: 0, limit }
+    }
+
     /// Keeps a block of so many bytes, if there is room or a higher one makes room.
     pub(crate) fn insert(&mut self, height: Height, id: HeaderId, block: B, bytes: u64) {
         let fits = |kept: &Self| kept.bytes + bytes <= kept.limit;
@@ -72,7 +68,7 @@ mod tests {
     const ID: HeaderId = HeaderId::GENESIS;
 
     fn kept(heights: &[u32]) -> Kept<u32> {
-        let mut kept = Kept { limit: 100, ..Kept::default() };
+        let mut kept = Kept::new(100);
         heights.iter().for_each(|height| kept.insert(Height::new(*height), ID, *height, 30));
         kept
     }

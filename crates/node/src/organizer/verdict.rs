@@ -18,7 +18,6 @@ use std::time::Duration;
 
 use varve_types::BlockHash;
 
-use super::checker::Checkers;
 use super::feeder::{Pause, Purpose};
 use super::intake::Intake;
 use super::{Organizer, Report, SyncOptions, Verify};
@@ -102,8 +101,8 @@ impl Organizer {
             Report::Missing { .. } | Report::Headers { .. } => {}
             told => report(told),
         };
-        let checkers = Checkers::new(&self.options.params, self.options.workers)?;
-        let mut intake = Intake::new(&mut nobody, &options, quiet, checkers);
+        let waiting = self.waiting(&self.stores.budget(self.options.memory, 0))?;
+        let mut intake = Intake::new(&mut nobody, &options, quiet, waiting);
         intake.begin(&self.stores)?;
         while intake.is_waiting() {
             intake.take(&mut self.stores, Duration::ZERO)?;

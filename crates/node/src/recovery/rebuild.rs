@@ -36,7 +36,7 @@ pub(super) struct Rebuilt {
 
 /// Makes the header tree, and the rows that the archive lacks.
 pub(super) fn rebuild(
-    options: &Options,
+    (options, lag): (&Options, u64),
     history: &History,
     (blocks, archive, log): (&BlockStore, &mut Archive<MmapBackend>, &mut CommitLog),
     progress: Progress<'_>,
@@ -51,7 +51,7 @@ pub(super) fn rebuild(
     link_headers(&mut tree, archive, &reader)?;
     let (mut orphans, mut lost) = (HashMap::new(), BTreeSet::new());
     let (held, mut rows) = (reader.first_held()?, 0);
-    let mut steps = Steps::new(options.limits.lag);
+    let mut steps = Steps::new(lag);
     for number in (0..reader.count()).map(BlockNumber::new) {
         let row = reader.row(number)?;
         let is_archived = history.archived.has(number);

@@ -24,7 +24,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +34,7 @@ use self::scan::{Framing, Location, Walk, failed, read_block};
 use self::watch::{FileName, Watch};
 use super::linker::{Found, Linker};
 use super::pool::{AHEAD, Fetcher, Pool};
+use super::queue::{Inbox, Weigh, queue};
 use super::{Event, Giver, Source, SourceError, Warning};
 
 const READERS: usize = 2;
@@ -55,7 +55,7 @@ pub struct Directory {
     watch: Watch,
     linker: Linker<Location, Location>,
     events: VecDeque<Event>,
-    fetched: Receiver<Done>,
+    fetched: Inbox<Done>,
     pool: Pool<Job>,
     /// Blocks asked of the pool and not given yet.
     owed: usize,
@@ -83,6 +83,12 @@ struct Done {
     result: Result<Option<Vec<u8>>, SourceError>,
 }
 
+impl Weigh for Done {
+    fn weight(&self) -> u64 {
+        self.result.as_ref().map_or(0, |bytes| bytes.as_ref().map_or(0, Vec::len) as u64)
+    }
+}
+
 impl Directory {
     /// Opens a folder of block files, a folder that has `blocks/`, or one block file.
     pub fn open(path: &Path, network: Network, follow: bool) -> Result<Self, SourceError> {
@@ -98,7 +104,7 @@ impl Directory {
             return Err(SourceError::NotAFile { path: path.to_owned() });
         };
         let framing = Framing { network, key: read_key(&folder.join("xor.dat"))? };
-        let (sender, fetched) = sync_channel(AHEAD);
+        let (sender, fetched) = queue(AHEAD);
         let reader = |_| Reader { key: framing.key, open: None };
         let mut directory = Self {
             place,
@@ -318,6 +324,14 @@ impl Source for Directory {
             self.look_again(left)?;
             left = left.saturating_sub(POLL);
         }
+    }
+
+    fn bound(&mut self, queued: u64, _: u64) {
+        self.fetched.bound(queued);
+    }
+
+    fn memory(&self) -> u64 {
+        self.linker.memory()
     }
 
     /// There is nobody else to ask: the receiver knows what is invalid.

@@ -27,7 +27,7 @@ mod talk;
 pub mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use varve_types::{BlockHash, Network};
@@ -36,6 +36,7 @@ use self::connection::{Closed, Incoming};
 use self::download::{Download, Late};
 use self::slot::{Sign, Slot, State};
 use self::wire::{Inventory, Message};
+use super::queue::{Inbox, Outbox, queue};
 use super::{Clock, Event, Giver, HeaderBytes, Outlook, Source, SourceError, Warning};
 
 pub use connection::Offence;
@@ -70,8 +71,8 @@ pub struct P2p {
     slots: Vec<Slot>,
     /// The slot of each giver, by its number.
     givers: Vec<usize>,
-    inbox: Receiver<(Giver, Incoming)>,
-    sender: SyncSender<(Giver, Incoming)>,
+    inbox: Inbox<(Giver, Incoming)>,
+    sender: Outbox<(Giver, Incoming)>,
     download: Download,
     /// Where peers begin that have not been asked yet, or that announce something.
     locator: Vec<BlockHash>,
@@ -84,7 +85,7 @@ impl P2p {
     /// Begins to connect to all peers.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let (sender, inbox) = sync_channel(INBOX);
+        let (sender, inbox) = queue(INBOX);
         let slot = |peer: &String| Slot::new(with_port(peer, settings.network));
         let mut source = Self {
             slots: settings.peers.iter().map(slot).collect(),
@@ -343,6 +344,10 @@ impl Source for P2p {
 
     fn blame(&mut self, giver: Giver, reason: &str) {
         self.ban(giver, &Offence::Invalid(format!("gave what is invalid: {reason}")));
+    }
+
+    fn bound(&mut self, queued: u64, _: u64) {
+        self.inbox.bound(queued);
     }
 
     fn is_trusted(&self) -> bool {

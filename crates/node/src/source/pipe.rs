@@ -11,13 +11,14 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead, Read};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 use std::time::Duration;
 
 use varve_types::{BlockHash, Header, Network};
 
 use super::linker::{Found, Linker};
+use super::queue::{Inbox, Outbox, Weigh, queue};
 use super::{Event, Giver, Source, SourceError, Warning};
 
 /// Blocks read ahead.
@@ -26,12 +27,12 @@ const AHEAD: usize = 4;
 const STEP: u64 = 1 << 20;
 /// How many bytes may come without a record: twice the zeros of an empty block file.
 const GAP_LIMIT: u64 = 256 << 20;
-/// How many bytes of blocks may wait for their parents.
+/// How many bytes of blocks may wait for their parents, however much memory there is.
 pub const WAITING_LIMIT: u64 = 1 << 30;
 
 /// A source over a pipe.
 pub struct Pipe {
-    records: Receiver<Record>,
+    records: Inbox<Record>,
     linker: Linker<Vec<u8>, ()>,
     events: VecDeque<Event>,
     /// Bytes of the blocks that wait.
@@ -55,11 +56,20 @@ enum Record {
     Failed(SourceError),
 }
 
+impl Weigh for Record {
+    fn weight(&self) -> u64 {
+        match self {
+            Self::Block(bytes) => bytes.len() as u64,
+            Self::End { .. } | Self::Failed(_) => 0,
+        }
+    }
+}
+
 impl Pipe {
-    /// Reads records of this network. `limit` bytes of blocks may wait for their parents:
-    /// [`WAITING_LIMIT`] unless there is a reason.
+    /// Reads records of this network. `limit` bytes of blocks may wait for their parents, or fewer
+    /// when the receiver bounds them: [`WAITING_LIMIT`] unless there is a reason.
     pub fn new(input: impl Read + Send + 'static, network: Network, limit: u64) -> Self {
-        let (sender, records) = sync_channel(AHEAD);
+        let (sender, records) = queue(AHEAD);
         thread::spawn(move || read_all(input, network, &sender));
         Self {
             records,
@@ -174,12 +184,22 @@ impl Source for Pipe {
         }
     }
 
+    fn bound(&mut self, queued: u64, unordered: u64) {
+        self.records.bound(queued);
+        self.limit = self.limit.min(unordered);
+    }
+
+    /// The blocks that may wait for their parents, and the hashes of those that were given.
+    fn memory(&self) -> u64 {
+        self.limit + self.linker.memory()
+    }
+
     /// There is nobody else to ask: the receiver knows what is invalid.
     fn blame(&mut self, _giver: Giver, _reason: &str) {}
 }
 
 /// Reads to the end. The receiver may be gone, and then so is the reason to go on.
-fn read_all(input: impl Read, network: Network, records: &SyncSender<Record>) {
+fn read_all(input: impl Read, network: Network, records: &Outbox<Record>) {
     let input = io::BufReader::with_capacity(1 << 18, input);
     let mut reader = Reader { input, offset: 0, last_end: 0, records: 0, skipped: 0 };
     loop {

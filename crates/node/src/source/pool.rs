@@ -6,14 +6,15 @@
 //! ```
 //!
 //! A worker takes the next jobs, as many as its fetcher has room for but no more than its share of
-//! those that wait, and puts the results into the channel, or waits while that is full. So memory
-//! is the blocks in the channel and those that each worker is at, whatever is wanted. Dropping the
+//! those that wait, and puts the results into the channel (`queue`), or waits while that is full. So
+//! memory is the blocks in the channel and those that each worker is at, whatever is wanted. Dropping the
 //! pool ends the threads after the jobs that each is at.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+
+use super::queue::{Outbox, Weigh};
 
 /// Results that wait in the channel.
 pub(super) const AHEAD: usize = 8;
@@ -45,9 +46,9 @@ struct Jobs<J> {
 
 impl<J: Send + 'static> Pool<J> {
     /// Starts a thread for each fetcher. Results go to the channel.
-    pub(super) fn new<R: Send + 'static>(
+    pub(super) fn new<R: Weigh + Send + 'static>(
         fetchers: impl ExactSizeIterator<Item = impl Fetcher<J, R>>,
-        results: &SyncSender<R>,
+        results: &Outbox<R>,
     ) -> Self {
         let jobs = Mutex::new(Jobs { waiting: VecDeque::new(), closed: false });
         let queue = Arc::new(Queue { jobs, changed: Condvar::new() });
@@ -95,11 +96,11 @@ impl<J> Queue<J> {
     }
 }
 
-fn work<J, R>(
+fn work<J, R: Weigh>(
     queue: &Queue<J>,
     share: usize,
     mut fetcher: impl Fetcher<J, R>,
-    results: &SyncSender<R>,
+    results: &Outbox<R>,
 ) {
     while let Some(jobs) = queue.take(fetcher.room(), share) {
         let Some(done) = fetcher.fetch(jobs) else { return };
@@ -121,10 +122,16 @@ impl<J> Drop for Pool<J> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::mpsc::sync_channel;
     use std::time::Duration;
 
     use super::*;
+    use crate::source::queue::queue;
+
+    impl Weigh for (u8, usize) {
+        fn weight(&self) -> u64 {
+            1
+        }
+    }
 
     /// Counts what it has fetched, and how many jobs it got at once.
     struct Counter {
@@ -148,7 +155,7 @@ mod tests {
     fn workers_stay_a_bounded_number_ahead_and_end() {
         for room in [1, 5] {
             let fetched = Arc::new(AtomicUsize::new(0));
-            let (sender, results) = sync_channel(AHEAD);
+            let (sender, results) = queue(AHEAD);
             let fetcher = |_| Counter { room, fetched: Arc::clone(&fetched) };
             let pool = Pool::new((0..2).map(fetcher), &sender);
             pool.push(0..100);
@@ -170,7 +177,7 @@ mod tests {
 
     #[test]
     fn few_jobs_are_shared_and_a_worker_that_ends_is_seen() {
-        let (sender, results) = sync_channel(AHEAD);
+        let (sender, results) = queue(AHEAD);
         let fetched = Arc::new(AtomicUsize::new(0));
         let fetcher = |_| Counter { room: 32, fetched: Arc::clone(&fetched) };
         let pool = Pool::new((0..4).map(fetcher), &sender);

@@ -23,7 +23,7 @@ mod scout;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -33,6 +33,7 @@ use self::client::Client;
 use self::link::{Link, Message, Stop};
 use self::scout::{Scout, Seek};
 use super::pool::{AHEAD, Fetcher, Pool};
+use super::queue::{Inbox, queue};
 use super::{Clock, Event, Giver, Source, SourceError};
 
 pub use calls::Login;
@@ -59,7 +60,7 @@ pub struct Settings {
 /// A source over the interface of one node.
 pub struct Rpc {
     link: Arc<Link>,
-    messages: Receiver<Message>,
+    messages: Inbox<Message>,
     seeks: Sender<Seek>,
     /// How often `seek` was called.
     sought: u64,
@@ -76,7 +77,7 @@ impl Rpc {
     /// says that it is starting is waited for.
     pub fn connect(settings: Settings) -> Result<Self, SourceError> {
         let Settings { address, network, login, follow, clock } = settings;
-        let (sender, messages) = sync_channel(AHEAD);
+        let (sender, messages) = queue(AHEAD);
         let (seeks, sought) = channel();
         let link = Arc::new(Link::new((address, network), clock, follow, sender.clone()));
         let client = || Client::new(Arc::clone(&link), login.clone());
@@ -155,6 +156,10 @@ impl Source for Rpc {
                 return Ok(event);
             }
         }
+    }
+
+    fn bound(&mut self, queued: u64, _: u64) {
+        self.messages.bound(queued);
     }
 
     /// There is nobody else to ask: the receiver knows what is invalid.

@@ -92,7 +92,8 @@ fn a_merge_that_is_stopped_leaves_no_file() {
     let run = Arc::new(write_run(&storage, 1, span(1, 1), &changes).unwrap());
     let stop = Stop::default();
     stop.set();
-    let merged = merge_unless(&stop, &storage, KEY, (RunNumber(2), (&[run], true)));
+    let merged =
+        merge_unless(&stop, &storage, (KEY, Buffers::LARGE), (RunNumber(2), (&[run], true)));
     assert!(matches!(merged, Err(RunError::Stopped)));
     assert_eq!(storage.list().unwrap(), ["0000000001.run"]);
 }

@@ -34,16 +34,20 @@ use varve_io::Storage;
 
 use super::checkpoint::Merged;
 use super::work::{Flushing, MergeLane, Merging, RunResult, Waits, Written, file_len};
-use crate::budget::{Budget, MemoryUse};
+use crate::budget::{self, Budget, Buffers, MemoryUse};
 use crate::compact::{Choice, choose, choose_beside, merge_debt, merge_unless};
 use crate::compacter::{JobEnd, Stop};
 use crate::database::Database;
 use crate::error::Error;
 use crate::footer::{RunNumber, Span};
+use crate::options::Options;
 use crate::pane::{Flush, PaneId, PaneInfo};
 use crate::run::Run;
 use crate::run_error::RunError;
 use crate::run_writer::{RunWriter, StoreKey};
+
+/// Bytes of an entry in the order of a pane that is being flushed.
+const ORDER_LEN: usize = 16;
 
 /// A run that waits for the next step to take the place of its pane.
 #[derive(Debug)]
@@ -77,7 +81,7 @@ impl Database {
     pub fn memory(&self) -> MemoryUse {
         let (window, window_max) = self.window_memory();
         let merging: usize = self.work.merges().map(|merging| merging.memory).sum();
-        let joining = self.joining.as_ref().map_or(0, |joining| joining.load(Ordering::Relaxed));
+        let joining = self.joining.as_ref().map_or(0, |(_, taken)| taken.load(Ordering::Relaxed));
         MemoryUse {
             budget: self.options.memory,
             window,
@@ -87,6 +91,16 @@ impl Database {
             buffers: self.work.buffers(),
             joining,
         }
+    }
+
+    /// Gives the set another amount of memory, from the next step on: a window that is too large
+    /// is flushed then. Too little is refused, and changes nothing.
+    pub fn set_memory(&mut self, memory: usize) -> Result<(), Error> {
+        budget::check(memory, self.runs.memory())?;
+        let options = self.options.with_memory(memory)?;
+        self.undo.set_cache(Budget::cache(memory, options.undo.cache));
+        self.options = options;
+        Ok(())
     }
 
     /// Bytes of memory that the window takes, and the most that it may take.
@@ -146,13 +160,10 @@ impl Database {
     }
 
     pub(super) fn budget(&self) -> Budget {
-        let merging = self.work.merges().map(|merging| merging.memory).sum();
-        let joining = if self.joining.is_some() { Budget::joining(self.options.memory) } else { 0 };
-        Budget::new(
-            self.options.memory,
-            self.options.undo.cache,
-            &[self.runs.memory(), merging, joining],
-        )
+        let joining = self.joining.as_ref().map_or(0, |(limit, _)| *limit);
+        let Options { memory, undo, .. } = self.options;
+        let index = self.runs.memory();
+        Budget::new(memory, undo.cache, self.work.buffers(), &[index, index, joining])
     }
 
     /// Starts to write the run of the oldest pane, if it is due and no other is on its way.
@@ -174,9 +185,11 @@ impl Database {
         let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
         let (number, stop) = (self.next_number(), self.work.stop.clone());
         let named = (number, Span { first: oldest.first, last: oldest.last });
-        let about = Flushing { pane: flush.pane(), number };
-        let job =
-            self.work.flush_lane.start(move || write_run(&stop, &storage, key, (named, &flush)));
+        let sizes = Buffers::of(self.options.memory);
+        let buffers = sizes.writer(oldest.living) + ORDER_LEN * oldest.living;
+        let about = Flushing { pane: flush.pane(), number, buffers };
+        let task = move || write_run(&stop, &storage, (key, sizes), (named, &flush));
+        let job = self.work.flush_lane.start(task);
         self.work.flush.fill(about, job);
         self.take_flush()
     }
@@ -212,15 +225,21 @@ impl Database {
             let Some((lane, range)) = self.next_merge() else { return Ok(()) };
             let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default().to_vec();
             let whole = range.end == self.runs.as_slice().len();
+            let infos: Vec<_> = chosen.iter().map(|run| run.info()).collect();
+            let sizes = Buffers::of(self.options.memory);
+            let entries: u64 = infos.iter().map(|info| info.adds + info.deletes).sum();
+            let streams: usize = infos.iter().map(|info| sizes.stream(info.pages)).sum();
             let merging = Merging {
                 number: self.next_number(),
-                inputs: chosen.iter().map(|run| run.info().number).collect(),
+                inputs: infos.iter().map(|info| info.number).collect(),
                 memory: chosen.iter().map(|run| run.memory()).sum(),
-                pages: chosen.iter().map(|run| run.info().pages).sum(),
+                pages: infos.iter().map(|info| info.pages).sum(),
+                buffers: sizes.writer(usize::try_from(entries).unwrap_or(usize::MAX)) + streams,
             };
             let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
             let (stop, number) = (self.work.stop.clone(), merging.number);
-            let task = move || merge_unless(&stop, &storage, key, (number, (&chosen, whole)));
+            let task =
+                move || merge_unless(&stop, &storage, (key, sizes), (number, (&chosen, whole)));
             let job = match lane {
                 MergeLane::Main => self.work.merge_lane.start(task),
                 MergeLane::Beside => self.work.beside_lane.start(task),
@@ -236,11 +255,11 @@ impl Database {
         let (infos, policy) = (self.runs.infos(), self.manifest.parameters.policy());
         let (lane, choice) = match (self.work.merge.about(), self.work.beside.about()) {
             (None, None) => (MergeLane::Main, choose(&infos, &policy)),
-            (Some(main), None) => {
+            (Some(main), None) if Buffers::of(self.options.memory).two_merges => {
                 let busy = (self.place_of(main)?, main.pages);
                 (MergeLane::Beside, choose_beside(&infos, busy, &policy))
             }
-            (_, Some(_)) => return None,
+            (_, _) => return None,
         };
         match choice {
             Choice::Nothing => None,
@@ -283,11 +302,12 @@ impl Database {
 fn write_run(
     stop: &Stop,
     storage: &Arc<dyn Storage>,
-    key: StoreKey,
+    (key, sizes): (StoreKey, Buffers),
     (named, flush): ((RunNumber, Span), &Flush),
 ) -> RunResult {
     let entries = flush.entries();
     let mut writer = RunWriter::create(storage, key, named, entries.len_max() as u64)?;
+    writer.set_chunk_keys(sizes.chunk_keys);
     for entry in entries {
         if stop.is_set() {
             return Err(RunError::Stopped);

@@ -3,18 +3,13 @@
 use varve_io::PAGE_LEN;
 
 use super::checkpoint::Saved;
+use crate::budget::WRITER_LEN;
 use crate::compacter::{Compaction, Lane, Slot, Stop};
 use crate::error::Error;
 use crate::footer::RunNumber;
-use crate::page_stream::PageStream;
 use crate::pane::PaneId;
 use crate::run::Run;
 use crate::run_error::RunError;
-
-/// Pages that are gathered before they are written.
-const WRITER_LEN: usize = 1 << 20;
-/// What it takes to make one chunk of a filter: its hashes, and the construction beside them.
-const FILTER_CHUNK_LEN: usize = 4 << 20;
 
 /// Bytes written for the set since it was opened, by part. Manifests are left out: some hundred
 /// bytes each.
@@ -57,6 +52,8 @@ pub(super) type RunResult = Result<Option<Run>, RunError>;
 pub(super) struct Flushing {
     pub(super) pane: PaneId,
     pub(super) number: RunNumber,
+    /// Bytes of buffers that it takes.
+    pub(super) buffers: usize,
 }
 
 /// Neighbouring runs that are being merged, youngest first, into the run `number`.
@@ -68,6 +65,8 @@ pub(super) struct Merging {
     pub(super) memory: usize,
     /// Pages that they have.
     pub(super) pages: u64,
+    /// Bytes of buffers that the merge takes.
+    pub(super) buffers: usize,
 }
 
 /// Which of the two merges that can be under way.
@@ -132,10 +131,10 @@ impl Work {
 
     /// Bytes of buffers of the files that are being written and read.
     pub(super) fn buffers(&self) -> usize {
-        let writers = usize::from(!self.flush.is_free()) + self.merges().count();
-        let streams: usize = self.merges().map(|merging| merging.inputs.len()).sum();
+        let flush = self.flush.about().map_or(0, |flushing| flushing.buffers);
+        let merges: usize = self.merges().map(|merging| merging.buffers).sum();
         let window = if self.checkpoint.is_free() { 0 } else { WRITER_LEN };
-        writers * (WRITER_LEN + FILTER_CHUNK_LEN) + streams * PageStream::MEMORY + window
+        flush + merges + window
     }
 }
 

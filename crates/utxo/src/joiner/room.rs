@@ -2,18 +2,21 @@
 //!
 //! A block is charged when it is submitted, four times its bytes: for the block itself, its txids
 //! and keys, the coins found, its undo record and what it adds to the window. Dense blocks of small
-//! transactions take about that much; blocks of large data take less. Pages that are read for it
+//! transactions take about that much; blocks of large data take less. What the owner's check takes
+//! comes on top ([`JoinerOptions::check`](super::JoinerOptions::check)). Pages that are read for it
 //! are charged on top while it has them. All is given back when it leaves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a block takes for each of its bytes.
+/// What a block takes for each of its bytes, besides what its check takes.
 const FACTOR: usize = 4;
 
 /// Bytes that may be taken, and that are.
 #[derive(Debug)]
 pub(super) struct Room {
+    /// What the check of a block takes for each of its bytes.
+    check: usize,
     limit: usize,
     taken: usize,
     /// Where the owner of the set sees how much it is.
@@ -21,13 +24,13 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new((limit, shown): (usize, Arc<AtomicUsize>)) -> Self {
-        Self { limit, taken: 0, shown }
+    pub(super) fn new((limit, shown): (usize, Arc<AtomicUsize>), check: usize) -> Self {
+        Self { check, limit, taken: 0, shown }
     }
 
     /// What a block of this length is charged.
-    pub(super) const fn charge(len: usize) -> usize {
-        len.saturating_mul(FACTOR)
+    pub(super) const fn charge(&self, len: usize) -> usize {
+        len.saturating_mul(FACTOR + self.check)
     }
 
     /// Whether so much more can be taken.

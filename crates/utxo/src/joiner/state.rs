@@ -111,7 +111,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         if height < next || height > end || self.slots.contains_key(&height) {
             return Err(SubmitError::Height { block, next, end });
         }
-        let charge = Room::charge(block.as_block().block().bytes().len());
+        let charge = self.room.charge(block.as_block().block().bytes().len());
         // The lowest is taken in any case: the others wait for it.
         if height != next && !self.room.fits(charge) {
             self.refused = true;

@@ -202,6 +202,11 @@ impl UndoLog {
         self.writer.unwritten()
     }
 
+    /// Keeps so many bytes of recent records in memory from now on.
+    pub(crate) const fn set_cache(&mut self, bytes: usize) {
+        self.config.cache = bytes;
+    }
+
     /// Bytes of memory that records take. Those that are not written are mostly in the cache too.
     pub(crate) fn memory(&self) -> usize {
         self.recent_bytes.max(self.writer.unwritten())

@@ -46,12 +46,13 @@ pub(super) fn open(url: &str, folder: &Path, settings: Settings, memory: u64) ->
 }
 
 fn embedded(folder: &Path, settings: Settings, memory: u64) -> Result<Session> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let storage: Arc<dyn Storage> = Arc::new(Disk::open(folder)?);
     let key = StoreKey { id: StoreId(random()?), secret: random()? };
     let options = EmbeddedOptions::new(key).within(memory);
+    check_memory(0, &options, memory)?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let storage: Arc<dyn Storage> = Arc::new(Disk::open(folder)?);
     let engine = EmbeddedEngine::open(Arc::clone(&storage), options)?;
-    warn_of_index(&engine, &options, memory)?;
+    check_memory(engine.status()?.memory, &options, memory)?;
     let fanout = Fanout::default();
     let bucket = DiskBucket::open(storage.directory("blobs")?, fanout)?;
     let blobs = Blobs::new(bucket, fanout);
@@ -59,19 +60,33 @@ fn embedded(folder: &Path, settings: Settings, memory: u64) -> Result<Session> {
     Session::new(store, Some(TipFile::new(storage)))
 }
 
-/// The index is in memory whatever was asked for: without it no record is found. Whoever asked for
-/// less is told.
-fn warn_of_index(engine: &EmbeddedEngine, options: &EmbeddedOptions, memory: u64) -> Result<()> {
-    let index = engine.status()?.memory;
+/// The index is in memory always: without it no record is found. So a store whose index does not
+/// fit is refused.
+fn check_memory(index: u64, options: &EmbeddedOptions, memory: u64) -> Result<()> {
     let needed = index + options.cache + options.segment_size;
     if needed > memory {
-        let (index, needed, memory) = (HumanBytes(index), HumanBytes(needed), HumanBytes(memory));
-        eprintln!(
-            "the records need about {needed} of memory, {index} of it for their index; --memory \
-             {memory} does not bound that. Prune records, or allow more"
+        // Of more memory the log takes three sixteenths.
+        let enough = (needed.max((index + (4 << 20)) / 13 * 16) >> 20) + 1;
+        let index = HumanBytes(index);
+        bail!(
+            "--memory {} is too little for the records, whose index takes {index}; pass --memory \
+             {enough}M or more",
+            HumanBytes(memory)
         );
     }
     Ok(())
+}
+
+/// Bytes of memory that the index of the records in a folder takes; `None` when there are none, or
+/// another process has them.
+pub(crate) fn index_memory(folder: &Path, memory: u64) -> Option<u64> {
+    if !folder.join("manifest").exists() {
+        return None;
+    }
+    let key = StoreKey { id: StoreId(random().ok()?), secret: random().ok()? };
+    let storage: Arc<dyn Storage> = Arc::new(Disk::open(folder).ok()?);
+    let engine = EmbeddedEngine::open(storage, EmbeddedOptions::new(key).within(memory)).ok()?;
+    Some(engine.status().ok()?.memory)
 }
 
 fn in_memory(settings: Settings) -> Result<Session> {

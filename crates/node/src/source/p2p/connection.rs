@@ -12,7 +12,6 @@
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use varve_sha256::Message as Hashed;
 use varve_types::{BlockHash, Header, Network};
 
 use super::wire::{Command, FRAME_LEN, Frame, Message, PayloadError, Version, protocol};
+use crate::source::queue::{Outbox, Weigh};
 use crate::source::{Giver, HeaderBytes};
 
 const CONNECT: Duration = Duration::from_secs(5);
@@ -128,6 +128,15 @@ pub(super) enum Incoming {
     Closed(Closed),
 }
 
+impl Weigh for (Giver, Incoming) {
+    fn weight(&self) -> u64 {
+        match &self.1 {
+            Incoming::Block { bytes, .. } => bytes.len() as u64,
+            _ => 0,
+        }
+    }
+}
+
 /// The writing side.
 pub(super) struct Link {
     stream: Mutex<TcpStream>,
@@ -163,7 +172,7 @@ pub(super) struct Call {
     pub(super) nonce: u64,
     pub(super) time: i64,
     pub(super) line: Line,
-    pub(super) inbox: SyncSender<(Giver, Incoming)>,
+    pub(super) inbox: Outbox<(Giver, Incoming)>,
 }
 
 impl Call {

@@ -13,7 +13,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::SyncSender;
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ use super::connection::{Call, Incoming, Line, Link};
 use super::talk::{Fault, Talk};
 use super::wire::Message;
 use crate::source::Giver;
+use crate::source::queue::Outbox;
 
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -129,7 +129,7 @@ impl Slot {
         &mut self,
         giver: Giver,
         settings: &Settings,
-        inbox: SyncSender<(Giver, Incoming)>,
+        inbox: Outbox<(Giver, Incoming)>,
     ) {
         let time = settings.epoch.saturating_add((settings.clock)().as_secs());
         let line = Line::default();

@@ -17,13 +17,13 @@
 //! of them promptly.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use varve_types::{BlockHash, Network};
 
+use crate::source::queue::{Outbox, Weigh};
 use crate::source::{Clock, HeaderBytes, SourceError, Warning};
 
 /// How often a waiting thread looks whether it should end.
@@ -53,6 +53,15 @@ pub(super) enum Message {
     Failed(SourceError),
 }
 
+impl Weigh for Message {
+    fn weight(&self) -> u64 {
+        match self {
+            Self::Block { bytes: Some(bytes), .. } => bytes.len() as u64,
+            _ => 0,
+        }
+    }
+}
+
 /// Why a thread ends.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -80,7 +89,7 @@ pub(super) struct Link {
     /// Whether the node answers REST.
     rest: AtomicBool,
     health: Mutex<Health>,
-    messages: SyncSender<Message>,
+    messages: Outbox<Message>,
 }
 
 /// How the node is doing.
@@ -99,7 +108,7 @@ impl Link {
         (address, network): (String, Network),
         clock: Clock,
         follow: bool,
-        messages: SyncSender<Message>,
+        messages: Outbox<Message>,
     ) -> Self {
         Self {
             address,

@@ -132,24 +132,24 @@ fn young_runs_are_merged_while_the_whole_set_is() {
 #[test]
 fn a_flush_that_takes_long_is_waited_for_only_when_the_window_is_full() {
     let parameters = Parameters { window: 1_000, flush_interval: 256, ..PARAMETERS };
-    let mut database = open(4 << 20, parameters);
+    let mut database = open(Options::MEMORY_MIN, parameters);
     let release = hold_up(&database.work.flush_lane);
     while database.work.flush.is_free() {
-        append(&mut database, 300);
+        append(&mut database, 1_000);
     }
     assert_eq!(database.waits().for_memory, 0);
     // There is a part of the window's share left, for some blocks more.
-    let need = Window::memory_of(300, 300 * 30);
+    let need = Window::memory_of(1_000, 1_000 * 30);
     let mut ahead = 0;
     while !database.budget().is_full(database.window_memory().0, need) {
-        append(&mut database, 300);
+        append(&mut database, 1_000);
         ahead += 1;
     }
     assert!(ahead > 2, "{ahead} blocks");
     assert_eq!(database.waits().for_memory, 0);
     let later = later(release);
     for _ in 0..3 {
-        append(&mut database, 300);
+        append(&mut database, 1_000);
         let (window, share) = database.window_memory();
         assert!(window <= share, "{window} of {share}");
     }

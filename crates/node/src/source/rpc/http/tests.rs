@@ -1,7 +1,6 @@
 //! Answers of every shape, and servers that misbehave.
 
 use std::net::TcpListener;
-use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::Instant;
 
@@ -9,6 +8,7 @@ use varve_types::Network;
 
 use super::super::link::Message;
 use super::*;
+use crate::source::queue::{Inbox, queue};
 
 /// A server that gives each answer on a connection of its own and then closes it.
 fn serve(answers: Vec<&'static str>) -> String {
@@ -25,8 +25,8 @@ fn serve(answers: Vec<&'static str>) -> String {
 }
 
 /// A client of that address with a clock that runs `speed` times as fast as ours.
-fn client(address: String, speed: u32) -> (Http, Arc<Link>, Receiver<Message>) {
-    let (sender, messages) = sync_channel(100);
+fn client(address: String, speed: u32) -> (Http, Arc<Link>, Inbox<Message>) {
+    let (sender, messages) = queue(100);
     let begin = Instant::now();
     let clock = Arc::new(move || begin.elapsed() * speed);
     let link = Arc::new(Link::new((address, Network::Regtest), clock, true, sender));
@@ -99,7 +99,8 @@ fn a_server_that_stalls_is_given_up() {
         let (mut http, _, messages) = client(address, 100);
         let error = http.request("/", None, None).err().unwrap();
         assert!(matches!(error, HttpError::Unreachable(_)), "{error:?}");
-        let told = messages.try_iter().any(|message| matches!(message, Message::Warning(_)));
+        let told = std::iter::from_fn(|| messages.recv_timeout(Duration::ZERO).ok())
+            .any(|message| matches!(message, Message::Warning(_)));
         assert_eq!(told, byte_each.is_none());
     }
 }

@@ -2,27 +2,33 @@
 //!
 //! A control group of the child's own: version 1 (`memory.limit_in_bytes`) or 2 (`memory.max`),
 //! whichever the machine has mounted and lets us use. The parent makes the group, the child enters
-//! it first of all, the parent removes it. Where none can be made, a measurement runs without and
-//! says `unlimited`.
+//! it first of all, the parent removes it. Where none can be made, a test is skipped, and a
+//! measurement runs without and says `unlimited`.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use anyhow::{Context as _, Result};
+/// Groups that this process has made.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// A group with a limit, removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Cgroup {
+pub struct Cgroup {
     path: PathBuf,
     peak: &'static str,
 }
 
 impl Cgroup {
     /// Makes a group with this limit; `None` where that is not possible.
-    pub(crate) fn new(limit: u64) -> Option<Self> {
+    #[must_use]
+    pub fn new(limit: u64) -> Option<Self> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let name = format!("varve-bench-{}", std::process::id());
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("varve-{}-{number}", std::process::id());
         for Candidate { parent, version } in candidates(&mounts, &own) {
             let (file, peak) = match version {
                 Version::One => ("memory.limit_in_bytes", "memory.max_usage_in_bytes"),
@@ -44,12 +50,15 @@ impl Cgroup {
         None
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is: what [`enter`] takes.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The most memory that was in use, page cache included.
-    pub(crate) fn peak(&self) -> Option<u64> {
+    #[must_use]
+    pub fn peak(&self) -> Option<u64> {
         fs::read_to_string(self.path.join(self.peak)).ok()?.trim().parse().ok()
     }
 }
@@ -68,10 +77,17 @@ impl Drop for Cgroup {
 }
 
 /// Moves this process into a group.
-pub(crate) fn enter(group: &Path) -> Result<()> {
-    let file = group.join("cgroup.procs");
-    fs::write(&file, std::process::id().to_string())
-        .with_context(|| format!("cannot enter {}", group.display()))
+pub fn enter(group: &Path) -> io::Result<()> {
+    fs::write(group.join("cgroup.procs"), std::process::id().to_string())
+}
+
+/// The command, to be run in this group.
+#[must_use]
+pub fn inside(group: &Cgroup, command: &Command) -> Command {
+    let mut inside = Command::new("sh");
+    inside.args(["-c", "echo $$ > \"$0/cgroup.procs\" && exec \"$@\""]).arg(group.path());
+    inside.arg(command.get_program()).args(command.get_args());
+    inside
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,222 @@
+//! How the memory of the process is split.
+//!
+//! ```text
+//!  memory  ├─ program ─┬─ headers ─┬─ heads ─┬─ source ─┬─ stage ─┬─ blocks ─┬─ set ───────────┤
+//!           12 MiB+1/8   measured    measured   measured   3/16      1/8        what is left
+//! ```
+//!
+//! - **program**: stacks, the ends of logs, and what the allocator holds beyond what is in use.
+//! - **headers**: the header tree and the numbers of the stored blocks.
+//! - **heads**: those of the archive, which are in memory once their pages have been touched.
+//! - **source**: what it knows of its blocks, and for a pipe the blocks that come before their
+//!   parents, an eighth of the whole.
+//! - **stage**: rows of the archive that wait for the next checkpoint, at most 512 MiB. One is made
+//!   when half of it is used, because a table of rows grows by doubling.
+//! - **blocks**: those on their way from the source to the set, at most 192 MiB: a quarter waits in
+//!   the source, a quarter is being checked, half is stored and waits for its turn. A single block
+//!   is let through whatever its length.
+//! - **set**: the unspent set, which splits its part itself (`varve_utxo`).
+//!
+//! The measured parts grow with the chain, so the split is made again at each checkpoint. When they
+//! leave too little for the set, the sync ends with the memory that would do. The page cache is not
+//! counted: the system takes it back when memory is short.
+
+use varve_archive::{Archive, MmapBackend};
+use varve_blocks::BlockStore;
+use varve_utxo::{Error as UtxoError, Options as SetOptions};
+
+use crate::error::Error;
+use crate::header_tree::HeaderTree;
+
+const MIB: usize = 1 << 20;
+
+/// The program itself, whatever it is given.
+const PROGRAM: usize = 12 * MIB;
+/// The parts of the whole that the shares are, in sixteenths.
+const PROGRAM_SHARE: usize = 2;
+const STAGE_SHARE: usize = 3;
+const BLOCKS_SHARE: usize = 2;
+const SET_SHARE: usize = 16 - PROGRAM_SHARE - STAGE_SHARE - BLOCKS_SHARE;
+/// The most that a share is worth having.
+const STAGE_MAX: usize = 512 * MIB;
+const BLOCKS_MAX: usize = 192 * MIB;
+
+/// The number of a stored block, in the table by its hash.
+const NUMBER_LEN: usize = 16;
+
+/// What takes as much as it takes, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Measured {
+    pub(crate) headers: usize,
+    pub(crate) heads: usize,
+    pub(crate) source: usize,
+}
+
+impl Measured {
+    /// What the stores take now.
+    pub(crate) fn of(
+        tree: &HeaderTree,
+        blocks: &BlockStore,
+        archive: &Archive<MmapBackend>,
+    ) -> Self {
+        let numbers = blocks.reader().count() as usize * NUMBER_LEN;
+        Self { headers: tree.memory() + numbers, heads: archive.memory().heads, source: 0 }
+    }
+
+    const fn total(self) -> usize {
+        self.headers.saturating_add(self.heads).saturating_add(self.source)
+    }
+}
+
+/// How the memory of the process is split, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The whole.
+    pub memory: usize,
+    /// The program itself.
+    pub program: usize,
+    /// The header tree.
+    pub headers: usize,
+    /// The heads of the archive's tables.
+    pub heads: usize,
+    /// What the source of a sync knows and holds back.
+    pub source: usize,
+    /// Rows of the archive that wait for a checkpoint.
+    pub stage: usize,
+    /// Blocks between the source and the set.
+    pub blocks: usize,
+    /// The unspent set.
+    pub set: usize,
+}
+
+impl Budget {
+    /// The split for a process that holds no chain, such as one that imports an unspent set. Too
+    /// little memory is refused, before anything is made.
+    pub fn empty(memory: usize) -> Result<Self, Error> {
+        Self::new(memory, Measured::default()).enough()
+    }
+
+    /// The split beside what is measured.
+    pub(crate) fn new(memory: usize, measured: Measured) -> Self {
+        let program = PROGRAM + memory / 16 * PROGRAM_SHARE;
+        let stage = (memory / 16 * STAGE_SHARE).min(STAGE_MAX);
+        let blocks = (memory / 16 * BLOCKS_SHARE).min(BLOCKS_MAX);
+        let taken = (program + stage + blocks).saturating_add(measured.total());
+        let set = memory.saturating_sub(taken);
+        let Measured { headers, heads, source } = measured;
+        Self { memory, program, headers, heads, source, stage, blocks, set }
+    }
+
+    /// Refuses a split that leaves too little for the set.
+    pub(crate) fn enough(self) -> Result<Self, Error> {
+        if self.set < SetOptions::MEMORY_MIN {
+            return Err(self.too_little(SetOptions::MEMORY_MIN));
+        }
+        Ok(self)
+    }
+
+    /// The error of the unspent set. When it needs more than its part, the error says what the whole
+    /// would have to be.
+    pub fn set_error(&self, error: UtxoError) -> Error {
+        match error {
+            UtxoError::Memory { needed, .. } => self.too_little(needed),
+            error => error.into(),
+        }
+    }
+
+    /// The set needs so much, which is more than its part.
+    fn too_little(&self, set: usize) -> Error {
+        let Self { memory: given, headers, heads, source, .. } = *self;
+        let fixed = Measured { headers, heads, source }.total();
+        let needed = (PROGRAM.saturating_add(set).saturating_add(fixed) / SET_SHARE)
+            .saturating_add(1)
+            .saturating_mul(16);
+        Error::Memory { given, needed, set, headers, heads }
+    }
+
+    /// The bytes of staged rows at which a checkpoint is due.
+    pub(crate) const fn stage_due(&self) -> usize {
+        self.stage / 2
+    }
+
+    /// The lag of a replay whose steps fit the stage. Rows take up to as many bytes as their blocks,
+    /// and the largest step is an eighth of the lag.
+    pub(crate) fn lag(&self, wanted: u64) -> u64 {
+        wanted.min(self.stage_due() as u64 * 8)
+    }
+
+    /// Bytes of blocks that wait in the source.
+    pub(crate) const fn queued(&self) -> u64 {
+        self.blocks as u64 / 4
+    }
+
+    /// Bytes of blocks that are being checked.
+    pub(crate) const fn checked(&self) -> u64 {
+        self.blocks as u64 / 4
+    }
+
+    /// Bytes of stored blocks that wait for their turn.
+    pub(crate) const fn kept(&self) -> u64 {
+        self.blocks as u64 / 2
+    }
+
+    /// Bytes of blocks that a source may hold back until their parents come.
+    pub(crate) const fn unordered(memory: usize) -> u64 {
+        memory as u64 / 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Measured = Measured { headers: 0, heads: 0, source: 0 };
+
+    #[test]
+    fn the_parts_are_the_whole() {
+        for memory in [64 * MIB, 100_000_001, 256 * MIB, 2048 * MIB, 64 << 30] {
+            let measured = Measured { headers: 3 * MIB, heads: 4 * MIB + 7, source: 11 };
+            let budget = Budget::new(memory, measured).enough().unwrap();
+            let Budget { program, headers, heads, source, stage, blocks, set, .. } = budget;
+            assert_eq!(program + headers + heads + source + stage + blocks + set, memory);
+            let parts = budget.queued() + budget.checked() + budget.kept();
+            assert!(parts <= blocks as u64);
+        }
+    }
+
+    /// With the usual memory a checkpoint comes after 256 MiB of blocks, as it always did: their
+    /// rows take less than half of the stage.
+    #[test]
+    fn the_usual_memory_is_enough_for_the_usual_lag() {
+        let budget = Budget::new(2048 * MIB, NOTHING);
+        assert_eq!((budget.stage_due(), budget.kept()), (192 * MIB, 96 << 20));
+        assert_eq!(budget.lag(256 << 20), 256 << 20);
+        assert_eq!(budget.set, (2048 - 268 - 384 - 192) * MIB);
+        let small = Budget::new(64 * MIB, NOTHING);
+        assert_eq!((small.set, small.lag(256 << 20)), (24 * MIB, 48 << 20));
+    }
+
+    #[test]
+    fn what_is_said_to_be_enough_is_enough() {
+        for heads in [0, MIB, 100 * MIB, 5 << 30] {
+            let measured = Measured { headers: heads / 3, heads, source: 0 };
+            let Err(Error::Memory { needed, .. }) = Budget::new(MIB, measured).enough() else {
+                panic!("a megabyte is too little");
+            };
+            let enough = Budget::new(needed, measured).enough().unwrap();
+            assert!(enough.set >= SetOptions::MEMORY_MIN);
+            // Where shares have reached their most, somewhat less would do too.
+            assert!(needed > 1024 * MIB || Budget::new(needed - 64, measured).enough().is_err());
+        }
+    }
+
+    #[test]
+    fn the_refusal_names_the_option_and_what_would_do() {
+        let error = Budget::empty(MIB).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--memory 1M is too little: the unspent set needs 16M, the archive's heads take 0M and \
+             the headers 0M of it; pass --memory 50M or more"
+        );
+    }
+}
