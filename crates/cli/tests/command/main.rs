@@ -9,6 +9,7 @@ mod keep;
 mod killed;
 mod limits;
 mod output;
+mod peers;
 mod profiles;
 mod readable;
 mod real_node;
@@ -19,3 +20,5 @@ mod sources;
 mod stop;
 mod varve;
 mod verdicts;
+#[path = "../../../node/tests/peer/wire.rs"]
+mod wire;
