@@ -21,8 +21,8 @@
 //!    header. The receiver stores each block whose header it knows, asked for or not.
 //! 6. While a source follows, new headers come unasked. Headers that do not link to anything known
 //!    are no offence: the receiver asks for those between ([`stray`](Source::stray)).
-//! 7. What turns out invalid is told by [`blame`](Source::blame). The giver is not asked again, and
-//!    the blocks that it owes are missing.
+//! 7. What turns out invalid is reported by [`blame`](Source::blame). The giver is not asked again,
+//!    and the blocks that it owes are missing.
 //!
 //! | source | headers | blocks | follows |
 //! |---|---|---|---|

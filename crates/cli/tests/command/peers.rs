@@ -59,7 +59,7 @@ fn peer(chain: &[Vec<u8>], manner: Blocks) -> String {
     address
 }
 
-/// The headers are there and the blocks are not: the sync came short. A peer that has them mends it.
+/// The headers are there and the blocks are not: the sync came short. A peer with them mends it.
 #[test]
 fn a_peer_that_keeps_its_blocks_back_leaves_the_sync_short() {
     let blocks = chain(&genesis(), 0, 1, 6);

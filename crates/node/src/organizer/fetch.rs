@@ -15,9 +15,9 @@
 //! * A block is asked of one giver. When that one does not send it, the others that offer it are
 //!   asked. One that all have failed with is *missing*: when nothing else is left to do, the lowest
 //!   of each branch is reported.
-//! * A slow giver does not hold up the others: one that has room and finds nothing else in the window
-//!   is also asked for the lowest blocks that another has owed for [`LATE`]. Whichever copy comes
-//!   first is taken, the other is dropped. A block is never in flight at more than two givers.
+//! * A slow giver does not hold up the others: one that has room and finds nothing else in the
+//!   window is also asked for the lowest blocks that another has owed for [`LATE`]. Whichever copy
+//!   comes first is taken, the other is dropped. No block is in flight at more than two givers.
 //! * Headers of peers below the known work of the chain are no offer.
 //! * A source that the user vouches for may be asked for everything that it has, on all branches.
 
@@ -206,33 +206,33 @@ impl Fetch {
         let new = |hash: &BlockHash| (*hash, Owed { giver, rival: None, since });
         self.owed.extend(hashes.iter().map(new));
         if limited {
-            self.race(aim.now, giver, &late, room, &mut hashes);
+            let room = room.saturating_sub(hashes.len());
+            hashes.extend(self.race(aim.now, giver, late, room));
         }
         hashes
     }
 
-    /// Also asks for the lowest blocks that another is late with, as far as there is room.
+    /// The lowest of these blocks that another is late with. They are noted as owed by both.
     fn race(
         &mut self,
         now: Duration,
         giver: Giver,
-        owed: &[BlockHash],
+        mut owed: Vec<BlockHash>,
         room: usize,
-        hashes: &mut Vec<BlockHash>,
-    ) {
-        for hash in owed {
-            if hashes.len() >= room {
-                return;
-            }
-            let late = self
-                .owed
-                .get_mut(hash)
-                .filter(|owed| owed.giver != giver && now.saturating_sub(owed.since) >= LATE);
-            if let Some(owed) = late.filter(|owed| owed.rival.is_none()) {
+    ) -> Vec<BlockHash> {
+        owed.retain(|hash| {
+            self.owed.get(hash).is_some_and(|owed| {
+                let late = now.saturating_sub(owed.since) >= LATE;
+                late && owed.giver != giver && owed.rival.is_none()
+            })
+        });
+        owed.truncate(room);
+        for hash in &owed {
+            if let Some(owed) = self.owed.get_mut(hash) {
                 owed.rival = Some(giver);
-                hashes.push(*hash);
             }
         }
+        owed
     }
 
     /// The blocks that nobody has sent and that were not reported: the lowest of each branch.

@@ -10,20 +10,21 @@
 //!
 //! * **Headers.** Each peer has a `talk`. One is asked for what is above the locator, and the next
 //!   as soon as that one has no more, or does not keep up; so the best chain of all is known, and a
-//!   slow peer holds nobody up. Turns go to the peer that was asked longest ago. The receiver decides
-//!   which branches are heard to their end. A peer that announces hashes, or headers that link to
-//!   nothing, is asked in its next turn.
+//!   slow peer holds nobody up. Turns go to the peer that was asked longest ago. The receiver
+//!   decides which branches are heard to their end. A peer that announces hashes, or headers that
+//!   link to nothing, is asked in its next turn.
 //! * **Blocks.** The receiver says which blocks a peer is asked for. `download` keeps what is owed,
 //!   and gives up a peer that does not deliver.
 //! * **Bad peers.** An [`Offence`] ends the connection and bans the address for the life of the
 //!   source. A connection that is lost or silent is made again (`slot`).
 //!
-//! All decisions are made on the thread of the receiver, which never waits for a socket. Time is its
-//! clock, and only the time that it spends here counts against a peer, so a receiver that is busy
-//! blames nobody.
+//! All decisions are made on the thread of the receiver, which never waits for a socket. Time is
+//! its clock, and only the time that it spends here counts against a peer, so a receiver that is
+//! busy blames nobody.
 
 mod connection;
 mod download;
+mod link;
 mod slot;
 mod talk;
 pub mod wire;
@@ -314,12 +315,8 @@ impl Source for P2p {
         let new = self.download.ask(giver, hashes);
         let list: Vec<_> = new.iter().map(|hash| Inventory::block(*hash, network)).collect();
         match self.slot_mut(giver).and_then(Slot::ready_mut) {
-            Some(peer) if !list.is_empty() => {
-                if !peer.link.send(&Message::GetData(list)) {
-                    self.lose(giver, DEAF);
-                }
-            }
-            Some(_) => {}
+            Some(peer) if list.is_empty() || peer.link.send(&Message::GetData(list)) => {}
+            Some(_) => self.lose(giver, DEAF),
             None => self.missing(giver, hashes.to_vec()),
         }
         Ok(())

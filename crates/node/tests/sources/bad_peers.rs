@@ -269,7 +269,7 @@ fn event_is_idle(event: &varve_node::Event) -> bool {
 }
 
 #[test]
-fn a_peer_that_stalls_loses_its_work_to_the_other() {
+fn a_peer_that_sends_no_blocks_is_given_up_and_the_other_asked() {
     let yes = Arc::new(AtomicBool::new(true));
     let turn = Arc::new(AtomicBool::new(false));
     let asked = turn.clone();

@@ -1,4 +1,4 @@
-//! One connection: a thread that reads, a thread that writes, and the link between them.
+//! One connection: a thread that reads, and a link that writes.
 //!
 //! ```text
 //! connect ─► version ⇄ version ─► verack ⇄ verack ─► sendheaders ─► read until the end
@@ -8,33 +8,23 @@
 //! that headers follow one another. It answers pings itself and passes on what concerns headers and
 //! blocks, through a channel of a few messages: while that is full it does not read, and the peer
 //! waits. So a connection holds one message in memory.
-//!
-//! ```text
-//! decisions ── link ──► outbox ─► thread that writes ─► socket
-//! ```
-//!
-//! Whoever decides never waits for a socket: a message goes to the outbox, and a peer that does not
-//! read until that is full is given up.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::io::{self, Read as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
-use std::thread;
 use std::time::Duration;
 
 use varve_sha256::Message as Hashed;
 use varve_types::{BlockHash, Header, Network};
 
+use super::link::Link;
 use super::wire::{Command, FRAME_LEN, Frame, Message, PayloadError, Version, protocol};
 use crate::source::{Giver, HeaderBytes};
 
 const CONNECT: Duration = Duration::from_secs(5);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-const WRITE: Duration = Duration::from_secs(20);
-/// Messages that wait to be written.
-const OUTBOX: usize = 64;
 /// Messages that may come before the handshake is through.
 const HANDSHAKE_MESSAGES: usize = 32;
 /// How much a payload grows by before its bytes are there: a length is not believed. A step is also
@@ -138,59 +128,6 @@ pub(super) enum Incoming {
     Closed(Closed),
 }
 
-/// The writing side.
-pub(super) struct Link {
-    stream: TcpStream,
-    outbox: SyncSender<Vec<u8>>,
-    network: Network,
-    /// Bytes that have been read: a sign of life.
-    pub(super) received: AtomicU64,
-    /// Those of them that are of blocks.
-    pub(super) block_bytes: AtomicU64,
-}
-
-impl Link {
-    /// Starts the thread that writes. It ends with the link, or with the connection.
-    fn new(stream: &TcpStream, network: Network) -> io::Result<Self> {
-        let (outbox, messages) = sync_channel::<Vec<u8>>(OUTBOX);
-        let mut writer = stream.try_clone()?;
-        thread::spawn(move || {
-            for bytes in messages {
-                if writer.write_all(&bytes).is_err() {
-                    close(&writer);
-                    return;
-                }
-            }
-        });
-        let (received, block_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { stream: stream.try_clone()?, outbox, network, received, block_bytes })
-    }
-
-    /// Sends a message without waiting. `false` when the peer does not read what it is sent. Other
-    /// errors show on the reading side.
-    #[must_use]
-    pub(super) fn send(&self, message: &Message) -> bool {
-        let sent = self.outbox.try_send(message.encode(self.network));
-        !matches!(sent, Err(TrySendError::Full(_)))
-    }
-
-    /// The same, and waits while the outbox is full: for the thread that reads.
-    fn answer(&self, message: &Message) -> io::Result<()> {
-        let sent = self.outbox.send(message.encode(self.network));
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
-
-    /// Ends the connection; the reading side sees its end.
-    pub(super) fn close(&self) {
-        close(&self.stream);
-    }
-}
-
-fn close(stream: &TcpStream) {
-    // It may be closed already.
-    let _ = stream.shutdown(Shutdown::Both);
-}
-
 /// The link of a call, from when the connection is made. Whoever waits for the handshake closes it.
 pub(super) type Line = Arc<OnceLock<Arc<Link>>>;
 
@@ -217,7 +154,6 @@ impl Call {
         let stream = connect(&self.address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(HANDSHAKE))?;
-        stream.set_write_timeout(Some(WRITE))?;
         let link = Arc::new(Link::new(&stream, self.network)?);
         // Nobody else sets it.
         let _ = self.line.set(link.clone());
@@ -404,8 +340,9 @@ fn check_linked(headers: &[HeaderBytes]) -> Result<(), Offence> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::net::TcpListener;
-    use std::time::Instant;
+    use std::thread;
 
     use super::*;
 
@@ -430,25 +367,5 @@ mod tests {
         assert_eq!(reading.join().unwrap().unwrap(), block);
         assert_eq!(link.received.load(Ordering::Relaxed), bytes.len() as u64);
         assert_eq!(link.block_bytes.load(Ordering::Relaxed), 300_000);
-    }
-
-    /// Megabytes to a peer that never reads: nobody waits, neither to send nor to close.
-    #[test]
-    fn a_peer_that_does_not_read_keeps_nobody_waiting() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        stream.set_write_timeout(Some(WRITE)).unwrap();
-        let (_peer, _) = listener.accept().unwrap();
-        let link = Link::new(&stream, Network::Regtest).unwrap();
-        let block = Message::Block(vec![7; 1 << 20]);
-        let begin = Instant::now();
-        let sent = (0..1000).take_while(|_| link.send(&block)).count();
-        assert!((OUTBOX..1000).contains(&sent), "{sent}");
-        link.close();
-        assert!(begin.elapsed() < WRITE / 2, "{:?}", begin.elapsed());
-        // The writer has been waiting for the peer, and ends too.
-        while link.answer(&Message::Verack).is_ok() {
-            assert!(begin.elapsed() < WRITE, "the thread that writes does not end");
-        }
     }
 }

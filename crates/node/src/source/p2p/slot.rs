@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The pause before the next try is 1, 2, 4, … 60 seconds. An address that could not be reached
-//! [`TRIES`] times, or was lost as often without a block between, is no longer *expected*: a sync that
-//! does not follow ends without it. One that owed an answer each time is left alone for
+//! [`TRIES`] times, or was lost as often without a block between, is no longer *expected*: a sync
+//! that does not follow ends without it. One that owed an answer each time is left alone for
 //! [`BARREN_PAUSE`].
 
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::Settings;
-use super::connection::{Call, Incoming, Line, Link};
+use super::connection::{Call, Incoming, Line};
+use super::link::Link;
 use super::talk::{Fault, Talk};
 use super::wire::Message;
 use crate::source::Giver;
@@ -27,9 +28,9 @@ use crate::source::Giver;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// The pause after connections that came to nothing.
 const BARREN_PAUSE: Duration = Duration::from_secs(600);
-/// How often an address is tried before nobody waits for it.
+/// Tries in vain after which nobody waits for an address.
 const TRIES: u32 = 3;
-/// A connection that is quiet for so long is asked for a sign of life.
+/// A connection that is quiet for this long is asked for a sign of life.
 const PING: Duration = Duration::from_secs(60);
 /// And given up after this.
 const DEAD: Duration = Duration::from_secs(120);

@@ -15,8 +15,8 @@
 //!               answers that come within 5 s: it is given up
 //! ```
 //!
-//! Announcements are cheap to make up. After [`IN_VAIN`] answers without a new header a peer is asked
-//! about its announcements once in [`REST`], and a sync does not wait for it.
+//! Announcements are cheap to make up. After [`IN_VAIN`] answers without a new header a peer is
+//! asked about its announcements once in [`REST`], and a sync does not wait for it.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ fn a_flood_of_announcements_does_not_keep_a_sync_from_being_stopped() {
     follower.reaches(&SHORT[599]);
     let (error, _, took) = follower.stop();
     assert!(error.is_none(), "{error:?}");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
 }
 
 /// It is asked ten times, and then once in a second of the source's clock, while the sync lasts.

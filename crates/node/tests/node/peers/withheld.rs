@@ -15,8 +15,8 @@ use crate::script_peer::{
 
 const WITHHELD: &str = "does not send the blocks of its headers; the connection is given up";
 
-/// One peer promises `promised` blocks and gives none, the other serves `honest`. What is said of it
-/// is one sentence of the lowest block, and `warning`.
+/// One peer promises `promised` blocks and gives none, the other serves `honest`. What is said of
+/// it is one sentence of the lowest block, and `warning`.
 fn check(promised: usize, manner: Manner, warning: Option<&str>, honest: &[Mined]) {
     let bad = ScriptPeer::start(Served::new(&LONG[..promised]), manner);
     let good = ScriptPeer::honest(honest);
@@ -119,9 +119,9 @@ fn headers_in_drops_do_not_keep_the_others_waiting() {
         let outcome = sync(&mut node, &peers);
         assert_tip(&node, &SHORT[2499], &outcome);
         assert_eq!(before.get(), Some(&0), "the other is asked after two seconds");
-        // It is given up three times, each after two or three drops.
+        // At worst it is given up three times, each time after two or three drops.
         assert!(outcome.took < Duration::from_secs(40), "{:?}", outcome.took);
-        assert_eq!(outcome.count("the connection is given up"), 1, "{:#?}", outcome.said);
+        assert!(outcome.count("the connection is given up") <= 1, "{:#?}", outcome.said);
     }
 }
 
