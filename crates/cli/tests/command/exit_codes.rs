@@ -58,7 +58,7 @@ impl Place {
 }
 
 /// The answer, which is there in any case, and the sentence of one that came short.
-fn end(output: &Output) -> (Value, Option<String>) {
+pub(crate) fn end(output: &Output) -> (Value, Option<String>) {
     let told = String::from_utf8(output.stderr.clone()).unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).expect("the answer is there");
     let errors: Vec<&str> = told.lines().filter(|line| line.starts_with("error: ")).collect();
@@ -71,7 +71,7 @@ fn end(output: &Output) -> (Value, Option<String>) {
     (answer, errors.first().map(|line| (*line).to_owned()))
 }
 
-fn short(output: &Output, height: u32, parts: &[&str]) {
+pub(crate) fn short(output: &Output, height: u32, parts: &[&str]) {
     let (answer, sentence) = end(output);
     let sentence = sentence.expect("it came short");
     assert_eq!(answer["height"], height, "{sentence}");

@@ -12,6 +12,7 @@ mod memory;
 mod opening;
 mod output;
 mod peer;
+mod peers;
 mod profiles;
 mod readable;
 mod real_node;
@@ -22,3 +23,5 @@ mod sources;
 mod stop;
 mod varve;
 mod verdicts;
+#[path = "../../../node/tests/peer/wire.rs"]
+mod wire;

@@ -139,7 +139,7 @@ impl<'a> Intake<'a> {
             Event::Headers { headers, giver } => self.headers(stores, headers, giver)?,
             Event::HeadersDone => (self.headers_done, self.is_heard) = (true, true),
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
-            Event::Missing { hash } => self.fetch.missed(&hash),
+            Event::Missing { hash, giver } => self.fetch.missed(&hash, giver),
             Event::Warning(warning) => (self.report)(Report::Warning(&warning)),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
             Event::Idle => self.idle(stores)?,
@@ -262,11 +262,13 @@ impl<'a> Intake<'a> {
 
     /// Asks for the blocks that are needed next.
     fn want(&mut self, stores: &Stores) -> Result<(), Error> {
+        let is_trusted = self.source.is_trusted();
         let aim = Aim {
             tip: stores.tip,
             stop: self.options.stop_height.unwrap_or(Height::new(u32::MAX)),
-            is_trusted: self.source.is_trusted(),
+            is_trusted,
             all_branches: self.options.all_branches,
+            now: if is_trusted { Duration::ZERO } else { (self.options.clock)() },
         };
         for giver in self.vetting.givers() {
             if self.source.room(giver).is_none() {

@@ -159,8 +159,8 @@ impl Source for Nobody {
         Ok(())
     }
 
-    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
-        self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+        self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash, giver }));
         Ok(())
     }
 

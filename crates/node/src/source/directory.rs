@@ -238,7 +238,7 @@ impl Directory {
         self.owed -= 1;
         Ok(Some(match result? {
             Some(bytes) => Event::Block { hash, bytes, giver: Giver::ONLY },
-            None => Event::Missing { hash },
+            None => Event::Missing { hash, giver: Giver::ONLY },
         }))
     }
 
@@ -278,7 +278,7 @@ impl Source for Directory {
         Ok(())
     }
 
-    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         for hash in hashes {
             let mut at = self.linker.kept(hash);
             while at.is_none() && self.walk()? {
@@ -289,7 +289,7 @@ impl Source for Directory {
                     self.owed += 1;
                     self.pool.push([Job { hash: *hash, path: walk.path.clone(), at }]);
                 }
-                None => self.events.push_back(Event::Missing { hash: *hash }),
+                None => self.events.push_back(Event::Missing { hash: *hash, giver }),
             }
         }
         Ok(())

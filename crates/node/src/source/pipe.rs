@@ -104,7 +104,8 @@ impl Pipe {
                     self.events.push_back(Event::Warning(Warning::Unlinked { count }));
                 }
                 let missing = std::mem::take(&mut self.wanted).into_iter();
-                self.events.extend(missing.map(|hash| Event::Missing { hash }));
+                let giver = Giver::ONLY;
+                self.events.extend(missing.map(|hash| Event::Missing { hash, giver }));
                 self.events.push_back(Event::HeadersDone);
             }
         }
@@ -155,9 +156,10 @@ impl Source for Pipe {
     }
 
     /// Blocks come by themselves. When the pipe has ended, none will.
-    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         if self.ended {
-            self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
+            let missing = hashes.iter().map(|hash| Event::Missing { hash: *hash, giver });
+            self.events.extend(missing);
         } else {
             self.wanted.extend(hashes);
         }

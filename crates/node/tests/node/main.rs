@@ -21,3 +21,5 @@ mod rpc;
 mod script_peer;
 mod second_opinion;
 mod verdicts;
+#[path = "../peer/wire.rs"]
+mod wire;

@@ -323,7 +323,8 @@ fn a_block_that_was_written_over_is_missing() {
     let place = framed(&blocks[..8]).len();
     write_at(&path, place, &framed([&blocks[9]]));
     source.want(Giver::ONLY, &[lost]).unwrap();
-    assert_eq!(source.next_event(Duration::from_secs(9)).unwrap(), Event::Missing { hash: lost });
+    let missing = Event::Missing { hash: lost, giver: Giver::ONLY };
+    assert_eq!(source.next_event(Duration::from_secs(9)).unwrap(), missing);
     source.want(Giver::ONLY, &[kept]).unwrap();
     let event = source.next_event(Duration::from_secs(9)).unwrap();
     assert!(matches!(event, Event::Block { hash, .. } if hash == kept));

@@ -1,13 +1,13 @@
 //! What is done with a message of headers: stored or not, and what its giver is asked next.
 
 use super::super::vetting::{Known, Next, Vetted};
-use super::{Intake, Report, locator};
+use super::{Intake, Report};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError};
 use crate::source::{Giver, HeaderBytes, Warning};
 use crate::stores::Stores;
 
-/// How often one giver may send headers in a row that link to nothing.
+/// How often a source that the user vouches for may send headers in a row that link to nothing.
 const STRAYS: u32 = 10;
 
 /// What became of headers that were to be stored.
@@ -68,8 +68,10 @@ impl Intake<'_> {
                 let above = last.map(|last| stores.chain.read().tree.locator(last));
                 above.map_or(Ok(()), |locator| self.more(giver, &locator))
             }
-            Next::Stray if self.may_stray(giver) => self.more(giver, &locator(stores)),
-            Next::Stray => Ok(()),
+            Next::Stray => {
+                self.source.stray(giver);
+                Ok(())
+            }
             Next::TooLittle { below_known } => {
                 let peer = self.source.name(giver);
                 if below_known && self.low.insert(peer.clone()) {
@@ -123,7 +125,8 @@ impl Intake<'_> {
                 }
             }
         }
-        if inserted.has_new || inserted.is_refused {
+        let links = inserted.last.is_some() && !inserted.has_orphan;
+        if inserted.has_new || inserted.is_refused || links {
             self.strays.remove(&giver);
         }
         if inserted.has_new {
