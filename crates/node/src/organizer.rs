@@ -26,6 +26,7 @@ mod fetch;
 mod intake;
 mod judge;
 mod kept;
+mod left_out;
 mod recheck;
 mod report;
 mod script_board;
@@ -58,8 +59,8 @@ use judge::{Judge, Refusal};
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
+pub(crate) use left_out::LeftOut;
 pub use report::Report;
-pub(crate) use verdict::INVALIDATED;
 
 /// The first commit of a sync waits for this part of the latency.
 const FIRST_COMMIT: u32 = 16;
@@ -170,6 +171,8 @@ pub struct Organizer {
     pub(crate) options: Options,
     pub(crate) settings: Settings,
     pub(crate) directory: DataDirectory,
+    /// What the last sync left out.
+    pub(crate) left_out: LeftOut,
 }
 
 impl Organizer {
@@ -270,11 +273,11 @@ impl Organizer {
                 continue;
             }
             self.checkpoint()?;
-            if options.is_stopped() {
-                return Ok(());
+            if !options.is_stopped() {
+                self.bring_on_stats(intake.report)?;
             }
-            self.bring_on_stats(intake.report)?;
-            if pause == Pause::Done {
+            if pause == Pause::Done || options.is_stopped() {
+                self.left_out = intake.left_out;
                 return Ok(());
             }
         }

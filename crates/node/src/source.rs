@@ -93,13 +93,18 @@ pub enum Event {
 /// What a user should know of a source that still works.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// The last record of a file is not all there.
-    #[error("{} ends within a block at byte {offset}; the block is left out", path.display())]
+    /// The last record of a file is not all there, or not what it should be.
+    #[error(
+        "the last block of {}, at byte {offset}, is cut off or damaged; it is left out",
+        path.display()
+    )]
     Incomplete {
         /// The file, or `-`.
         path: PathBuf,
         /// Where the record begins.
         offset: u64,
+        /// The header of the block, where it could be read.
+        header: Option<HeaderBytes>,
     },
     /// Something between the records of a file is no block.
     #[error(

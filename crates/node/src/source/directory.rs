@@ -31,7 +31,7 @@ use std::time::Duration;
 use varve_types::blk::XorKey;
 use varve_types::{BlockHash, Header, Network};
 
-use self::scan::{Framing, Location, Walk, failed, read_block};
+use self::scan::{Framing, Location, Unread, Walk, failed, read_block};
 use self::watch::{FileName, Watch};
 use super::linker::{Found, Linker};
 use super::pool::{AHEAD, Fetcher, Pool};
@@ -131,7 +131,7 @@ impl Directory {
         while let Some(index) = self.due.front().copied() {
             self.walk()?;
             let walk = self.walks.get(index).expect("a file of the list");
-            if !walk.is_empty() || walk.incomplete(self.framing)?.is_some() {
+            if !walk.is_empty() || walk.unread(self.framing, |_| false)?.is_some() {
                 return Ok(());
             }
             if self.due.front() == Some(&index) {
@@ -202,13 +202,16 @@ impl Directory {
         if !self.follow && !self.warned {
             self.warned = true;
             for walk in &self.walks {
-                if walk.skipped() > 0 {
-                    let (path, bytes) = (walk.path.to_path_buf(), walk.skipped());
-                    self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
+                let path = walk.path.to_path_buf();
+                let unread = walk.unread(self.framing, |hash| self.linker.is_linked(hash))?;
+                let bytes = walk.skipped(unread.is_some());
+                if bytes > 0 {
+                    let warning = Warning::Skipped { path: path.clone(), bytes };
+                    self.events.push_back(Event::Warning(warning));
                 }
-                if let Some(offset) = walk.incomplete(self.framing)? {
-                    let path = walk.path.to_path_buf();
-                    self.events.push_back(Event::Warning(Warning::Incomplete { path, offset }));
+                if let Some(Unread { offset, header }) = unread {
+                    let warning = Warning::Incomplete { path, offset, header };
+                    self.events.push_back(Event::Warning(warning));
                 }
             }
             if self.linker.waiting() > 0 {
