@@ -147,6 +147,7 @@ impl Organizer {
             let height = tree.height(tree.find(&invalid.block)?).to_u32();
             (!is_ours).then(|| (invalid, u64::from(tree.height(leaf).to_u32() - height)))
         };
-        tree.ids().filter(|id| tree.work(*id) > work).find_map(refused)
+        let leaves = tree.ids().filter(|id| tree.children(*id).next().is_none());
+        leaves.filter_map(refused).max_by_key(|(_, above)| *above)
     }
 }

@@ -20,8 +20,8 @@
 //!    header. The receiver stores each block whose header it knows, asked for or not.
 //! 6. While a source follows, new headers come unasked. Headers that do not link to anything known
 //!    are no offence: the receiver asks for those between.
-//! 7. What turns out invalid is told by [`blame`](Source::blame). The giver is not asked again, and
-//!    the blocks that it owes are missing.
+//! 7. The receiver reports a giver of invalid data by [`blame`](Source::blame). The giver is not
+//!    asked again, and the blocks that it owes are missing.
 //!
 //! | source | headers | blocks | follows |
 //! |---|---|---|---|
@@ -84,7 +84,7 @@ pub enum Event {
         /// The block.
         hash: BlockHash,
     },
-    /// Something to tell the user; the source goes on.
+    /// Something for the user to know; the source goes on.
     Warning(Warning),
     /// Nothing happened within the time that was given.
     Idle,

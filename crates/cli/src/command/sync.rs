@@ -123,7 +123,7 @@ pub(crate) struct Done {
     refused: u64,
 }
 
-/// Syncs under a progress bar. One that follows has no end, so it tells where it begins, and of
+/// Syncs under a progress bar. A sync that follows has no end, so it prints where it begins and
 /// every new tip.
 pub(crate) fn sync(
     node: &mut Organizer,

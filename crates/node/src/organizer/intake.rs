@@ -29,8 +29,8 @@ use crate::source::{Event, Giver, Outlook, Source, SourceError, Warning};
 use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
-/// How long a source that is followed is not asked again for what it did not have: at first, with
-/// every try in vain twice as long, and at most. Peers are asked at the longest interval.
+/// Retry interval for blocks that a followed source did not have: at first, and at most. It doubles
+/// with every retry. Peers are always asked at the longest interval.
 const AGAIN: Duration = Duration::from_secs(1);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 
@@ -42,7 +42,7 @@ pub(crate) struct Intake<'a> {
     checkers: Checkers,
     vetting: Vetting,
     fetch: Fetch,
-    /// When what was missing was last asked for again, and how long it is left alone now.
+    /// When missing blocks were last requested again, and the interval until the next retry.
     asked_again: Duration,
     pause: Duration,
     /// Who sent headers that link to nothing, and how often in a row.

@@ -228,7 +228,7 @@ enum ReadError {
     NotARecord {
         begin: [u8; 4],
     },
-    /// There has been no record for so many bytes.
+    /// No record began within [`GAP_LIMIT`].
     Endless {
         bytes: u64,
     },

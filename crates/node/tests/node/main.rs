@@ -15,6 +15,7 @@ mod prune;
 mod real_node;
 mod reorganisations;
 mod replay;
+mod retries;
 mod rig;
 mod rpc;
 mod script_peer;
