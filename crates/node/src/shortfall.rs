@@ -8,9 +8,9 @@
 //! |---|---|
 //! | at the stop height or above | done |
 //! | below the best header | [`Shortfall::Behind`] |
-//! | because a refused block or header keeps it from a branch with more work | [`Shortfall::Refused`] |
-//! | and the files hold a block that cannot be read and may belong above the tip | [`Shortfall::Unread`] |
-//! | below the known work of the network's chain, and the source was peers | [`Shortfall::LittleWork`] |
+//! | because a refused block or header bars a branch with more work | [`Shortfall::Refused`] |
+//! | and a block cannot be read that may belong above the tip | [`Shortfall::Unread`] |
+//! | below the network's known work, and the source was peers | [`Shortfall::LittleWork`] |
 //! | otherwise: what was refused or not read is stale | done |
 //!
 //! The best header is that of the branches without a mark. A block that the operator has marked is

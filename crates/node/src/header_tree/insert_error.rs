@@ -35,8 +35,8 @@ pub enum InsertError {
 }
 
 impl InsertError {
-    /// Whether the giver is to blame: not for an orphan, nor for a clock that may be ours, nor for a
-    /// mark that our operator has set.
+    /// Whether the giver is to blame: not for an orphan, nor for a clock that may be ours, nor for
+    /// a mark that our operator has set.
     #[must_use]
     pub fn is_blameworthy(&self) -> bool {
         match self {

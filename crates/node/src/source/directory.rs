@@ -205,19 +205,15 @@ impl Directory {
                 let path = walk.path.to_path_buf();
                 let unread = walk.unread(self.framing, |hash| self.linker.is_linked(hash))?;
                 let bytes = walk.skipped(unread.is_some());
-                if bytes > 0 {
-                    let warning = Warning::Skipped { path: path.clone(), bytes };
-                    self.events.push_back(Event::Warning(warning));
-                }
-                if let Some(Unread { offset, header }) = unread {
-                    let warning = Warning::Incomplete { path, offset, header };
-                    self.events.push_back(Event::Warning(warning));
-                }
+                let skipped = Warning::Skipped { path: path.clone(), bytes };
+                let incomplete =
+                    |Unread { offset, header }| Warning::Incomplete { path, offset, header };
+                let warnings = (bytes > 0).then_some(skipped).into_iter();
+                self.events.extend(warnings.chain(unread.map(incomplete)).map(Event::Warning));
             }
-            if self.linker.waiting() > 0 {
-                let count = self.linker.waiting();
-                self.events.push_back(Event::Warning(Warning::Unlinked { count }));
-            }
+            let count = self.linker.waiting();
+            let unlinked = (count > 0).then_some(Warning::Unlinked { count });
+            self.events.extend(unlinked.map(Event::Warning));
         }
         if !self.done {
             self.done = true;

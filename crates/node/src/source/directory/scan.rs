@@ -183,9 +183,9 @@ impl Walk {
 
     /// Decides where the walk begins, and how far it looks for records.
     ///
-    /// Appended records begin at `next`. Overwritten ones may be anywhere, so a file that has changed
-    /// is also walked over from its beginning: at once when that is cheap, else once enough polls
-    /// have passed that its cost per poll is low.
+    /// Appended records begin at `next`. Overwritten ones may be anywhere, so a file that has
+    /// changed is also walked over from its beginning: at once when that is cheap, else once enough
+    /// polls have passed that its cost per poll is low.
     fn set_out(&mut self, file: &File, stamp: Stamp) -> Result<(), SourceError> {
         let before = self.stamp.replace(stamp);
         let replaced = before.is_none_or(|b| b.inode != stamp.inode || b.length > stamp.length);

@@ -10,8 +10,8 @@
 //! Calls go in batches. A batch of blocks is sized by the last blocks, so that its answer has about
 //! [`BATCH_BYTES`]; when the answer exceeds the limit, its blocks are requested one by one.
 //!
-//! Every request is retried until it is answered or refused, or the source ends; failures in between
-//! are reported to [`Link`]. REST that a restart has turned off is not tried again.
+//! Every request is retried until it is answered or refused, or the source ends; failures before
+//! that are reported to [`Link`]. REST that a restart has turned off is not tried again.
 
 use std::sync::Arc;
 use std::time::Duration;
