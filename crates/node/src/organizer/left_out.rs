@@ -132,7 +132,7 @@ impl LeftOut {
             Warning::Incomplete { header, .. } => header.as_ref(),
             _ => return,
         };
-        let header = header.map(|header| Header::new(header));
+        let header = header.map(Header::new);
         // Of what is in the tree the tree says whether it is missing.
         if header.is_some_and(|header| tree.find(&header.hash()).is_some()) {
             return;
