@@ -27,6 +27,7 @@ mod fetch;
 mod intake;
 mod judge;
 mod kept;
+mod left_out;
 mod recheck;
 mod report;
 mod script_board;
@@ -64,8 +65,8 @@ use kept::Kept;
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
+pub(crate) use left_out::LeftOut;
 pub use report::Report;
-pub(crate) use verdict::INVALIDATED;
 
 /// Bytes that the scripts of a block take while they are checked, for each of its bytes: about 500
 /// an input (`docs/adr/0013-script-verification.md`), which has 150 bytes and an output as a rule.
@@ -180,6 +181,8 @@ pub struct Organizer {
     pub(crate) options: Options,
     pub(crate) settings: Settings,
     pub(crate) directory: DataDirectory,
+    /// What the last sync left out.
+    pub(crate) left_out: LeftOut,
 }
 
 impl Organizer {
@@ -280,19 +283,19 @@ impl Organizer {
                 continue;
             }
             let budget = self.stores.budget(self.options.memory, intake.source_memory());
-            let is_stopped = options.is_stopped();
-            if is_stopped || pause == Pause::Done {
+            let is_done = pause == Pause::Done || options.is_stopped();
+            if is_done {
                 self.checkpoint()?;
             } else {
                 self.make_durable()?;
                 self.prune()?;
             }
             set_memory(budget, |memory| self.utxo.set_memory(memory))?;
-            if is_stopped {
-                return Ok(());
+            if !options.is_stopped() {
+                self.bring_on_stats(intake.report)?;
             }
-            self.bring_on_stats(intake.report)?;
-            if pause == Pause::Done {
+            if is_done {
+                self.left_out = intake.left_out;
                 return Ok(());
             }
         }

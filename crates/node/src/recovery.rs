@@ -43,7 +43,7 @@ use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
-use crate::organizer::{Options, Organizer};
+use crate::organizer::{LeftOut, Options, Organizer};
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
@@ -131,7 +131,8 @@ impl Organizer {
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
         };
-        let mut organizer = Self { utxo, stores, options, settings, directory };
+        let left_out = LeftOut::default();
+        let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
         let is_behind = organizer.utxo.tip() != Some(at);
         organizer.catch_up(history.last.is_none())?;
         if is_behind || rows > 0 {

@@ -21,8 +21,8 @@
 //!    header. The receiver stores each block whose header it knows, asked for or not.
 //! 6. While a source follows, new headers come unasked. Headers that do not link to anything known
 //!    are no offence: the receiver asks for those between ([`stray`](Source::stray)).
-//! 7. What turns out invalid is reported by [`blame`](Source::blame). The giver is not asked again,
-//!    and the blocks that it owes are missing.
+//! 7. The receiver reports a giver of invalid data by [`blame`](Source::blame). The giver is not
+//!    asked again, and the blocks that it owes are missing.
 //!
 //! | source | headers | blocks | follows |
 //! |---|---|---|---|
@@ -89,7 +89,7 @@ pub enum Event {
         /// Who was asked.
         giver: Giver,
     },
-    /// Something to tell the user; the source goes on.
+    /// Something for the user to know; the source goes on.
     Warning(Warning),
     /// Nothing happened within the time that was given.
     Idle,
@@ -98,13 +98,18 @@ pub enum Event {
 /// What a user should know of a source that still works.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// The last record of a file is not all there.
-    #[error("{} ends within a block at byte {offset}; the block is left out", path.display())]
+    /// The last record of a file is not all there, or not what it should be.
+    #[error(
+        "the last block of {}, at byte {offset}, is cut off or damaged; it is left out",
+        path.display()
+    )]
     Incomplete {
         /// The file, or `-`.
         path: PathBuf,
         /// Where the record begins.
         offset: u64,
+        /// The header of the block, where it could be read.
+        header: Option<HeaderBytes>,
     },
     /// Something between the records of a file is no block.
     #[error(

@@ -1,6 +1,5 @@
 //! `varve sync`: takes blocks from a source, checks them, and stores what follows from them.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +10,11 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use varve_node::source::Clock;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::rpc::{self, Rpc};
-use varve_node::source::{Clock, Warning};
 use varve_node::{
     Options as NodeOptions, Organizer, Report, SettingsChange, Source, SyncOptions, Verify,
 };
@@ -50,7 +49,8 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     if options.stop.load(Ordering::Relaxed) && !options.follow {
         bail!("stopped at height {height}; run the same command again to go on");
     }
-    let shortfall = done.shortfall(&node, &options).or_else(|| done.unchecked(args));
+    let shortfall = node.shortfall(options.stop_height).map(|short| short.to_string());
+    let shortfall = shortfall.or_else(|| done.unchecked(args));
     if global.json {
         let answer = json!({
             "network": global.network.name(),
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
             "headers": node.header_height().to_u32(),
             "connected": done.connected,
             "bytes": done.bytes,
-            "refused": done.refused.len(),
+            "refused": done.refused,
             "scripts": scripts_json(node.scripts()),
             "complete": shortfall.is_none(),
         });
@@ -125,27 +125,13 @@ pub(crate) struct Done {
     pub(crate) connected: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// Blocks that were refused.
-    refused: BTreeSet<BlockHash>,
-    /// What the source could not give, if that leaves the chain short.
-    unread: Option<Warning>,
+    /// Blocks that were reported as refused.
+    refused: u64,
     /// Blocks whose scripts were to be checked in place and cannot be, because blocks are pruned.
     pruned: u64,
 }
 
 impl Done {
-    /// Why the chain is not where it should be, in one sentence.
-    fn shortfall(&self, node: &Organizer, options: &SyncOptions) -> Option<String> {
-        let missing = node.shortfall(options.stop_height, &self.refused);
-        if let Some(missing) = missing {
-            return Some(missing.to_string());
-        }
-        let tip = node.snapshot().tip.0;
-        let reached = options.stop_height.is_some_and(|stop| tip >= stop);
-        let unread = self.unread.as_ref().filter(|_| !reached)?;
-        Some(format!("the chain ends at height {tip}, and {unread}; sync from another source too"))
-    }
-
     /// That scripts were not checked, in one sentence, when the user has asked for it. By default
     /// scripts are checked of new blocks, and the rest is a warning.
     fn unchecked(&self, args: &Sync) -> Option<String> {
@@ -158,21 +144,9 @@ impl Done {
             )
         })
     }
-
-    fn warned(&mut self, warning: &Warning) {
-        let is_short = match warning {
-            Warning::Unlinked { .. } => true,
-            // A file may be growing; a pipe was cut off.
-            Warning::Incomplete { path, .. } => path == Path::new("-"),
-            _ => false,
-        };
-        if is_short {
-            self.unread = Some(warning.clone());
-        }
-    }
 }
 
-/// Syncs under a progress bar. One that follows has no end, so it tells where it begins, and of
+/// Syncs under a progress bar. A sync that follows has no end, so it prints where it begins and
 /// every new tip.
 pub(crate) fn sync(
     node: &mut Organizer,
@@ -199,16 +173,13 @@ pub(crate) fn sync(
             progress.set(u64::from(height.to_u32()), done.bytes);
         }
         Report::Refused { hash, reason } => {
-            done.refused.insert(hash);
+            done.refused += 1;
             progress.say(&format!("block {hash} is refused: {reason}"));
         }
         Report::Missing { hash } => {
             progress.say(&format!("nobody has block {hash}; sync from another source too"));
         }
-        Report::Warning(warning) => {
-            progress.say(&format!("warning: {warning}"));
-            done.warned(warning);
-        }
+        Report::Warning(warning) => progress.say(&format!("warning: {warning}")),
         Report::ScriptsChecked { done, all } => checking.set(done, all),
         Report::ScriptsPruned { blocks } => {
             done.pruned = blocks;

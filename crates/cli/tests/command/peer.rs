@@ -1,138 +1,84 @@
-//! What is checked of blocks that other nodes send, from a peer of our own over a real socket.
+//! A peer over a real socket that serves a chain, as much of a node as a sync needs.
 
-use std::io::{Read as _, Write as _};
+use std::collections::HashMap;
 use std::net::{TcpListener, TcpStream};
-use std::process::Output;
 use std::sync::Arc;
 use std::thread;
 
-use serde_json::json;
-use varve_consensus::contract::draft::TxDraft;
-use varve_node::source::p2p::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
-use varve_types::script::opcode::OP_0;
-use varve_types::{BlockHash, Header, Network, Outpoint};
+use varve_node::source::HeaderBytes;
+use varve_node::source::p2p::wire::{Inventory, Message};
+use varve_types::{BlockHash, Header, Network};
 
-use crate::exit_codes::{chain, genesis};
-use crate::refused::{above, hash};
-use crate::varve::{ask, run, varve};
+use crate::wire::{greet, receive, send};
 
-const NETWORK: Network = Network::Regtest;
-
-fn hash_of(block: &[u8]) -> BlockHash {
-    Header::new(block.first_chunk().unwrap()).hash()
+/// What a peer does when it is asked for blocks.
+#[derive(Clone, Copy)]
+pub(crate) enum Blocks {
+    Sends,
+    /// Says that it does not have them.
+    Lacks,
+    /// Ends the connection.
+    HangsUp,
 }
 
-/// Serves a chain, genesis first, until the test ends. Gives the address.
-fn serve(chain: Vec<Vec<u8>>) -> String {
+struct Served {
+    network: Network,
+    /// Genesis first.
+    headers: Vec<HeaderBytes>,
+    heights: HashMap<BlockHash, usize>,
+    blocks: HashMap<BlockHash, Vec<u8>>,
+    manner: Blocks,
+}
+
+/// Starts a peer that has the genesis block of the network and these above it. Gives its
+/// address.
+pub(crate) fn start(network: Network, chain: &[Vec<u8>], manner: Blocks) -> String {
+    let all = || [network.genesis_block()].into_iter().chain(chain.iter().cloned());
+    let header = |block: &Vec<u8>| *block.first_chunk().unwrap();
+    let hash = |block: &Vec<u8>| Header::new(block.first_chunk().unwrap()).hash();
+    let served = Arc::new(Served {
+        network,
+        headers: all().map(|block| header(&block)).collect(),
+        heights: all().map(|block| hash(&block)).zip(0..).collect(),
+        blocks: all().map(|block| (hash(&block), block)).collect(),
+        manner,
+    });
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let chain = Arc::new(chain);
     thread::spawn(move || {
-        for stream in listener.incoming() {
-            let chain = chain.clone();
-            thread::spawn(move || talk(stream.unwrap(), &chain));
+        for stream in listener.incoming().flatten() {
+            let served = Arc::clone(&served);
+            thread::spawn(move || served.talk(stream));
         }
     });
     address
 }
 
-fn talk(mut stream: TcpStream, chain: &[Vec<u8>]) {
-    let (time, nonce, agent) = (0, 1, "/test/".to_owned());
-    let height = i32::try_from(chain.len()).unwrap() - 1;
-    let version = Version { version: 70_016, services: 9, time, nonce, agent, height };
-    send(&mut stream, &Message::Version(version));
-    send(&mut stream, &Message::Verack);
-    let place = |hash: &BlockHash| chain.iter().position(|block| hash_of(block) == *hash);
-    while let Some(message) = receive(&mut stream) {
-        let answers = match message {
-            Message::GetHeaders(locator) => {
-                let fork = locator.iter().find_map(place).unwrap_or(0);
-                let above = chain.iter().skip(fork + 1).map(|block| *block.first_chunk().unwrap());
-                vec![Message::Headers(above.collect())]
+impl Served {
+    fn talk(&self, mut stream: TcpStream) {
+        greet(&mut stream, self.network, 9);
+        while let Some(message) = receive(&mut stream) {
+            match (message, self.manner) {
+                (Message::GetHeaders(locator), _) => {
+                    let at = locator.iter().find_map(|hash| self.heights.get(hash)).unwrap_or(&0);
+                    let headers = self.headers.iter().skip(at + 1).take(2000).copied().collect();
+                    send(&mut stream, self.network, &Message::Headers(headers));
+                }
+                (Message::GetData(_), Blocks::HangsUp) => return,
+                (Message::GetData(list), Blocks::Lacks) => {
+                    send(&mut stream, self.network, &Message::NotFound(list));
+                }
+                (Message::GetData(list), Blocks::Sends) => {
+                    for Inventory { hash, .. } in list {
+                        let block = self.blocks[&hash].clone();
+                        send(&mut stream, self.network, &Message::Block(block));
+                    }
+                }
+                (Message::Ping(nonce), _) => {
+                    send(&mut stream, self.network, &Message::Pong(nonce));
+                }
+                _ => {}
             }
-            Message::GetData(list) => {
-                let found = list.iter().filter_map(|Inventory { hash, .. }| place(hash));
-                found.map(|place| Message::Block(chain[place].clone())).collect()
-            }
-            Message::Ping(nonce) => vec![Message::Pong(nonce)],
-            _ => Vec::new(),
-        };
-        for answer in answers {
-            send(&mut stream, &answer);
-        }
-    }
-}
-
-/// Sends a message. The other side may have gone.
-fn send(stream: &mut TcpStream, message: &Message) {
-    let _ = stream.write_all(&message.encode(NETWORK));
-}
-
-fn receive(stream: &mut TcpStream) -> Option<Message> {
-    let mut head = [0; FRAME_LEN];
-    stream.read_exact(&mut head).ok()?;
-    let frame = Frame::decode(&head);
-    let mut payload = vec![0; frame.length as usize];
-    stream.read_exact(&mut payload).ok()?;
-    Some(Message::decode(frame.command, payload).unwrap())
-}
-
-fn first_line(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned()
-}
-
-/// 101 blocks, and one whose last transaction spends an output that nobody can.
-fn with_failing_script() -> Vec<Vec<u8>> {
-    let mut blocks = [vec![genesis()], chain(&genesis(), 0, 1, 101)].concat();
-    let first = varve_types::Block::parse(&blocks[1], NETWORK.format()).unwrap();
-    let coin = Outpoint::new(first.txids()[0], 0);
-    let mut made = TxDraft::spending(&[coin], 2);
-    made.outputs[0].script = vec![OP_0];
-    let spent = TxDraft::spending(&[Outpoint::new(made.txid(), 0)], 1);
-    blocks.push(above(&blocks[101], 102, 1, vec![made, spent]).bytes());
-    blocks
-}
-
-#[test]
-fn scripts_are_checked_of_what_peers_send() {
-    let folder = tempfile::tempdir().unwrap();
-    let blocks = with_failing_script();
-    let bad = hash(&blocks[102]);
-    let peer = serve(blocks);
-    let data = folder.path().join("scripts");
-    let output = run(&data, &["sync", "--peer", &peer]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(first_line(&output), "spends and all scripts are checked");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains(&bad) && told.contains("block-script-verify-flag-failed"), "{told}");
-    let none: Option<u32> = None;
-    let scripts = json!({ "checked_to": 101, "assumed_to": none, "unchecked": 0 });
-    assert_eq!(ask(&data, &["status"])["scripts"], scripts);
-    // Whoever does not want that says so.
-    let data = folder.path().join("spends");
-    let output = run(&data, &["sync", "--peer", &peer, "--verify", "spends"]);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(first_line(&output), "spends are checked, scripts are not");
-    assert_eq!(ask(&data, &["status"])["height"], 102);
-}
-
-/// The first line names the block that is built in.
-#[test]
-fn scripts_below_the_built_in_block_are_assumed_to_be_valid() {
-    let folder = tempfile::tempdir().unwrap();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    for network in Network::ALL {
-        let data = folder.path().join(network.name());
-        let data = data.to_str().unwrap();
-        let place = ["--network", network.name(), "--datadir", data];
-        let output = varve(&[&["sync", "--peer", &nobody][..], &place].concat());
-        let line = first_line(&output);
-        match varve_consensus::Params::new(network).assume_valid {
-            Some(block) => {
-                assert!(line.contains(&format!("up to block {block} are assumed")), "{line}");
-            }
-            None if network.is_bsv() => assert!(line.contains("cannot be"), "{line}"),
-            None => assert_eq!(line, "spends and all scripts are checked"),
         }
     }
 }

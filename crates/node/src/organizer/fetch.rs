@@ -42,6 +42,8 @@ const ATTEMPTS: u32 = 3;
 /// What is asked for, of whom.
 #[derive(Default)]
 pub(crate) struct Fetch {
+    /// Blocks of all branches are fetched, from the one giver of a trusted source.
+    all_branches: bool,
     offers: BTreeMap<Giver, HeaderId>,
     owed: HashMap<BlockHash, Owed>,
     /// Blocks that have come and are being checked.
@@ -49,8 +51,11 @@ pub(crate) struct Fetch {
     /// Who was asked in vain, and how often.
     tried: HashMap<BlockHash, BTreeMap<Giver, u32>>,
     reported: HashSet<BlockHash>,
-    /// Headers whose blocks are not stored, when all branches are fetched.
+    /// Headers whose blocks are still to be asked for, when all branches are fetched. What has been
+    /// asked for is taken out, so that nobody walks past it again and again.
     unfetched: BTreeSet<(Height, HeaderId)>,
+    /// Those whose blocks were asked for in vain.
+    failed: BTreeSet<(Height, HeaderId)>,
 }
 
 /// Who was asked for a block.
@@ -68,13 +73,17 @@ pub(crate) struct Aim {
     pub(crate) tip: HeaderId,
     pub(crate) stop: Height,
     pub(crate) is_trusted: bool,
-    pub(crate) all_branches: bool,
     /// The time by the caller's clock.
     pub(crate) now: Duration,
 }
 
 impl Fetch {
-    /// A header that has no block, when all branches are fetched.
+    /// Fetches the blocks of all branches, or of those alone that may become the best chain.
+    pub(crate) fn new(all_branches: bool) -> Self {
+        Self { all_branches, ..Self::default() }
+    }
+
+    /// A header whose block is not stored, when all branches are fetched.
     pub(crate) fn add_unfetched(&mut self, height: Height, id: HeaderId) {
         self.unfetched.insert((height, id));
     }
@@ -138,7 +147,7 @@ impl Fetch {
     }
 
     /// A giver that was asked for a block does not send it.
-    pub(crate) fn missed(&mut self, hash: &BlockHash, giver: Giver) {
+    pub(crate) fn missed(&mut self, tree: &HeaderTree, hash: &BlockHash, giver: Giver) {
         let Entry::Occupied(mut entry) = self.owed.entry(*hash) else { return };
         let owed = entry.get_mut();
         if owed.rival == Some(giver) {
@@ -146,7 +155,11 @@ impl Fetch {
         } else if owed.giver == giver {
             match owed.rival.take() {
                 Some(rival) => owed.giver = rival,
-                None => drop(entry.remove()),
+                None => {
+                    entry.remove();
+                    let id = tree.find(hash).filter(|_| self.all_branches);
+                    self.failed.extend(id.map(|id| (tree.height(id), id)));
+                }
             }
         } else {
             return;
@@ -155,13 +168,20 @@ impl Fetch {
     }
 
     /// The bytes that a giver sent were not those of the block.
-    pub(crate) fn spoiled(&mut self, hash: &BlockHash, giver: Giver) {
-        *self.tried.entry(*hash).or_default().entry(giver).or_default() += 1;
+    pub(crate) fn spoiled(&mut self, tree: &HeaderTree, hash: &BlockHash, giver: Giver) {
+        let tries = self.tried.entry(*hash).or_default().entry(giver).or_default();
+        *tries += 1;
+        let again = if *tries < ATTEMPTS { &mut self.unfetched } else { &mut self.failed };
+        let id = tree.find(hash).filter(|_| self.all_branches);
+        again.extend(id.map(|id| (tree.height(id), id)));
     }
 
-    /// Givers may have by now what they did not have.
-    pub(crate) fn try_again(&mut self) {
+    /// Givers may have by now what they did not have. Whether there is such a thing.
+    pub(crate) fn try_again(&mut self) -> bool {
+        self.unfetched.append(&mut self.failed);
+        let has_tried = !self.tried.is_empty();
         self.tried.clear();
+        has_tried
     }
 
     /// The blocks to ask a giver for that has this much room. They are noted as owed.
@@ -187,10 +207,15 @@ impl Fetch {
                 && !self.checking.contains(&hash)
         };
         let (mut hashes, mut late) = (Vec::new(), Vec::new());
-        if aim.is_trusted && aim.all_branches {
-            let ids = self.unfetched.iter().map(|(_, id)| *id).filter(wanted);
-            let free = |hash: &BlockHash| !self.owed.contains_key(hash);
-            hashes.extend(ids.map(|id| tree.hash(id)).filter(free).take(room));
+        if self.all_branches {
+            while hashes.len() < room
+                && let Some((height, id)) = self.unfetched.first().copied()
+                && height <= aim.stop
+            {
+                self.unfetched.pop_first();
+                let hash = tree.hash(id);
+                hashes.extend((wanted(&id) && !self.owed.contains_key(&hash)).then_some(hash));
+            }
         } else {
             let tip = self.offers.get(&giver).and_then(|best| worthwhile(tree, aim, *best));
             let ids = tip.map(|tip| tree.to_fetch(tip, WINDOW)).unwrap_or_default();

@@ -23,11 +23,8 @@ use super::intake::Intake;
 use super::{Organizer, Report, SyncOptions, Verify};
 use crate::checked::Checked;
 use crate::error::Error;
-use crate::header_tree::HeaderId;
+use crate::header_tree::{HeaderId, INVALIDATED};
 use crate::source::{Event, Giver, Source, SourceError};
-
-/// The reason of a mark that an operator has set.
-pub(crate) const INVALIDATED: &str = "invalidated by the operator; `varve reconsider` undoes it";
 
 impl Organizer {
     /// Marks a block as invalid, durably, and takes the chain to the best branch without it.

@@ -96,7 +96,8 @@ impl Pipe {
                     self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
                 }
                 if let Some(offset) = incomplete {
-                    let warning = Warning::Incomplete { path: PathBuf::from("-"), offset };
+                    let (path, header) = (PathBuf::from("-"), None);
+                    let warning = Warning::Incomplete { path, offset, header };
                     self.events.push_back(Event::Warning(warning));
                 }
                 if self.linker.waiting() > 0 {
@@ -121,9 +122,11 @@ impl Pipe {
             self.events.push_back(Event::Block { hash, bytes, giver: Giver::ONLY });
             return Ok(());
         }
-        self.waiting += bytes.len() as u64;
-        let mut linked = Vec::new();
+        let (size, before, mut linked) = (bytes.len() as u64, self.linker.waiting(), Vec::new());
         self.linker.push(Found { hash, header, with: bytes }, &mut linked);
+        // Another copy of one that waits is dropped.
+        let is_taken = !linked.is_empty() || self.linker.waiting() > before;
+        self.waiting += if is_taken { size } else { 0 };
         if self.linker.waiting() == 0 {
             self.waiting = 0;
         }
@@ -249,7 +252,7 @@ enum ReadError {
     NotARecord {
         begin: [u8; 4],
     },
-    /// There has been no record for so many bytes.
+    /// No record began within [`GAP_LIMIT`].
     Endless {
         bytes: u64,
     },

@@ -16,6 +16,7 @@ mod reading;
 mod real_node;
 mod reorganisations;
 mod replay;
+mod retries;
 mod rig;
 mod rpc;
 mod script_peer;

@@ -1,5 +1,7 @@
 //! What is done with a message of headers: stored or not, and what its giver is asked next.
 
+use varve_types::Header;
+
 use super::super::vetting::{Known, Next, Vetted};
 use super::{Intake, Report};
 use crate::error::Error;
@@ -114,13 +116,27 @@ impl Intake<'_> {
                         self.fetch.add_unfetched(tree.height(id), id);
                     }
                 }
-                Err(InsertError::Orphan { .. }) => inserted.has_orphan = true,
+                Err(InsertError::Orphan { .. }) => {
+                    inserted.has_orphan = true;
+                    if self.source.is_trusted() {
+                        self.left_out.add_above(Header::new(header));
+                    }
+                }
+                // The operator's own mark: nobody is to blame, and nothing is new.
+                Err(InsertError::Invalid { invalid, .. }) if invalid.is_by_operator() => {
+                    inserted.is_refused = true;
+                }
                 Err(error) => {
                     let reason = error.reason();
                     if !inserted.is_refused && error.is_blameworthy() {
                         self.source.blame(giver, &reason);
                     }
                     inserted.is_refused = true;
+                    if self.source.is_trusted() || !error.is_blameworthy() {
+                        let tree = &stores.chain.read().tree;
+                        let (header, culprit) = (Header::new(header), error.culprit());
+                        self.left_out.add_header(tree, header, culprit, &reason);
+                    }
                     self.refuse(error.culprit(), &reason);
                 }
             }
