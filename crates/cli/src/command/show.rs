@@ -1,5 +1,8 @@
 //! `varve status` and `varve spender`: what the stores say.
 
+use std::error::Error;
+use std::io;
+
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
 use varve_node::{ChainTip, Invalid, Organizer, Prune, ScriptsChecked};
@@ -111,6 +114,11 @@ struct KeptIndex {
     damaged: Option<String>,
 }
 
+/// Whether the system refused to read: then nothing is known about what is stored.
+fn is_of_the_system(error: &(dyn Error + 'static)) -> bool {
+    error.is::<io::Error>() || error.source().is_some_and(is_of_the_system)
+}
+
 /// How the folder is kept, for `status`.
 struct Kept {
     /// Bytes of blocks to keep.
@@ -132,6 +140,7 @@ impl Kept {
         for index in settings.indexes.iter() {
             let (height, damaged) = match node.indexed(index) {
                 Ok(height) => (height.map(Height::to_u32), None),
+                Err(error) if is_of_the_system(&error) => return Err(error.into()),
                 Err(error) => (None, Some(error.to_string())),
             };
             indexes.push(KeptIndex { name: index.name(), height, damaged });

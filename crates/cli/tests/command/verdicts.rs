@@ -129,6 +129,25 @@ fn a_damaged_index_is_told_as_such() {
     ask(&data, &["verify"]);
 }
 
+/// A file that cannot be read may be whole: `status` says what the system said, and not that it is
+/// damaged.
+#[test]
+fn an_index_that_cannot_be_read_is_not_called_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("blk00000.dat"), folder.path().join("data"));
+    write(&file, &[vec![genesis()], chain(&genesis(), 0, 1, 5)].concat());
+    ask(&data, &["sync", "--from", file.to_str().unwrap(), "--index", "stats"]);
+    // Permissions do not bind root; that a folder is no file does.
+    let checkpoint = data.join("stats/checkpoint");
+    fs::remove_file(&checkpoint).unwrap();
+    fs::create_dir(&checkpoint).unwrap();
+    let output = run(&data, &["status"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("checkpoint: Is a directory"), "{message}");
+    assert!(!message.contains("damaged") && !message.contains("repair"), "{message}");
+}
+
 fn refusal_of_verify(data: &Path) -> String {
     let output = run(data, &["verify"]);
     let message = String::from_utf8(output.stderr).unwrap();
