@@ -282,3 +282,30 @@ impl Change {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use varve_io::faulty::FaultyStorage;
+    use varve_io::{Kind, SegmentsConfig, StoreId};
+
+    /// The record above it names the position, so one that lies elsewhere would never be found.
+    #[test]
+    fn a_record_is_written_where_it_belongs_or_not_at_all() {
+        let config = SegmentsConfig {
+            prefix: "undo".to_owned(),
+            kind: Kind(*b"UTXOUND1"),
+            store: StoreId([1; 16]),
+            segment_size: 1 << 20,
+        };
+        let storage = Arc::new(FaultyStorage::new(1));
+        let mut log = Segments::open(storage, config, GlobalOffset::ZERO).unwrap();
+        let append = |at| Change::Append { at, payload: Arc::new(vec![7; 10]) };
+        let elsewhere = append(GlobalOffset::ZERO.plus(1)).make(&mut log);
+        assert!(matches!(elsewhere, Err(UndoError::OutOfOrder { .. })), "{elsewhere:?}");
+        assert_eq!(log.end(), GlobalOffset::ZERO);
+        append(GlobalOffset::ZERO).make(&mut log).unwrap();
+        assert!(log.end() > GlobalOffset::ZERO);
+    }
+}
