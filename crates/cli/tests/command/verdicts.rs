@@ -158,13 +158,14 @@ fn an_index_that_cannot_be_read_is_not_called_damaged() {
     write(&file, &[vec![genesis()], chain(&genesis(), 0, 1, 5)].concat());
     ask(&data, &["sync", "--from", file.to_str().unwrap(), "--index", "stats"]);
     // Permissions do not bind root; that a folder is no file does.
-    let rows = data.join("stats/stats-000000000000");
-    fs::remove_file(&rows).unwrap();
-    fs::create_dir(&rows).unwrap();
+    let checkpoint = data.join("stats/checkpoint");
+    fs::remove_file(&checkpoint).unwrap();
+    fs::create_dir(&checkpoint).unwrap();
     let output = run(&data, &["status"]);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("stats-000000000000") && !message.contains("damaged"), "{message}");
+    assert!(message.contains("checkpoint: Is a directory"), "{message}");
+    assert!(!message.contains("damaged") && !message.contains("repair"), "{message}");
 }
 
 fn refusal_of_verify(data: &Path) -> String {
