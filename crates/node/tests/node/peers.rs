@@ -1,7 +1,8 @@
 //! The whole node against peers of every kind: branches of any length, headers without blocks,
 //! headers that come in drops, announcements without end, blocks that come slowly.
 //!
-//! The clock of the source runs ten times as fast as ours, so its pauses and limits are short.
+//! Where nothing else is said, the clock of the source runs ten times as fast as ours, so its pauses
+//! and limits are short.
 
 mod branches;
 mod floods;
@@ -53,12 +54,13 @@ fn open_with(folder: &Path, options: Options) -> Organizer {
     Organizer::open(disk(folder), options).unwrap()
 }
 
-fn source(network: Network, peers: &[&ScriptPeer]) -> P2p {
+/// A source whose clock runs `speed` times as fast as ours.
+fn source(speed: u32, network: Network, peers: &[&ScriptPeer]) -> P2p {
     let begin = Instant::now();
     P2p::new(Settings {
         network,
         peers: peers.iter().map(|peer| peer.address.clone()).collect(),
-        clock: Arc::new(move || begin.elapsed() * 10),
+        clock: Arc::new(move || begin.elapsed() * speed),
         epoch: 0,
         nonce: 5,
     })
@@ -66,12 +68,11 @@ fn source(network: Network, peers: &[&ScriptPeer]) -> P2p {
 
 /// Takes what the peers have until there is no more.
 fn sync(node: &mut Organizer, peers: &[&ScriptPeer]) -> Outcome {
-    sync_on(Network::Regtest, node, peers)
+    sync_from(source(10, Network::Regtest, peers), node)
 }
 
-fn sync_on(network: Network, node: &mut Organizer, peers: &[&ScriptPeer]) -> Outcome {
+fn sync_from(mut source: P2p, node: &mut Organizer) -> Outcome {
     let begin = Instant::now();
-    let mut source = source(network, peers);
     let (stop, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (stopped, ended) = (stop.clone(), over.clone());
     thread::spawn(move || {

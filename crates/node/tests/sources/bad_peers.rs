@@ -416,3 +416,27 @@ fn a_long_silence_is_no_offence_when_nothing_is_owed() {
     receiver.sync(&mut source);
     assert_eq!(receiver.warnings, []);
 }
+
+/// Announcements without end, and never an answer: the receiver gets its turn all the same.
+#[test]
+fn a_flood_of_announcements_does_not_keep_the_receiver_waiting() {
+    let yes = Arc::new(AtomicBool::new(true));
+    let address = peer(yes, |_| {
+        Box::new(|_, stream| {
+            let hash = Header::new(&SERVED.headers[1]).hash();
+            let inv = Message::Inv(vec![Inventory::block(hash, NETWORK)]).encode(NETWORK);
+            while stream.write_all(&inv.repeat(50)).is_ok() {}
+            false
+        })
+    });
+    let mut source = source_at(1, vec![address]);
+    source.seek(&[NETWORK.genesis_hash()]).unwrap();
+    // Until the answer is late, there is nothing else to say than that nothing happened.
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(5) {
+        let called = Instant::now();
+        let event = source.next_event(Duration::from_millis(100)).unwrap();
+        assert!(event_is_idle(&event), "{event:?}");
+        assert!(called.elapsed() < Duration::from_secs(10), "{:?}", called.elapsed());
+    }
+}

@@ -1,4 +1,5 @@
-//! A node that follows its peers until it is stopped, and a peer that reorganises.
+//! A node that follows its peers until it is stopped, and a peer that reorganises. The clock of the
+//! source runs as ours does.
 
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +30,7 @@ impl Follower {
         let folder = tempfile::tempdir().unwrap();
         let mut node = open(folder.path());
         let (reader, stop) = (node.reader(), Arc::new(AtomicBool::new(false)));
-        let mut source = source(Network::Regtest, peers);
+        let mut source = source(1, Network::Regtest, peers);
         let options = SyncOptions {
             verify: Verify::Spends,
             follow: true,

@@ -8,7 +8,7 @@ use varve_node::source::p2p::wire::Message;
 use varve_node::{Options, Organizer};
 use varve_types::Network;
 
-use super::{LONG, SHORT, assert_tip, open_with, sync, sync_on};
+use super::{LONG, SHORT, assert_tip, open_with, source, sync, sync_from};
 use crate::miner::{Mined, young_options};
 use crate::rig::options;
 use crate::script_peer::{ScriptPeer, Served, send};
@@ -67,7 +67,7 @@ fn the_first_real_headers_are_not_stored() {
         let peer = ScriptPeer::start(served, Arc::new(|_, _| false));
         let folder = tempfile::tempdir().unwrap();
         let mut node = open_with(folder.path(), options(Network::Mainnet));
-        let outcome = sync_on(Network::Mainnet, &mut node, &[&peer]);
+        let outcome = sync_from(source(10, Network::Mainnet, &[&peer]), &mut node);
         assert_empty(&node);
         assert_eq!(outcome.said.len(), 1, "{:#?}", outcome.said);
         assert_eq!(outcome.count("less work than the network's"), 1, "{:#?}", outcome.said);

@@ -6,20 +6,22 @@ use std::thread;
 use std::time::Duration;
 
 use varve_node::source::p2p::wire::Message;
+use varve_types::Network;
 
-use super::{SHORT, assert_tip, open, sync};
+use super::{SHORT, assert_tip, open, source, sync, sync_from};
 use crate::script_peer::{ScriptPeer, Served, dawdles};
 
-/// A block a second, which is never silence. Alone the window would move by a block a second.
+/// A block every ten seconds by either clock, which is not silence. Its sixteen blocks of each window
+/// would take minutes.
 #[test]
 fn a_peer_that_sends_blocks_slowly_does_not_hold_up_another() {
     let served = Served::new(&SHORT[..1200]);
-    let slow = ScriptPeer::start(served.clone(), dawdles(&served, Duration::from_secs(1)));
+    let slow = ScriptPeer::start(served.clone(), dawdles(&served, Duration::from_secs(10)));
     let quick = ScriptPeer::honest(&SHORT[..1200]);
     for peers in [[&slow, &quick], [&quick, &slow]] {
         let folder = tempfile::tempdir().unwrap();
         let mut node = open(folder.path());
-        let outcome = sync(&mut node, &peers);
+        let outcome = sync_from(source(1, Network::Regtest, &peers), &mut node);
         assert_tip(&node, &SHORT[1199], &outcome);
         assert!(outcome.error.is_none(), "{:?}", outcome.error);
         assert!(outcome.took < Duration::from_secs(60), "{:?}", outcome.took);
