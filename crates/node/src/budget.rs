@@ -115,7 +115,8 @@ impl Budget {
         Ok(self)
     }
 
-    /// The error of the unspent set. When it needs more than its part, the error says what the whole
+    /// The error of the unspent set. When it needs more than its part, the error says what the
+    /// whole
     /// would have to be.
     pub fn set_error(&self, error: UtxoError) -> Error {
         match error {
@@ -139,7 +140,8 @@ impl Budget {
         self.stage / 2
     }
 
-    /// The lag of a replay whose steps fit the stage. Rows take up to as many bytes as their blocks,
+    /// The lag of a replay whose steps fit the stage. Rows take up to as many bytes as their
+    /// blocks,
     /// and the largest step is an eighth of the lag.
     pub(crate) fn lag(&self, wanted: u64) -> u64 {
         wanted.min(self.stage_due() as u64 * 8)

@@ -6,13 +6,13 @@
 //! only when nothing has happened since.
 //!
 //! ```text
-//!  0         8        12      44       48      56       80      84      88      92
-//!  ┌─────────┬────────┬───────┬────────┬───────┬────────┬───────┬───────┬───────┬─────────────────┐
-//!  │ commit  │ tip    │ tip   │ best   │ coins │ memory │ tips  │ marks │ spans │ tips … marks …  │
-//!  │ sequence│ height │ hash  │ header │       │ 3 times│       │       │       │ spans …, marks  │
-//!  │ u64     │ u32    │ 32 B  │ u32    │ u64   │ u64    │ u32   │ u32   │ u32   │ and spans as in │
-//!  │         │        │       │        │       │        │       │       │       │ a commit        │
-//!  └─────────┴────────┴───────┴────────┴───────┴────────┴───────┴───────┴───────┴─────────────────┘
+//!  0         8        12     44       48      56       80      84      88      92
+//!  ┌─────────┬────────┬──────┬────────┬───────┬────────┬───────┬───────┬───────┬────────────────┐
+//!  │ commit  │ tip    │ tip  │ best   │ coins │ memory │ tips  │ marks │ spans │ tips … marks … │
+//!  │ sequence│ height │ hash │ header │       │ 3 times│       │       │       │ spans …, marks │
+//!  │ u64     │ u32    │ 32 B │ u32    │ u64   │ u64    │ u32   │ u32   │ u32   │ and spans as in│
+//!  │         │        │      │        │       │        │       │       │       │ a commit       │
+//!  └─────────┴────────┴──────┴────────┴───────┴────────┴───────┴───────┴───────┴────────────────┘
 //!  memory    │ header tree │ heads of the archive │ index of the unspent set │ bytes
 //!  tip       │ height u32 │ hash 32 B │ branch length u32 │
 //! ```

@@ -224,8 +224,8 @@ impl Memory {
         let MemorySplit { index, merge, joining, undo, buffers, window } = self.set;
         let size = |bytes: usize| BinaryBytes(bytes as u64);
         println!(
-            "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, blocks \
-             on their way {}, unspent set {}",
+            "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, \
+             blocks on their way {}, unspent set {}",
             size(memory),
             size(program),
             size(headers),

@@ -1,7 +1,8 @@
 //! A storage without maps, in which the reads or the writes of one thread can be held up.
 //!
 //! Without a map every look at a file that is not in memory is a read, so nothing cold hides behind
-//! a page fault. Threads named [`GATED`] stop at a read or a write that the test chooses; all others
+//! a page fault. Threads named [`GATED`] stop at a read or a write that the test chooses; all
+//! others
 //! go on. Reads that a gated thread makes while it holds up others are counted.
 
 use std::os::fd::BorrowedFd;
