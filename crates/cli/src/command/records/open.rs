@@ -21,7 +21,7 @@ use varve_io::{Disk, Storage, StoreId};
 use varve_records::blob::{Blobs, DiskBucket, Fanout, ObjectBucket};
 use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use varve_records::store::Store;
-use varve_records::{MemoryDisk, MemoryEngine, Settings};
+use varve_records::{Engine as _, MemoryDisk, MemoryEngine, Settings};
 
 use super::session::Session;
 use super::tip::TipFile;
@@ -62,7 +62,7 @@ fn embedded(folder: &Path, settings: Settings, memory: u64) -> Result<Session> {
 /// The index is in memory whatever was asked for: without it no record is found. Whoever asked for
 /// less is told.
 fn warn_of_index(engine: &EmbeddedEngine, options: &EmbeddedOptions, memory: u64) -> Result<()> {
-    let index = engine.sizes()?.index as u64;
+    let index = engine.status()?.memory;
     let needed = index + options.cache + options.segment_size;
     if needed > memory {
         let (index, needed, memory) = (HumanBytes(index), HumanBytes(needed), HumanBytes(memory));
