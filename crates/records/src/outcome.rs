@@ -73,8 +73,8 @@ pub enum Pruned {
     Unmined,
     /// This unmined transaction refers to it.
     NeededBy(Txid),
-    /// It is to win a conflict resolution that is not finished. Told by the pruner, which does not
-    /// ask the engine for such a record.
+    /// It wins or loses in a conflict resolution that is not finished. The pruner reports this
+    /// without asking the engine.
     Pending,
 }
 

@@ -45,8 +45,7 @@ pub struct Retry<'a> {
 
 /// Resumes all intents, oldest first, but gives up those that a newer one contradicts. One that is
 /// stuck may wait for another, so it is tried again as long as others come to their end. An error
-/// is
-/// that of the storage.
+/// is that of the storage.
 pub fn replay(store: &Store) -> Result<Replayed> {
     let _alone = store.resolve_alone();
     let mut left = give_up_contradicted(store)?;

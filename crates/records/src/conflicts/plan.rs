@@ -102,8 +102,7 @@ impl Plan {
     }
 
     /// The same for losers without a record. What they held cannot be told once it is free, so
-    /// these
-    /// are all from whom they can have held something: losers, and owners of claimed outputs
+    /// these are all from whom they can have held something: losers, and owners of claimed outputs
     /// that are free, or held by a winner or by one without a record.
     fn owners_without_record(
         &self,

@@ -130,6 +130,7 @@ macro_rules! engine_contract {
             pending::a_third_rival_supersedes_a_stuck_one,
             pending::a_pending_intent_holds_no_lock_of_others,
             pending::abandoning_unlocks_what_a_loser_without_a_record_held,
+            pending::abandoning_unlocks_though_the_loser_was_due,
             paging::forty_five_thousand_outputs_are_three_parts,
             paging::all_parts_must_be_spent,
             paging::a_large_transaction_is_not_spent_twice,

@@ -200,3 +200,22 @@ pub fn abandoning_unlocks_what_a_loser_without_a_record_held<D: Disk<Engine: 'st
     assert!(!node.record(&fund).locked);
     node.end(disk);
 }
+
+/// A loser names the records that were locked for it, so it is not pruned before the intent ends.
+pub fn abandoning_unlocks_though_the_loser_was_due<D: Disk<Engine: 'static>>(disk: &D) {
+    let node = Node::new(disk);
+    let [fund, other] = [node.fund(1, 2), node.fund(2, 2)];
+    let frozen = Coin::of(&fund, 0);
+    let loser = node.take(&[(&fund, 1), (&other, 0)], 1);
+    let winner = keep(&node, std::slice::from_ref(&frozen), 2);
+    node.store.freeze(&[frozen.slot()]).expect("the storage works")[0].clone().expect("unspent");
+    let intent = intent(&[&winner], &[&loser]);
+    node.store.apply_one(Operation::BeginIntent(intent.clone())).expect("the storage works");
+    assert_eq!(conflicts::replay(&node.store).expect("the storage works").stuck.len(), 1);
+    assert!(node.record(&other).locked);
+    let report = prune_at(&node, START + 1_000);
+    assert!(report.kept.contains(&(loser.txid(), Pruned::Pending)), "{report:?}");
+    abandon(&node.store, intent.id()).expect("it is there");
+    assert!(!node.record(&other).locked);
+    node.end(disk);
+}

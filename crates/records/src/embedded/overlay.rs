@@ -60,8 +60,7 @@ pub(super) struct HeldRecord {
     pub(super) state: State,
     pub(super) body: BodyPlace,
     /// The group that is being written holds this body: its place is known when that is done. A
-    /// body
-    /// that the open group itself brought, or moves, is never taken for that one.
+    /// body that the open group itself brought, or moves, is never taken for that one.
     pub(super) body_flies: bool,
     /// The slots behind the first chunk, when the record is new.
     pub(super) further: Option<Further>,

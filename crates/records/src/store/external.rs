@@ -23,8 +23,7 @@ pub struct CleanReport {
     pub removed: u64,
     /// Heights beside blobs that were not those of the record, put right.
     pub corrected: u64,
-    /// Transactions whose files could not be read or removed. They are tried again in the next
-    /// round.
+    /// Transactions whose files could not be read or removed: the next round tries again.
     pub failed: u64,
     /// The first of these failures.
     pub error: Option<String>,
@@ -86,8 +85,8 @@ impl Store {
     /// Looks at the next files of blobs, at most `limit` of them, going on where the last call
     /// stopped and beginning again behind the last file. Removes blobs that no record needs, and
     /// puts the heights beside the others right. A blob without a record goes when the height
-    /// beside
-    /// it is reached, or at once when there is none. Files that fail are counted and passed over.
+    /// beside it is reached, or at once when there is none. Files that fail are counted and passed
+    /// over.
     pub fn clean_blobs(&self, height: Height, limit: usize) -> Result<CleanReport> {
         let mut report = CleanReport::default();
         let begun = self.blobs.cleaned_to()?;
