@@ -1,8 +1,8 @@
 //! The whole node against peers of every kind: branches of any length, headers without blocks,
 //! headers that come in drops, announcements without end, blocks that come slowly.
 //!
-//! Where nothing else is said, the clock of the source runs ten times as fast as ours, so its pauses
-//! and limits are short.
+//! Where nothing else is said, the clock of the source runs ten times as fast as ours, so its
+//! pauses and limits are short.
 
 mod branches;
 mod floods;
