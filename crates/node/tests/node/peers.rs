@@ -2,8 +2,7 @@
 //! headers that come in drops, announcements without end, blocks that come slowly.
 //!
 //! Where nothing else is said, the clock of the source runs ten times as fast as ours, so its
-//! pauses
-//! and limits are short.
+//! pauses and limits are short.
 
 mod branches;
 mod floods;

@@ -11,9 +11,8 @@ use varve_types::Network;
 use super::{SHORT, assert_tip, open, source, sync, sync_from};
 use crate::script_peer::{ScriptPeer, Served, dawdles};
 
-/// A block every ten seconds by either clock, which is not silence. Its sixteen blocks of each
-/// window
-/// would take minutes.
+/// A block every ten seconds, which is not silence. Its sixteen blocks of each window would take
+/// minutes.
 #[test]
 fn a_peer_that_sends_blocks_slowly_does_not_hold_up_another() {
     let served = Served::new(&SHORT[..1200]);
