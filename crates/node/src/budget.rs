@@ -116,8 +116,7 @@ impl Budget {
     }
 
     /// The error of the unspent set. When it needs more than its part, the error says what the
-    /// whole
-    /// would have to be.
+    /// whole would have to be.
     pub fn set_error(&self, error: UtxoError) -> Error {
         match error {
             UtxoError::Memory { needed, .. } => self.too_little(needed),

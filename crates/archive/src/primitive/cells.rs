@@ -156,9 +156,10 @@ impl Page {
 }
 
 /// Bytes of memory that so many cells take when all of them have been touched.
-pub(crate) const fn memory_of(cells: u64) -> usize {
+pub(crate) fn memory_of(cells: u64) -> usize {
     let slot = size_of::<OnceLock<Box<Page>>>();
-    cells.div_ceil(CELLS as u64) as usize * (size_of::<Page>() + slot)
+    let pages = usize::try_from(cells.div_ceil(CELLS as u64)).unwrap_or(usize::MAX);
+    pages.saturating_mul(size_of::<Page>() + slot)
 }
 
 /// One cell, in memory and ready to be changed.
