@@ -91,7 +91,7 @@ fn status_tells_how_the_memory_is_split() {
     assert!(part(&status["memory"], "records_index") > 0, "{status}");
     let plain = varve(&["status", "--network", "regtest", "--datadir", data.to_str().unwrap()]);
     let plain = String::from_utf8(plain.stdout).unwrap();
-    for word in ["  memory     2.00 GiB: program 268", "archive heads", "window", "  records    "] {
+    for word in ["  memory     2.00 GiB: program 272", "archive heads", "window", "  records    "] {
         assert!(plain.contains(word), "{plain}");
     }
 }
@@ -106,10 +106,10 @@ fn too_little_memory_is_refused_before_anything_is_made() {
     for args in [&["sync", "--from", from][..], &["utxo", "import", from]] {
         let told = refusal(&run(&data, &[args, &["--memory", "1M"]].concat()));
         assert!(told.contains("--memory 1M is too little"), "{told}");
-        assert!(told.ends_with("pass --memory 50M or more"), "{told}");
+        assert!(told.ends_with("pass --memory 52M or more"), "{told}");
         assert!(!data.exists(), "{told}");
     }
-    ask(&data, &["sync", "--from", from, "--memory", "50M"]);
+    ask(&data, &["sync", "--from", from, "--memory", "52M"]);
     let told = refusal(&run(&data, &["records", "conflicts", "--memory", "1M"]));
     assert!(told.contains("--memory") && told.contains("or more"), "{told}");
     assert!(!data.join("records").exists());
