@@ -22,9 +22,9 @@
 //! 2. **Sync** writes what is new to the tail's file in one write, syncs, and returns a
 //!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
 //!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
-//!    The tail has at most [`CHUNK`] bytes of memory. When they are used up they are written too, and
-//!    all that is written becomes the *front*: a map of the file, which takes no memory of the
-//!    process. It is durable with the next sync, and never changes.
+//!    The tail has at most [`CHUNK`] bytes of memory. When they are used up they are written too,
+//!    and all that is written becomes the *front*: a map of the file, which takes no memory of
+//!    the process. It is durable with the next sync, and never changes.
 //! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
 //!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
 //! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off

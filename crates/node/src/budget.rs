@@ -115,8 +115,8 @@ impl Budget {
         Ok(self)
     }
 
-    /// The error of the unspent set. When it needs more than its part, the error says what the whole
-    /// would have to be.
+    /// The error of the unspent set. When it needs more than its part, the error says what the
+    /// whole would have to be.
     pub fn set_error(&self, error: UtxoError) -> Error {
         match error {
             UtxoError::Memory { needed, .. } => self.too_little(needed),
@@ -139,14 +139,14 @@ impl Budget {
         self.stage / 2
     }
 
-    /// The lag of a replay whose steps fit the stage. Rows take up to as many bytes as their blocks,
-    /// and the largest step is an eighth of the lag.
+    /// The lag of a replay whose steps fit the stage. Rows take up to as many bytes as their
+    /// blocks, and the largest step is an eighth of the lag.
     pub(crate) fn lag(&self, wanted: u64) -> u64 {
         wanted.min(self.stage_due() as u64 * 8)
     }
 
-    /// The bytes of blocks in a commit. Readers hold the set of the last commit, and with it what has
-    /// left the window since: that is little as long as commits are small beside the window.
+    /// The bytes of blocks in a commit. Readers hold the set of the last commit, and with it what
+    /// has left the window since: that is little as long as commits are small beside the window.
     pub(crate) fn group(&self, wanted: u64) -> u64 {
         wanted.min(self.memory as u64 / 32)
     }

@@ -265,8 +265,8 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
         self.pool.with_database(|set| set.memory())
     }
 
-    /// Gives the set another amount of memory ([`Database::set_memory`]). The joiner keeps the share
-    /// that it began with.
+    /// Gives the set another amount of memory ([`Database::set_memory`]). The joiner keeps the
+    /// share that it began with.
     pub fn set_memory(&self, memory: usize) -> Result<(), Error> {
         self.pool.with_database(|set| set.set_memory(memory))
     }

@@ -209,8 +209,8 @@ impl Memory {
         let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
         let size = |bytes: usize| BinaryBytes(bytes as u64);
         println!(
-            "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, blocks \
-             on their way {}, unspent set {}",
+            "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, \
+             blocks on their way {}, unspent set {}",
             size(memory),
             size(program),
             size(headers),

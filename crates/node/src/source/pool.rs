@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A worker takes the next jobs, as many as its fetcher has room for but no more than its share of
-//! those that wait, and puts the results into the channel (`queue`), or waits while that is full. So
-//! memory is the blocks in the channel and those that each worker is at, whatever is wanted. Dropping the
-//! pool ends the threads after the jobs that each is at.
+//! those that wait, and puts the results into the channel (`queue`), or waits while that is full.
+//! So memory is the blocks in the channel and those that each worker is at, whatever is wanted.
+//! Dropping the pool ends the threads after the jobs that each is at.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
