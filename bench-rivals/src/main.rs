@@ -4,8 +4,7 @@
 //! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
 //! members, not in CI. The parent ([`utxo`], [`records`]) writes the work once and starts this
 //! program again for every side ([`child`]), in a memory limit of its own
-//! (`varve_testdata::cgroup`). A child
-//! does one thing ([`command`]), mostly a [`race`], and prints
+//! (`varve_testdata::cgroup`). A child does one thing ([`command`]), mostly a [`race`], and prints
 //! [`figures`](varve_bench::figures).
 //!
 //! The exit code is 0 when everything could be measured, whether or not the bars are met; 1 when

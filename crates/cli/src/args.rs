@@ -41,7 +41,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Memory to use, page cache aside: bytes, or with K, M, G
+    /// Memory of the whole process, page cache aside: bytes, or with K, M, G
     #[arg(long, global = true, value_name = "SIZE", default_value = "2G", value_parser = memory)]
     pub memory: u64,
 }

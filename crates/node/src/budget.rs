@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  memory  ├─ program ─┬─ headers ─┬─ heads ─┬─ source ─┬─ stage ─┬─ blocks ─┬─ set ───────────┤
-//!           12 MiB+1/8   measured    measured   measured   3/16      1/8        what is left
+//!           16 MiB+1/8   measured    measured   measured   3/16      1/16       what is left
 //! ```
 //!
 //! - **program**: stacks, the ends of logs, and what the allocator holds beyond what is in use.
@@ -12,7 +12,7 @@
 //!   parents, an eighth of the whole.
 //! - **stage**: rows of the archive that wait for the next checkpoint, at most 512 MiB. One is made
 //!   when half of it is used, because a table of rows grows by doubling.
-//! - **blocks**: those on their way from the source to the set, at most 192 MiB: a quarter waits in
+//! - **blocks**: those on their way from the source to the set, at most 128 MiB: a quarter waits in
 //!   the source, a quarter is being checked, half is stored and waits for its turn. A single block
 //!   is let through whatever its length.
 //! - **set**: the unspent set, which splits its part itself (`varve_utxo`).
@@ -31,15 +31,15 @@ use crate::header_tree::HeaderTree;
 const MIB: usize = 1 << 20;
 
 /// The program itself, whatever it is given.
-const PROGRAM: usize = 12 * MIB;
+const PROGRAM: usize = 16 * MIB;
 /// The parts of the whole that the shares are, in sixteenths.
 const PROGRAM_SHARE: usize = 2;
 const STAGE_SHARE: usize = 3;
-const BLOCKS_SHARE: usize = 2;
+const BLOCKS_SHARE: usize = 1;
 const SET_SHARE: usize = 16 - PROGRAM_SHARE - STAGE_SHARE - BLOCKS_SHARE;
 /// The most that a share is worth having.
 const STAGE_MAX: usize = 512 * MIB;
-const BLOCKS_MAX: usize = 192 * MIB;
+const BLOCKS_MAX: usize = 128 * MIB;
 
 /// The number of a stored block, in the table by its hash.
 const NUMBER_LEN: usize = 16;
@@ -140,10 +140,15 @@ impl Budget {
     }
 
     /// The lag of a replay whose steps fit the stage. Rows take up to as many bytes as their
-    /// blocks,
-    /// and the largest step is an eighth of the lag.
+    /// blocks, and the largest step is an eighth of the lag.
     pub(crate) fn lag(&self, wanted: u64) -> u64 {
         wanted.min(self.stage_due() as u64 * 8)
+    }
+
+    /// The bytes of blocks in a commit. Readers hold the set of the last commit, and with it what
+    /// has left the window since: that is little as long as commits are small beside the window.
+    pub(crate) fn group(&self, wanted: u64) -> u64 {
+        wanted.min(self.memory as u64 / 32)
     }
 
     /// Bytes of blocks that wait in the source.
@@ -190,9 +195,9 @@ mod tests {
     #[test]
     fn the_usual_memory_is_enough_for_the_usual_lag() {
         let budget = Budget::new(2048 * MIB, NOTHING);
-        assert_eq!((budget.stage_due(), budget.kept()), (192 * MIB, 96 << 20));
-        assert_eq!(budget.lag(256 << 20), 256 << 20);
-        assert_eq!(budget.set, (2048 - 268 - 384 - 192) * MIB);
+        assert_eq!((budget.stage_due(), budget.kept()), (192 * MIB, 64 << 20));
+        assert_eq!((budget.lag(256 << 20), budget.group(64 << 20)), (256 << 20, 64 << 20));
+        assert_eq!(budget.set, (2048 - 272 - 384 - 128) * MIB);
         let small = Budget::new(64 * MIB, NOTHING);
         assert_eq!((small.set, small.lag(256 << 20)), (24 * MIB, 48 << 20));
     }
@@ -217,7 +222,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "--memory 1M is too little: the unspent set needs 16M, the archive's heads take 0M and \
-             the headers 0M of it; pass --memory 50M or more"
+             the headers 0M of it; pass --memory 52M or more"
         );
     }
 }

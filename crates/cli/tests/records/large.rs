@@ -96,7 +96,7 @@ fn a_long_line_costs_a_few_times_its_transaction() {
 }
 
 #[test]
-fn too_little_memory_for_the_index_is_told_and_no_failure() {
+fn too_little_memory_for_the_index_is_refused() {
     let store = Store::new();
     let line = json!({"op":"block_state"}).to_string();
     let file = store.path().join("lines");
@@ -104,8 +104,11 @@ fn too_little_memory_for_the_index_is_told_and_no_failure() {
     let file = file.to_str().unwrap();
     let run = |memory| store.run(&["apply", file, "--memory", memory]);
     let (little, enough) = (run("1M"), run("64M"));
-    assert!(little.status.success() && enough.status.success());
+    assert!(enough.status.success() && enough.stderr.is_empty());
     let told = String::from_utf8_lossy(&little.stderr).into_owned();
-    assert!(told.contains("of memory") && told.contains("--memory 1.00 MiB"), "{told}");
-    assert!(enough.stderr.is_empty());
+    assert_eq!(little.status.code(), Some(1), "{told}");
+    let sentence = "error: --memory 1.00 MiB is too little for the records, whose index takes 0 B; \
+                    pass --memory 5M or more\n";
+    assert_eq!(told, sentence);
+    assert!(run("5M").status.success(), "what is said to be enough is enough");
 }

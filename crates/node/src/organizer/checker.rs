@@ -218,4 +218,34 @@ mod tests {
             assert!(told.contains("1 passed"), "{told}");
         }
     }
+
+    /// However many lanes there are, a block more is taken only while the bytes under way are below
+    /// the limit; a large one is taken by itself.
+    #[test]
+    fn blocks_under_way_are_bounded_by_bytes() {
+        let threads = NonZeroUsize::new(4).unwrap();
+        let mut checkers = Checkers::new(&Params::new(Network::Regtest), threads, 100).unwrap();
+        let push = |checkers: &mut Checkers, length| {
+            let (id, hash, height) = (HeaderId::GENESIS, BlockHash::ZERO, Height::GENESIS);
+            let below = Recent { first: 0, headers: Vec::new() };
+            checkers.push(Job {
+                id,
+                hash,
+                height,
+                below,
+                bytes: vec![0; length],
+                giver: Giver::ONLY,
+            });
+        };
+        push(&mut checkers, 99);
+        assert!(!checkers.is_full());
+        push(&mut checkers, 1_000);
+        assert!(checkers.is_full());
+        assert!(checkers.next().is_some());
+        assert!(checkers.is_full(), "the large one is still under way");
+        assert!(checkers.next().is_some() && checkers.next().is_none());
+        assert!(!checkers.is_full());
+        (0..8).for_each(|_| push(&mut checkers, 1));
+        assert!(checkers.is_full(), "two for each lane");
+    }
 }

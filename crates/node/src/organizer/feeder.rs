@@ -295,7 +295,7 @@ impl Feeder<'_, '_, '_, '_> {
             self.in_flight == 0 && self.reached == target && !self.intake.is_waiting();
         nothing_comes
             || self.stores.new_marks.len() >= LIST_MAX
-            || self.uncommitted >= self.limits.group
+            || self.uncommitted >= self.budget.group(self.limits.group)
             || now.saturating_sub(self.committed_at) >= self.patience
     }
 
