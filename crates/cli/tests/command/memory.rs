@@ -122,8 +122,8 @@ fn too_little_memory_is_refused_before_anything_is_made() {
     assert!(!data.join("records").exists());
 }
 
-/// What grows with the chain can leave too little for the set. The sync ends in order then, and goes
-/// on with the memory that it asked for.
+/// What grows with the chain can leave too little for the set. The sync ends in order then, and
+/// goes on with the memory that it asked for.
 #[test]
 fn a_chain_that_outgrows_its_memory_says_what_it_needs() {
     let folder = tempfile::tempdir().unwrap();
