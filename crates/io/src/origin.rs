@@ -14,8 +14,8 @@
 //! A file that is damaged is to be removed all the same, so some of the bytes may be wrong: one of
 //! the magic, a quarter of the id.
 //!
-//! A crash may leave anything in a file that was begun and not synced. Files are numbered, so such a
-//! file has a number that the store has given out, or one of the next, fewer than [`REACH`] of
+//! A crash may leave anything in a file that was begun and not synced. Files are numbered, so such
+//! a file has a number that the store has given out, or one of the next, fewer than [`REACH`] of
 //! which are begun between two checkpoints; when a store is opened it removes these whatever they
 //! hold.
 

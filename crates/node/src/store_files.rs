@@ -3,8 +3,8 @@
 //! A data directory lies among a user's other files, and a user may have put some into it. Whatever
 //! removes files goes by this table: a file that no row names was not written by Varve, and stays.
 //! So does one that has such a name and does not begin as the store's files do, unless a crash may
-//! have left it: its number is below that of another file, or not far above. Names without a number,
-//! as that of the manifest, are the store's.
+//! have left it: its number is below that of another file, or not far above. Names without a
+//! number, as that of the manifest, are the store's.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ fn open_set(storage: &Arc<FaultyStorage>, options: &Options) -> Database {
     let directory =
         DataDirectory::open(storage.clone(), Network::Regtest, &options.seed).unwrap().identity();
     let key = StoreKey { id: directory.store, secret: Secret::new(directory.secret) };
-    let set = SetOptions { undo: options.undo.clone(), ..SetOptions::new(Network::Regtest, key) };
+    let set = SetOptions { undo: options.undo, ..SetOptions::new(Network::Regtest, key) };
     Database::open(storage.directory("utxo").unwrap(), set).unwrap()
 }
 
@@ -92,12 +92,7 @@ fn a_set_with_another_script_marks_no_block() {
 fn a_pruned_folder_goes_by_the_set() {
     let undo = UndoConfig { blocks: 3, segment_size: 300, cache: 0 };
     let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
-    let options = || Options {
-        undo: undo.clone(),
-        settings: settings.clone(),
-        block_segment: 700,
-        ..eager_options()
-    };
+    let options = || Options { undo, settings, block_segment: 700, ..eager_options() };
     let storage = Arc::new(FaultyStorage::new(3));
     let chain = Mined::genesis().chain(1, 60);
     let mut node = Organizer::open(storage.clone(), options()).unwrap();
