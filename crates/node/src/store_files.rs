@@ -2,10 +2,13 @@
 //!
 //! A data directory lies among a user's other files, and a user may have put some into it. Whatever
 //! removes files goes by this table: a file that no row names was not written by Varve, and stays.
-//! So does one that has such a name and does not begin as the store's files do; only the manifest,
-//! and what it is replaced by, go by the name alone.
+//! So does one that has such a name and does not begin as the store's files do, unless a crash may
+//! have left it: its number is below that of another file, or not far above. Names without a
+//! number, as that of the manifest, are the store's.
 
-use varve_io::{LOCK_FILE, Storage, StoreId, is_envelope, is_segment, is_written_by};
+use std::collections::BTreeMap;
+
+use varve_io::{LOCK_FILE, Storage, StoreId, is_envelope, is_far, is_segment, is_written_by};
 
 use crate::error::Error;
 use crate::{commit_log, stats};
@@ -70,16 +73,77 @@ pub(crate) const STATS: StoreFiles = StoreFiles {
 pub(crate) const STORES: [&StoreFiles; 5] = [&COMMIT, &BLOCKS, &UTXO, &ARCHIVE, &STATS];
 
 impl StoreFiles {
-    /// Whether the store with this id has written the file `name` of its folder.
-    pub(crate) fn has_written(
+    /// The files of the store's folder that the store with this id did not write.
+    pub(crate) fn foreign(
         &self,
         storage: &dyn Storage,
-        name: &str,
         store: StoreId,
-    ) -> Result<bool, Error> {
-        if name == LOCK_FILE || is_envelope(self.manifest, name) {
-            return Ok(true);
+    ) -> Result<Vec<String>, Error> {
+        let mut doubtful = Vec::new();
+        // By series: the number behind the highest that is surely the store's.
+        let mut next: BTreeMap<String, u64> = BTreeMap::new();
+        for name in storage.list()? {
+            if name == LOCK_FILE || is_envelope(self.manifest, &name) {
+                continue;
+            }
+            if !(self.is_own)(&name) || !is_written_by(storage, &name, store, self.in_page_ids)? {
+                doubtful.push(name);
+            } else if let Some((series, number)) = numbered(&name) {
+                let next = next.entry(series.to_owned()).or_default();
+                *next = (*next).max(number.saturating_add(1));
+            }
         }
-        Ok((self.is_own)(name) && is_written_by(storage, name, store, self.in_page_ids)?)
+        let may_be_torn = |name: &str| {
+            let next = |series| next.get(series).copied().unwrap_or_default();
+            numbered(name).is_none_or(|(series, number)| !is_far(number, next(series)))
+        };
+        doubtful.retain(|name| !((self.is_own)(name) && may_be_torn(name)));
+        Ok(doubtful)
+    }
+}
+
+/// The series of a numbered file and its number: `undo-000000000007`, `0000000007.run`. Runs and
+/// window files are counted together.
+fn numbered(name: &str) -> Option<(&str, u64)> {
+    let (series, number) = match name.split_once('.') {
+        Some((number, _)) if number.bytes().all(|byte| byte.is_ascii_digit()) => ("", number),
+        _ => name.rsplit_once('-')?,
+    };
+    Some((series, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use varve_io::faulty::FaultyStorage;
+    use varve_io::{Access, Caching, FileOffset};
+
+    use super::*;
+
+    #[test]
+    fn files_are_told_by_name_number_and_first_bytes() {
+        let storage = Arc::new(FaultyStorage::new(1));
+        let store = StoreId([7; 16]);
+        let write = |name: &str, bytes: &[u8]| {
+            let file = storage.open(name, Access::Replace, Caching::Buffered).unwrap();
+            file.write_at(FileOffset::ZERO, bytes).unwrap();
+        };
+        let run = [b"VARVEPAG\x01\0\0\0\0\0\0\0UTXORUN\0".as_slice(), &[7; 16]].concat();
+        write("0000000500.run", &run);
+        write("manifest", b"a manifest that is damaged");
+        // A crash may leave these, with anything in them.
+        for name in ["0000000501.window", "0000000499.run", "undo-000000000000", "lock"] {
+            write(name, b"whatever there was on the disk");
+        }
+        // And these not, whatever they are called.
+        for name in ["0000000565.run", "undo-000000000064", "thesis.txt"] {
+            write(name, b"years of work");
+        }
+        let expected = ["0000000565.run", "thesis.txt", "undo-000000000064"];
+        assert_eq!(UTXO.foreign(storage.as_ref(), store).unwrap(), expected);
+        // A copy of another store's run.
+        let other = StoreId([8; 16]);
+        assert!(UTXO.foreign(storage.as_ref(), other).unwrap().contains(&"0000000500.run".into()));
     }
 }
