@@ -39,8 +39,9 @@ use crate::error::Error;
 
 /// Bytes for the files being written, unless more is in use.
 const BUFFERS: std::ops::RangeInclusive<usize> = 7 << 20..=32 << 20;
-/// Sets with less than this use [`Buffers::SMALL`].
-const SMALL_BELOW: usize = 128 << 20;
+/// Sets with less than this use [`Buffers::SMALL`]. (Tests give less than the least, so that panes
+/// are flushed at once; those sets are bounded by nothing.)
+const SMALL: std::ops::Range<usize> = MEMORY_MIN..128 << 20;
 /// Pages that are gathered before they are written.
 pub(crate) const WRITER_LEN: usize = 1 << 20;
 /// A key in a chunk of a filter that is being built: its hash, and the construction beside it.
@@ -69,8 +70,8 @@ impl Buffers {
     const SMALL: Self = Self { chunk_keys: 1 << 15, ahead: 32, two_merges: false };
 
     /// Those of a set with so much memory.
-    pub(crate) const fn of(memory: usize) -> Self {
-        if memory < SMALL_BELOW { Self::SMALL } else { Self::LARGE }
+    pub(crate) fn of(memory: usize) -> Self {
+        if SMALL.contains(&memory) { Self::SMALL } else { Self::LARGE }
     }
 
     /// Bytes to write a run of at most so many entries.
@@ -140,7 +141,7 @@ impl Budget {
     /// What `memory` leaves for the window beside the others. `cache` is what the owner wants to
     /// have of undo records, `buffers` what is in use.
     pub(crate) fn new(memory: usize, cache: usize, buffers: usize, others: &[usize]) -> Self {
-        let buffers = Self::buffers(memory).max(buffers);
+        let buffers = Self::buffers(memory).max(if memory < MEMORY_MIN { 0 } else { buffers });
         let unwritten = (memory / 16).clamp(*UNWRITTEN.start(), *UNWRITTEN.end());
         let undo = Self::cache(memory, cache).saturating_add(unwritten);
         let first = buffers.saturating_add(undo);
