@@ -8,6 +8,8 @@
 //! |---|---|
 //! | crates depend only on crates of lower layers | `edges` |
 //! | every path that the documents name exists | `paths` |
+//! | rows of a table have the same number of cells | `tables` |
+//! | no tracked file is larger than 1 MB | `size` |
 //! | files, functions, lines and `lib.rs` keep their size, by a ratchet | `budget`, `ratchet` |
 //! | names of files, the first line, banned words, white space, `unsafe` | `text` |
 
@@ -15,7 +17,9 @@ mod budget;
 mod edges;
 mod paths;
 mod ratchet;
+mod size;
 mod source;
+mod tables;
 mod text;
 mod tree;
 
@@ -67,6 +71,8 @@ pub(crate) fn run() -> Result<bool> {
     let metadata = Metadata::load()?;
     let mut findings = edges::check(&metadata.packages);
     findings.extend(paths::check(&tree));
+    findings.extend(tables::check(&tree));
+    findings.extend(size::check(&tree)?);
     findings.extend(text::check(&tree));
     findings.extend(text::check_roots(&tree, &metadata.packages));
     findings.extend(budget::check(&tree));

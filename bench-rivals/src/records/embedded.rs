@@ -40,8 +40,8 @@ impl<E> Ours<E> {
 
 impl Ours<EmbeddedEngine> {
     /// Keys in the index.
-    pub(super) fn keys(&self) -> Result<usize> {
-        Ok(self.0.sizes()?.keys)
+    pub(super) fn keys(&self) -> Result<u64> {
+        Ok(self.0.status()?.keys)
     }
 }
 

@@ -7,7 +7,8 @@
 //! 103       a coinbase
 //! ```
 //!
-//! Block 102 is timed with the one above it, so that it is not the tip when it is checked.
+//! Block 102 is timed with the one above it, so that it is not the tip when it is checked. Every
+//! input has keys of its own: a table of parsed keys finds none of them.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -141,32 +142,38 @@ fn mine(height: u32, previous: BlockHash, txs: Vec<Transaction>) -> Block {
     block
 }
 
-/// The keys, and what they sign.
+/// Makes the keys of each input, and signs with them.
 struct Signer {
     kind: Kind,
     secp: Secp256k1<All>,
-    keys: [Keypair; 3],
 }
+
+/// The keys of one input. All kinds but [`Kind::Wsh`] take the first alone.
+type Keys = [Keypair; 3];
 
 impl Signer {
     fn new(kind: Kind) -> Self {
-        let secp = Secp256k1::new();
-        let key = |byte| {
-            let secret = SecretKey::from_slice(&[byte; 32]).expect("below the group order");
-            Keypair::from_secret_key(&secp, &secret)
-        };
-        let keys = [1, 2, 3].map(key);
-        Self { kind, secp, keys }
+        Self { kind, secp: Secp256k1::new() }
+    }
+
+    fn keys(&self, number: usize) -> Keys {
+        [1, 2, 3].map(|byte| {
+            let mut secret = [byte; 32];
+            secret[24..].copy_from_slice(&(number as u64).to_be_bytes());
+            let secret = SecretKey::from_slice(&secret).expect("below the group order");
+            Keypair::from_secret_key(&self.secp, &secret)
+        })
     }
 
     /// A transaction that pays to all inputs of the large one.
     fn fan(&self, spent: OutPoint) -> Transaction {
-        let output = TxOut { value: VALUE, script_pubkey: self.script() };
+        let output =
+            |number| TxOut { value: VALUE, script_pubkey: self.script(&self.keys(number)) };
         Transaction {
             version: Version::TWO,
             lock_time: LockTime::ZERO,
             input: vec![TxIn { previous_output: spent, ..TxIn::default() }],
-            output: vec![output; self.kind.inputs() as usize],
+            output: (0..self.kind.inputs() as usize).map(output).collect(),
         }
     }
 
@@ -190,31 +197,12 @@ impl Signer {
         tx
     }
 
-    fn public(&self) -> CompressedPublicKey {
-        CompressedPublicKey(self.keys[0].public_key())
-    }
-
-    fn wpkh(&self) -> ScriptBuf {
-        ScriptBuf::new_p2wpkh(&self.public().wpubkey_hash())
-    }
-
-    fn multisig(&self) -> ScriptBuf {
-        let builder = ScriptBuf::builder().push_int(2);
-        let push = |builder: bitcoin::script::Builder, key: &Keypair| {
-            builder.push_key(&PublicKey::new(key.public_key()))
-        };
-        let builder = self.keys.iter().fold(builder, push);
-        builder.push_int(3).push_opcode(OP_CHECKMULTISIG).into_script()
-    }
-
-    fn script(&self) -> ScriptBuf {
+    fn script(&self, keys: &Keys) -> ScriptBuf {
         match self.kind {
-            Kind::Wpkh => self.wpkh(),
-            Kind::ShWpkh => ScriptBuf::new_p2sh(&self.wpkh().script_hash()),
-            Kind::Wsh => ScriptBuf::new_p2wsh(&self.multisig().wscript_hash()),
-            Kind::Taproot => {
-                ScriptBuf::new_p2tr(&self.secp, self.keys[0].x_only_public_key().0, None)
-            }
+            Kind::Wpkh => wpkh(keys),
+            Kind::ShWpkh => ScriptBuf::new_p2sh(&wpkh(keys).script_hash()),
+            Kind::Wsh => ScriptBuf::new_p2wsh(&multisig(keys).wscript_hash()),
+            Kind::Taproot => ScriptBuf::new_p2tr(&self.secp, keys[0].x_only_public_key().0, None),
         }
     }
 
@@ -232,13 +220,14 @@ impl Signer {
         spent: &[TxOut],
     ) -> Result<(ScriptBuf, Witness)> {
         let sighash = EcdsaSighashType::All;
-        let [first, second, _] = &self.keys;
+        let keys = self.keys(number);
+        let [first, second, _] = &keys;
         Ok(match self.kind {
             Kind::Wpkh | Kind::ShWpkh => {
-                let script = self.wpkh();
+                let script = wpkh(&keys);
                 let digest = cache.p2wpkh_signature_hash(number, &script, VALUE, sighash)?;
                 let signature = self.ecdsa(first, digest.to_byte_array());
-                let items = [signature, self.public().to_bytes().to_vec()];
+                let items = [signature, public(&keys).to_bytes().to_vec()];
                 let push = <&bitcoin::script::PushBytes>::try_from(script.as_bytes())?;
                 let script_sig = match self.kind {
                     Kind::ShWpkh => ScriptBuf::builder().push_slice(push).into_script(),
@@ -247,7 +236,7 @@ impl Signer {
                 (script_sig, Witness::from_slice(&items))
             }
             Kind::Wsh => {
-                let script = self.multisig();
+                let script = multisig(&keys);
                 let digest = cache.p2wsh_signature_hash(number, &script, VALUE, sighash)?;
                 let sign = |key| self.ecdsa(key, digest.to_byte_array());
                 let items = [vec![], sign(first), sign(second), script.into_bytes()];
@@ -265,4 +254,20 @@ impl Signer {
             }
         })
     }
+}
+
+fn public(keys: &Keys) -> CompressedPublicKey {
+    CompressedPublicKey(keys[0].public_key())
+}
+
+fn wpkh(keys: &Keys) -> ScriptBuf {
+    ScriptBuf::new_p2wpkh(&public(keys).wpubkey_hash())
+}
+
+fn multisig(keys: &Keys) -> ScriptBuf {
+    let push = |builder: bitcoin::script::Builder, key: &Keypair| {
+        builder.push_key(&PublicKey::new(key.public_key()))
+    };
+    let builder = keys.iter().fold(ScriptBuf::builder().push_int(2), push);
+    builder.push_int(3).push_opcode(OP_CHECKMULTISIG).into_script()
 }

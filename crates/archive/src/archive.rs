@@ -184,6 +184,15 @@ impl<B: Backend> Archive<B> {
         Ok(())
     }
 
+    /// The same, for the last checkpoint of a writer: the next opening has nothing to compute, and
+    /// [`Snapshot::at_rest`] gives what is here now.
+    pub fn rest(&mut self, sequence: u64) -> Result<()> {
+        let Snapshot { network, indexes, base, .. } = self.now;
+        self.backend.rest(&Mark { network, indexes, sequence, base })?;
+        self.sequence = sequence;
+        Ok(())
+    }
+
     fn header(&self, link: HeaderLink) -> Result<HeaderRow> {
         self.now.header(link)
     }

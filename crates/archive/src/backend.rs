@@ -200,6 +200,11 @@ pub trait Backend {
     /// Makes all of the above durable, under this mark.
     fn checkpoint(&mut self, mark: &Mark) -> Result<()>;
 
+    /// The same, for the last checkpoint of a writer: the next opening has nothing to compute.
+    fn rest(&mut self, mark: &Mark) -> Result<()> {
+        self.checkpoint(mark)
+    }
+
     /// The size of every table, as far as it is saved.
     fn sizes(&self) -> Result<Vec<TableSize>>;
 }

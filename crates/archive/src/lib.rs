@@ -58,7 +58,7 @@ mod view;
 
 pub use archive::{Archive, ArchiveConfig};
 pub use backend::memory::{MemoryBackend, MemoryDisk, MemoryTables};
-pub use backend::mmap::{MmapBackend, MmapConfig, MmapTables, is_store_file};
+pub use backend::mmap::{MmapBackend, MmapConfig, MmapTables, is_store_file, stored_bytes};
 pub use backend::{Backend, BackendError, Chain, Indexes, Mark, TableSize, Tables};
 pub use error::{ArchiveError, Result};
 pub use interval::INTERVAL;

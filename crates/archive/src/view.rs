@@ -44,8 +44,26 @@ pub struct BlockCoins {
 }
 
 impl BlockCoins {
-    /// Searches for everything that the block spends, on the branch that ends with `parent`.
+    /// Searches for everything that the block spends or makes again, on the branch that ends with
+    /// `parent`.
     pub fn load<T: Tables, S: BlockSource>(
+        view: &View<T, S>,
+        parent: Option<HeaderLink>,
+        block: &BlockAt<'_>,
+    ) -> Result<Self> {
+        let mut coins = Self::load_spent(view, parent, block)?;
+        let Some(parent) = parent else { return Ok(coins) };
+        let branch = view.branch(parent)?;
+        let made = block.txs().flat_map(|(txid, tx)| {
+            (0..).zip(tx.outputs()).map(move |(vout, _)| Outpoint::new(txid, vout))
+        });
+        coins.repeated = repeated(view, &branch, &made.collect::<Vec<_>>())?;
+        Ok(coins)
+    }
+
+    /// Searches for what the block spends alone. That is enough to check its scripts, but not its
+    /// spends: it does not find outputs that are made again.
+    pub fn load_spent<T: Tables, S: BlockSource>(
         view: &View<T, S>,
         parent: Option<HeaderLink>,
         block: &BlockAt<'_>,
@@ -56,23 +74,9 @@ impl BlockCoins {
         let branch = view.branch(parent)?;
         let inputs = block.block().txs().iter().filter(|tx| !tx.is_coinbase());
         let points: Vec<_> = inputs.flat_map(|tx| tx.inputs()).map(|i| i.outpoint).collect();
-        coins.search(view, &branch, &points)?;
-        let made = block.txs().flat_map(|(txid, tx)| {
-            (0..).zip(tx.outputs()).map(move |(vout, _)| Outpoint::new(txid, vout))
-        });
-        coins.repeated = repeated(view, &branch, &made.collect::<Vec<_>>())?;
+        let found = search(view, &branch, &points)?;
+        coins.found.extend(points.into_iter().zip(found).filter_map(|(p, f)| Some((p, f?))));
         Ok(coins)
-    }
-
-    fn search<T: Tables, S: BlockSource>(
-        &mut self,
-        view: &View<T, S>,
-        branch: &Branch<'_, T>,
-        points: &[Outpoint],
-    ) -> Result<()> {
-        let found = search(view, branch, points)?;
-        self.found.extend(points.iter().zip(found).filter_map(|(p, f)| Some((*p, f?))));
-        Ok(())
     }
 
     /// The coin at a point, unless it is spent.

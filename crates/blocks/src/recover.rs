@@ -10,21 +10,20 @@
 //! 4. The hash table is filled from the rows of the index, one after the other.
 //! 5. The frames behind the index are parsed, and their rows and tables made anew.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use varve_io::{
-    Error as IoError, FileOffset, Kind, MappedLog, MappedLogConfig, Segments, SegmentsConfig,
-    Storage, is_envelope, is_segment,
+    Error as IoError, FileOffset, Kind, LogReader, MappedLog, MappedLogConfig, Segments,
+    SegmentsConfig, SegmentsReader, Storage, StoreId, is_envelope, is_segment, remove_unnamed,
 };
 use varve_types::Block;
 
 use crate::error::{Error, Result};
-use crate::hash_table::{HashTable, Tag};
 use crate::manifest::{MANIFEST_FILE, Manifest};
 use crate::number::BlockNumber;
-use crate::packed;
+use crate::packed::{self, Packed};
 use crate::pending::Pending;
-use crate::reader::Shared;
+use crate::reader::{BlockReader, Shared};
 use crate::row::BlockRow;
 use crate::store::{
     BlockStore, INDEX_ROWS, OFFSETS_CAPACITY, Options, Synced, end_of, pending_block,
@@ -46,31 +45,18 @@ impl BlockStore {
     /// there as well when they were written whole.
     pub fn open(storage: Arc<dyn Storage>, options: Options, synced: Synced) -> Result<Self> {
         let manifest = Manifest::load(storage.as_ref(), options.store)?;
-        let Options { store, .. } = options;
-        let log = |prefix: &str, kind, capacity| MappedLogConfig {
-            prefix: prefix.to_owned(),
-            kind,
-            store,
-            capacity,
-        };
-        let row_len = u32::try_from(BlockRow::LEN).expect("144");
-        let config = log(INDEX_PREFIX, Kind(*b"BLOCKIDX"), INDEX_ROWS * row_len);
-        let index = MappedLog::open(Arc::clone(&storage), config, manifest.index)?;
-        let config = log(OFFSETS_PREFIX, Kind(*b"BLOCKTXO"), OFFSETS_CAPACITY);
-        let offsets = MappedLog::open(Arc::clone(&storage), config, manifest.offsets)?;
-        let config = SegmentsConfig {
-            prefix: BLOCKS_PREFIX.to_owned(),
-            kind: Kind(*b"BLOCKS\0\0"),
-            store,
-            segment_size: options.segment_size,
-        };
+        let Options { store, secret, .. } = options;
+        let index = MappedLog::open(Arc::clone(&storage), index_log(store), manifest.index)?;
+        let offsets = MappedLog::open(Arc::clone(&storage), offsets_log(store), manifest.offsets)?;
         let durable = synced.position.max(manifest.position);
-        let segments = Segments::open(Arc::clone(&storage), config, durable)?;
+        let segments = Segments::open(Arc::clone(&storage), block_log(&options), durable)?;
+        let view = first_view(&index.reader(), &offsets.reader(), secret)?;
+        view.filled_table()?;
         let shared = Arc::new(Shared {
             store,
-            secret: options.secret,
+            secret,
             segments: segments.reader(),
-            view: Arc::new(first_view(&index, &offsets, &options.secret)?).into(),
+            view: Arc::new(view).into(),
             packed: Default::default(),
             cuts: Default::default(),
         });
@@ -133,7 +119,9 @@ impl BlockStore {
         let names: Vec<String> = names.collect();
         for name in self.storage.list()? {
             if packed::is_file(&name) && !names.contains(&name) {
-                self.storage.remove(&name)?;
+                let is_next = name == packed::file_name(self.segments.start());
+                let store = (self.options.store, 0);
+                remove_unnamed(self.storage.as_ref(), &name, store, !is_next)?;
             }
         }
         Ok(self.storage.sync_dir()?)
@@ -166,22 +154,68 @@ impl BlockStore {
     }
 }
 
+impl BlockReader {
+    /// Opens a store that nobody writes to, and changes nothing. `None` when there is none, and
+    /// when opening it for writing would have something to do: blocks that are not in the index.
+    /// The owner holds the lock of the directory.
+    ///
+    /// No row is read: a question opens the files it looks into. The first
+    /// [`BlockReader::number_of`] reads the hashes of all blocks.
+    pub fn at_rest(storage: &Arc<dyn Storage>, options: &Options) -> Result<Option<Self>> {
+        let Options { store, secret, .. } = *options;
+        let manifest = Manifest::load(storage.as_ref(), store)?;
+        let config = block_log(options);
+        let segments = SegmentsReader::at_rest(storage.as_ref(), &config, manifest.position)?;
+        let log = |config, at| LogReader::at_rest(Arc::clone(storage), config, at);
+        let index = log(index_log(store), manifest.index);
+        let offsets = log(offsets_log(store), manifest.offsets);
+        let view = first_view(&index, &offsets, secret)?;
+        let packed = manifest.packed.iter();
+        let packed = packed.map(|range| Packed::open(storage.as_ref(), store, range).map(Arc::new));
+        let packed: Vec<_> = packed.collect::<Result<_>>()?;
+        // A plain file that was packed is removed when the store is opened for writing.
+        let end = packed.last().map(|last| last.range().end);
+        let segments = segments
+            .filter(|segments| view.count() > 0 && end.is_none_or(|end| end == segments.start()));
+        let view = Arc::new(view).into();
+        let (packed, cuts) = (Arc::new(packed).into(), Default::default());
+        Ok(segments.map(|segments| {
+            Self::new(&Arc::new(Shared { store, secret, segments, view, packed, cuts }))
+        }))
+    }
+}
+
+fn index_log(store: StoreId) -> MappedLogConfig {
+    let row_len = u32::try_from(BlockRow::LEN).expect("144");
+    let (prefix, kind) = (INDEX_PREFIX.to_owned(), Kind(*b"BLOCKIDX"));
+    MappedLogConfig { prefix, kind, store, capacity: INDEX_ROWS * row_len }
+}
+
+fn offsets_log(store: StoreId) -> MappedLogConfig {
+    let (prefix, kind) = (OFFSETS_PREFIX.to_owned(), Kind(*b"BLOCKTXO"));
+    MappedLogConfig { prefix, kind, store, capacity: OFFSETS_CAPACITY }
+}
+
+fn block_log(options: &Options) -> SegmentsConfig {
+    let Options { store, segment_size, .. } = *options;
+    let (prefix, kind) = (BLOCKS_PREFIX.to_owned(), Kind(*b"BLOCKS\0\0"));
+    SegmentsConfig { prefix, kind, store, segment_size }
+}
+
 /// The view of the rows in the index.
-fn first_view(index: &MappedLog, offsets: &MappedLog, secret: &[u8; 16]) -> Result<View> {
+fn first_view(index: &LogReader, offsets: &LogReader, secret: [u8; 16]) -> Result<View> {
+    let index = index.snapshot();
     let rows = u32::try_from(index.end().get() / BlockRow::LEN as u64)
         .map_err(|_| Error::TooBig { what: "the index has more rows than there are numbers" })?;
-    let view = View {
+    Ok(View {
         cuts: 0,
         indexed: rows,
-        index: index.reader().snapshot(),
-        offsets: offsets.reader().snapshot(),
+        index,
+        offsets: offsets.snapshot(),
         pending: Pending::default(),
-        table: Arc::new(HashTable::with_room(rows)),
+        table: OnceLock::new(),
+        secret,
         verified: Verified::default().grown(rows as usize),
         count: rows.into(),
-    };
-    for number in (0..rows).map(BlockNumber::new) {
-        view.table.insert(Tag::new(secret, &view.hash(number)?), number);
-    }
-    Ok(view)
+    })
 }

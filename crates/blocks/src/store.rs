@@ -169,7 +169,7 @@ impl BlockStore {
         let mut cut = self.next_view(&view);
         cut.cuts += 1;
         cut.pending = view.pending.cut((count - view.indexed) as usize);
-        cut.table = Arc::new(view.table.copy_below(count));
+        cut.table = Arc::new(view.table().copy_below(count)).into();
         cut.verified = view.verified.cut(count);
         cut.count = count.into();
         self.shared.view.store(Arc::new(cut));
@@ -243,7 +243,7 @@ impl BlockStore {
         let number = BlockNumber::new(view.count());
         let tag = Tag::new(&self.options.secret, &block.row.hash);
         view.pending.set((number.get() - view.indexed) as usize, Arc::new(block));
-        view.table.insert(tag, number);
+        view.table().insert(tag, number);
         // Release: who sees the count sees the row and finds the hash.
         view.count.store(number.get() + 1, Ordering::Release);
         number
@@ -256,7 +256,7 @@ impl BlockStore {
         let blocks = count as usize + 1;
         let waiting = (count - view.indexed) as usize;
         let fits = waiting < view.pending.room()
-            && blocks <= view.table.room()
+            && blocks <= view.table().room()
             && blocks <= view.verified.room();
         if fits {
             return view;
@@ -265,8 +265,8 @@ impl BlockStore {
         if waiting == next.pending.room() {
             next.pending = next.pending.grown();
         }
-        if blocks > next.table.room() {
-            next.table = Arc::new(next.table.copy_below(count));
+        if blocks > next.table().room() {
+            next.table = Arc::new(next.table().copy_below(count)).into();
         }
         next.verified = next.verified.grown(blocks);
         self.shared.view.store(Arc::new(next));
@@ -281,7 +281,8 @@ impl BlockStore {
             index: self.index.reader().snapshot(),
             offsets: self.offsets.reader().snapshot(),
             pending: view.pending.clone(),
-            table: Arc::clone(&view.table),
+            table: Arc::clone(view.table()).into(),
+            secret: view.secret,
             verified: view.verified.clone(),
             count: view.count().into(),
         }

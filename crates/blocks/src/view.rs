@@ -10,8 +10,8 @@
 //! table, then the count. Whatever else changes (a checkpoint moves rows to disk, a table is
 //! full, blocks are cut) makes a new view; who holds the old one keeps it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use varve_io::{FileOffset, FormatError, GlobalOffset, LogSnapshot};
 use varve_types::BlockHash;
@@ -36,7 +36,10 @@ pub(crate) struct View {
     pub(crate) offsets: LogSnapshot,
     /// The other rows.
     pub(crate) pending: Pending,
-    pub(crate) table: Arc<HashTable>,
+    /// From hash to number. In a store at rest it is filled when somebody first asks.
+    pub(crate) table: OnceLock<Arc<HashTable>>,
+    /// The key of that table.
+    pub(crate) secret: [u8; 16],
     pub(crate) verified: Verified,
     /// How many blocks there are.
     pub(crate) count: AtomicU32,
@@ -70,12 +73,29 @@ impl View {
     /// had been pruned.
     pub(crate) fn find(&self, tag: Tag, hash: &BlockHash) -> Result<Option<BlockNumber>> {
         let (count, mut found) = (self.count(), None);
-        for number in self.table.candidates(tag).filter(|number| number.get() < count) {
+        for number in self.filled_table()?.candidates(tag).filter(|number| number.get() < count) {
             if self.hash(number)? == *hash {
                 found = found.max(Some(number));
             }
         }
         Ok(found)
+    }
+
+    /// The table of the one writer, who fills it when the store is opened.
+    pub(crate) fn table(&self) -> &Arc<HashTable> {
+        self.table.get().expect("filled when the store was opened for writing")
+    }
+
+    /// The table, filled from the rows of the index if that was not done yet.
+    pub(crate) fn filled_table(&self) -> Result<&Arc<HashTable>> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let table = HashTable::with_room(self.indexed);
+        for number in (0..self.indexed).map(BlockNumber::new) {
+            table.insert(Tag::new(&self.secret, &self.hash(number)?), number);
+        }
+        Ok(self.table.get_or_init(|| Arc::new(table)))
     }
 
     /// The table of transaction offsets of the block with this row.

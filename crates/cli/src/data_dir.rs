@@ -17,7 +17,9 @@ use std::{env, fs, thread};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use varve_io::{Disk, LOCK_FILE, Storage, StoreId};
-use varve_node::{Budget, DataDirectory, Options as NodeOptions, Organizer, SettingsChange};
+use varve_node::{
+    Budget, DataDirectory, Options as NodeOptions, Organizer, Reading, SettingsChange,
+};
 use varve_types::Network;
 use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey, Version, is_store_file};
 
@@ -59,6 +61,11 @@ impl DataDir {
 
     /// Opens the node, which must be there.
     pub(crate) fn open_node(&self) -> Result<Organizer> {
+        self.check_node()?;
+        self.create_node(SettingsChange::default())
+    }
+
+    fn check_node(&self) -> Result<()> {
         if !self.has_node()? {
             bail!(
                 "there is no chain in {}; make one with `varve sync`, or pass another --datadir or \
@@ -66,7 +73,17 @@ impl DataDir {
                 self.root.display()
             );
         }
-        self.create_node(SettingsChange::default())
+        Ok(())
+    }
+
+    /// Opens the node for questions, which must be there.
+    pub(crate) fn read_node(&self) -> Result<Reading> {
+        self.check_node()?;
+        let mut progress = Lazy::new("archive");
+        let report = &mut |done, all| progress.set(done, all);
+        let node = Reading::open(self.storage()?, self.node_options()?, report)?;
+        progress.finish();
+        Ok(node)
     }
 
     /// Opens the node, or makes one, and keeps it as told.
@@ -136,9 +153,8 @@ impl DataDir {
     /// The unspent set as the node has it, or that of a folder without a node.
     pub(crate) fn open_set(&self) -> Result<OpenSet> {
         if self.has_node()? {
-            let node = self.open_node()?;
-            let version = Arc::clone(&node.snapshot().utxo);
-            return Ok(OpenSet { version, _node: Some(node), _database: None });
+            let node = self.read_node()?;
+            return Ok(OpenSet { version: node.set()?, _node: Some(node), _database: None });
         }
         let database = self.open_utxo()?;
         Ok(OpenSet { version: database.snapshot(), _node: None, _database: Some(database) })
@@ -234,7 +250,7 @@ fn check_store_free(folder: &Path) -> Result<()> {
 /// An unspent set, and what holds its folder.
 pub(crate) struct OpenSet {
     pub(crate) version: Arc<Version>,
-    _node: Option<Organizer>,
+    _node: Option<Reading>,
     _database: Option<Database>,
 }
 

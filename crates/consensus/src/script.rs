@@ -13,6 +13,7 @@ mod tests;
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::ops::BitOr;
+use std::thread::Builder;
 
 use varve_types::{Height, Network, Outpoint, Txid};
 
@@ -125,7 +126,8 @@ impl ScriptError {
     }
 }
 
-/// Checks the scripts of all spends of a block with this many threads.
+/// Checks the scripts of all spends of a block with this many threads, or as many of them as the
+/// system allows.
 pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     params: &Params,
     block: &BlockAt<'_>,
@@ -137,7 +139,10 @@ pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     let helpers = threads.get().min(checks.chunks()).saturating_sub(1);
     std::thread::scope(|scope| {
         for _ in 0..helpers {
-            scope.spawn(|| checks.run(|| true));
+            // Fewer helpers are slower, and nothing is wrong.
+            if Builder::new().spawn_scoped(scope, || checks.run(|| true)).is_err() {
+                break;
+            }
         }
         checks.run(|| true);
     });

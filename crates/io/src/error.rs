@@ -102,6 +102,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A file has a name that the store would give, but the store did not write it.
+    #[error("{} was not written by this store; move it to another place", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
     /// Bytes under a memory map must not change.
     #[error(
         "cannot {action} {}: it is mapped up to byte {end}; drop its readers first",

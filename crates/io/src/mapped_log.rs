@@ -23,21 +23,25 @@
 //!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
 //!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
 //!    The tail has at most [`CHUNK`] bytes of memory. When they are used up they are written too,
-//!    and all that is written becomes the *front*: a map of the file, which takes no memory of
-//!    the process. It is durable with the next sync, and never changes.
+//!    and all that is written becomes the *front*: a map of the file, which takes no memory of the
+//!    process. It is durable with the next sync, and never changes.
 //! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
 //!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
 //! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
 //!    whatever came later: it was never acknowledged. Sealed files are verified block by block on
 //!    first touch.
+//! 5. **At rest**, when nobody writes, [`LogReader::at_rest`] opens nothing until it is read
+//!    (`at_rest`).
 //!
 //! Block crc = CRC32C(store id 16 ‖ segment number u64 ‖ block index u64 ‖ the block's bytes).
 //! Table crc = CRC32C(store id 16 ‖ segment number u64 ‖ the block crcs).
 //! Tail crc = CRC32C(store id 16 ‖ segment number u64 ‖ the tail's bytes up to the end).
 
+mod at_rest;
 mod read;
 mod sealed;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -47,11 +51,13 @@ pub use read::{LogReader, LogSnapshot};
 use crate::checksum::{Checksum, Kind, StoreId};
 use crate::error::{Error, FormatError, Result};
 use crate::fields::{put, u32_at, u64_at};
+use crate::map::Map;
 use crate::offset::{FileOffset, GlobalOffset};
+use crate::origin::{is_far, remove_unnamed};
 use crate::segment::{self, Layout, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
 use crate::tail::TailWriter;
-use read::State;
+use read::{Last, State};
 use sealed::{Sealed, seal_table};
 
 /// The memory of a tail, unless a piece is longer. (Tests have little, so that they come to map.)
@@ -165,6 +171,7 @@ pub struct MappedLog {
     storage: Arc<dyn Storage>,
     config: MappedLogConfig,
     state: Arc<ArcSwap<State>>,
+    sealed: Vec<Arc<Sealed>>,
     tail: TailWriter,
     /// The bytes of the last segment before the tail, which are mapped.
     front: usize,
@@ -205,19 +212,19 @@ impl MappedLog {
             let bytes = read_tail(found.as_ref(), &config, number, rest)?;
             crc = crc.with(&bytes);
             if crc.get() != checkpoint.tail_crc {
-                let what = "the unsealed segment differs from its checkpoint";
-                let error = FormatError::damaged(SEGMENT_HEADER_LEN, what);
-                return Err(error.in_file(found.path(), FileOffset::ZERO));
+                return Err(tail_differs(found.path()));
             }
             file = Some((found, bytes));
         }
         remove_after(storage.as_ref(), &config, number, file.is_some())?;
-        let state = Arc::new(ArcSwap::from_pointee(State::new(sealed, tail.reader())));
+        let last = Last { front: None, tail: tail.reader() };
+        let state = Arc::new(ArcSwap::from_pointee(State::new(sealed.clone(), last)));
         let (front, written, names_changed) = (0, 0, false);
         let mut log = Self {
             storage,
             config,
             state,
+            sealed,
             tail,
             front,
             number,
@@ -247,9 +254,14 @@ impl MappedLog {
         let map = map.transpose()?;
         self.tail = TailWriter::new((self.config.size() - len).min(CHUNK.max(next)));
         (self.front, self.written) = (len, 0);
-        let state = self.state.load().with_front(map, self.tail.reader());
-        self.state.store(Arc::new(state));
+        self.show(map);
         Ok(())
+    }
+
+    /// Lets readers see the sealed segments and the last one, of which `front` is mapped.
+    fn show(&self, front: Option<Map>) {
+        let last = Last { front, tail: self.tail.reader() };
+        self.state.store(Arc::new(State::new(self.sealed.clone(), last)));
     }
 
     /// How far the last segment is filled.
@@ -346,8 +358,8 @@ impl MappedLog {
         self.file = None;
         (self.front, self.written) = (0, 0);
         self.crc = self.config.salt(self.number);
-        let state = self.state.load().with_sealed(Arc::new(sealed), self.tail.reader());
-        self.state.store(Arc::new(state));
+        self.sealed.push(Arc::new(sealed));
+        self.show(None);
         Ok(())
     }
 
@@ -388,6 +400,11 @@ fn read_tail(file: &dyn File, config: &MappedLogConfig, number: u64, len: u64) -
     Ok(bytes)
 }
 
+fn tail_differs(path: &Path) -> Error {
+    let what = "the unsealed segment differs from its checkpoint";
+    FormatError::damaged(SEGMENT_HEADER_LEN, what).in_file(path, FileOffset::ZERO)
+}
+
 fn check_header(file: &dyn File, config: &MappedLogConfig, number: u64) -> Result<()> {
     let mut bytes = [0; SEGMENT_HEADER_LEN];
     file.read_at(FileOffset::ZERO, &mut bytes)?;
@@ -407,7 +424,8 @@ fn remove_after(
     let numbers = segment::numbers(&config.prefix, &storage.list()?);
     let junk: Vec<u64> = numbers.into_iter().filter(|number| *number >= first).collect();
     for number in &junk {
-        storage.remove(&config.file_name(*number))?;
+        let name = config.file_name(*number);
+        remove_unnamed(storage, &name, (config.store, 0), is_far(*number, first))?;
     }
     if junk.is_empty() { Ok(()) } else { storage.sync_dir() }
 }

@@ -95,6 +95,15 @@ impl CheckedHeights {
         ScriptsChecked { checked_to: Height::new(checked_to), assumed_to, unchecked }
     }
 
+    /// The spans, the lowest first.
+    pub(crate) fn spans(&self) -> impl Iterator<Item = CheckedSpan> {
+        self.spans.iter().map(|(first, (last, checked))| CheckedSpan {
+            first: Height::new(*first),
+            last: Height::new(*last),
+            checked: *checked,
+        })
+    }
+
     /// Records a span. What was checked stays so when it is assumed later.
     pub fn record(&mut self, span: CheckedSpan) {
         let (mut at, last) = (span.first.to_u32(), span.last.to_u32());

@@ -37,30 +37,33 @@
 //!
 //! ```text
 //!  0           8          12      16
-//!  ┌───────────┬──────────┬───────┬───────────┐    archived: the archive has all blocks with lower
-//!  │ end of log│ archived │ count │ numbers … │    numbers but these, whose headers were not known
-//!  │ u64       │ u32      │ u32   │ u32 each  │
-//!  └───────────┴──────────┴───────┴───────────┘
+//!  ┌───────────┬──────────┬───────┬───────────┬────────┐    archived: the archive has all blocks
+//!  │ end of log│ archived │ count │ numbers … │ rest … │    with lower numbers but these, whose
+//!  │ u64       │ u32      │ u32   │ u32 each  │        │    headers were not known
+//!  └───────────┴──────────┴───────┴───────────┴────────┘
 //! ```
+//!
+//! *Rest* (`rest`) is there when the checkpoint is the last thing that a node did, else nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use varve_blocks::{BlockNumber, Synced};
 use varve_io::{
-    Envelope, FileOffset, FormatError, GlobalOffset, Kind, Segments, SegmentsConfig, Storage,
-    StoreId, load, replace,
+    Envelope, FileOffset, FormatError, GlobalOffset, Kind, Segments, SegmentsConfig,
+    SegmentsReader, Storage, StoreId, load, replace,
 };
 use varve_types::{BlockHash, Height, Reader};
 
 use crate::checked::{Checked, CheckedHeights, CheckedSpan};
+use crate::rest::Rest;
 
 const KIND: Kind = Kind(*b"COMMITS\0");
 const CHECKPOINT_KIND: Kind = Kind(*b"COMMITCP");
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// How the names of the log's files begin.
 pub(crate) const PREFIX: &str = "commits";
-const CHECKPOINT_VERSION: u32 = 2;
+const CHECKPOINT_VERSION: u32 = 3;
 const SEGMENT_SIZE: u64 = 16 << 20;
 
 /// The length of a commit without its marks.
@@ -120,20 +123,9 @@ impl Commit {
         bytes.extend_from_slice(&short(self.marks.len()).to_le_bytes());
         bytes.extend_from_slice(&short(self.checked.len()).to_le_bytes());
         for (hash, reason) in &self.marks {
-            bytes.extend_from_slice(hash.as_bytes());
-            let Some(reason) = reason else {
-                bytes.extend_from_slice(&UNMARK.to_le_bytes());
-                continue;
-            };
-            let reason = reason.get(..reason.floor_char_boundary(REASON_MAX)).unwrap_or_default();
-            bytes.extend_from_slice(&short(reason.len()).to_le_bytes());
-            bytes.extend_from_slice(reason.as_bytes());
+            put_mark(&mut bytes, hash, reason.as_deref());
         }
-        for span in &self.checked {
-            bytes.extend_from_slice(&span.first.to_u32().to_le_bytes());
-            bytes.extend_from_slice(&span.last.to_u32().to_le_bytes());
-            bytes.push(if span.checked == Checked::Scripts { SCRIPTS } else { ASSUMED });
-        }
+        self.checked.iter().for_each(|span| put_span(&mut bytes, span));
         bytes
     }
 
@@ -162,7 +154,18 @@ impl Commit {
     }
 }
 
-fn read_mark(reader: &mut Reader<'_>) -> Option<(BlockHash, Option<Arc<str>>)> {
+pub(crate) fn put_mark(bytes: &mut Vec<u8>, hash: &BlockHash, reason: Option<&str>) {
+    bytes.extend_from_slice(hash.as_bytes());
+    let Some(reason) = reason else {
+        bytes.extend_from_slice(&UNMARK.to_le_bytes());
+        return;
+    };
+    let reason = reason.get(..reason.floor_char_boundary(REASON_MAX)).unwrap_or_default();
+    bytes.extend_from_slice(&short(reason.len()).to_le_bytes());
+    bytes.extend_from_slice(reason.as_bytes());
+}
+
+pub(crate) fn read_mark(reader: &mut Reader<'_>) -> Option<(BlockHash, Option<Arc<str>>)> {
     let hash = BlockHash::from_bytes(*reader.array("a block hash").ok()?);
     let length = reader.u16("the length of a reason").ok()?;
     if length == UNMARK {
@@ -173,7 +176,13 @@ fn read_mark(reader: &mut Reader<'_>) -> Option<(BlockHash, Option<Arc<str>>)> {
     Some((hash, Some(Arc::from(reason))))
 }
 
-fn read_span(reader: &mut Reader<'_>) -> Option<CheckedSpan> {
+pub(crate) fn put_span(bytes: &mut Vec<u8>, span: &CheckedSpan) {
+    bytes.extend_from_slice(&span.first.to_u32().to_le_bytes());
+    bytes.extend_from_slice(&span.last.to_u32().to_le_bytes());
+    bytes.push(if span.checked == Checked::Scripts { SCRIPTS } else { ASSUMED });
+}
+
+pub(crate) fn read_span(reader: &mut Reader<'_>) -> Option<CheckedSpan> {
     let first = Height::new(reader.u32("a height").ok()?);
     let last = Height::new(reader.u32("a height").ok()?);
     let checked = match reader.array::<1>("a kind of check").ok()? {
@@ -235,13 +244,15 @@ impl Archived {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (fields, rest) = bytes.as_chunks::<4>();
-        let [below, count, numbers @ ..] = fields else { return None };
-        let [below, count] = [*below, *count].map(u32::from_le_bytes);
-        let except = numbers.iter().map(|number| BlockNumber::new(u32::from_le_bytes(*number)));
-        let is_whole = rest.is_empty() && numbers.len() == count as usize;
-        is_whole.then(|| Self { below, except: except.collect() })
+    /// Reads it off the front of `bytes`; gives what is behind it too.
+    fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let mut reader = Reader::new(bytes);
+        let below = reader.u32("a block number").ok()?;
+        let count = reader.u32("a count of blocks").ok()?;
+        let number = |_| reader.u32("a block number").ok().map(BlockNumber::new);
+        let except = (0..count).map(number).collect::<Option<_>>()?;
+        let behind = bytes.get(reader.offset()..)?;
+        Some((Self { below, except }, behind))
     }
 }
 
@@ -269,9 +280,17 @@ pub struct CommitLog {
 impl CommitLog {
     /// Opens the log of a directory, or makes one, and reads all of it.
     pub fn open(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<(Self, History)> {
-        let (durable, archived) = read_checkpoint(storage.as_ref())?;
+        let Checkpoint { end: durable, archived, .. } = Checkpoint::load(storage.as_ref())?;
         let segments = Segments::open_synced_each(Arc::clone(&storage), config(store), durable)?;
         Self::read(storage, segments, archived)
+    }
+
+    /// What the last checkpoint says of a log that nobody writes to; `None` when it was not the
+    /// last thing that happened. Changes nothing and reads no commit.
+    pub fn at_rest(storage: &dyn Storage, store: StoreId) -> varve_io::Result<Option<Rest>> {
+        let Checkpoint { end, rest, .. } = Checkpoint::load(storage)?;
+        let segments = SegmentsReader::at_rest(storage, &config(store), end)?;
+        Ok(rest.filter(|_| segments.is_some()))
     }
 
     /// Opens a log that is damaged: all from the first frame on that does not verify is given up.
@@ -309,9 +328,19 @@ impl CommitLog {
 
     /// Notes that all frames so far are durable, and what the archive has.
     pub fn checkpoint(&mut self, archived: &Archived) -> varve_io::Result<()> {
+        self.note(archived, None)
+    }
+
+    /// The same, for the last checkpoint of a writer: with what readers need to know.
+    pub fn rest(&mut self, archived: &Archived, rest: &Rest) -> varve_io::Result<()> {
+        self.note(archived, Some(rest))
+    }
+
+    fn note(&mut self, archived: &Archived, rest: Option<&Rest>) -> varve_io::Result<()> {
         let end = self.segments.sync()?;
         let mut payload = end.get().to_le_bytes().to_vec();
         payload.extend(archived.encode());
+        payload.extend(rest.map(Rest::encode).unwrap_or_default());
         let envelope = Envelope { version: CHECKPOINT_VERSION, payload: payload.as_slice() };
         replace(self.storage.as_ref(), CHECKPOINT, CHECKPOINT_KIND, &envelope)
     }
@@ -321,20 +350,35 @@ fn config(store: StoreId) -> SegmentsConfig {
     SegmentsConfig { prefix: PREFIX.to_owned(), kind: KIND, store, segment_size: SEGMENT_SIZE }
 }
 
-fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<(GlobalOffset, Archived)> {
-    let Some(found) = load(storage, CHECKPOINT, CHECKPOINT_KIND)? else {
-        return Ok((GlobalOffset::ZERO, Archived::default()));
-    };
-    let path = storage.path().join(CHECKPOINT);
-    if found.version != CHECKPOINT_VERSION {
-        let error = FormatError::Version { found: found.version, supported: CHECKPOINT_VERSION };
-        return Err(error.in_file(&path, FileOffset::ZERO));
+/// What the file `checkpoint` says.
+#[derive(Default)]
+struct Checkpoint {
+    end: GlobalOffset,
+    archived: Archived,
+    rest: Option<Rest>,
+}
+
+impl Checkpoint {
+    fn load(storage: &dyn Storage) -> varve_io::Result<Self> {
+        let Some(found) = load(storage, CHECKPOINT, CHECKPOINT_KIND)? else {
+            return Ok(Self::default());
+        };
+        let path = storage.path().join(CHECKPOINT);
+        if found.version != CHECKPOINT_VERSION {
+            let (found, supported) = (found.version, CHECKPOINT_VERSION);
+            let error = FormatError::Version { found, supported };
+            return Err(error.in_file(&path, FileOffset::ZERO));
+        }
+        let damaged = FormatError::Damaged { at: 0, what: "a checkpoint of another length" };
+        Self::decode(&found.payload).ok_or_else(|| damaged.in_file(&path, FileOffset::ZERO))
     }
-    let fields = found.payload.split_first_chunk::<8>();
-    let fields = fields.and_then(|(end, rest)| Some((*end, Archived::decode(rest)?)));
-    let damaged = FormatError::Damaged { at: 0, what: "a checkpoint of another length" };
-    let (end, archived) = fields.ok_or_else(|| damaged.in_file(&path, FileOffset::ZERO))?;
-    Ok((GlobalOffset::new(u64::from_le_bytes(end)), archived))
+
+    fn decode(payload: &[u8]) -> Option<Self> {
+        let (end, behind) = payload.split_first_chunk::<8>()?;
+        let (archived, rest) = Archived::decode(behind)?;
+        let rest = if rest.is_empty() { None } else { Some(Rest::decode(rest)?) };
+        Some(Self { end: GlobalOffset::new(u64::from_le_bytes(*end)), archived, rest })
+    }
 }
 
 #[cfg(test)]
@@ -403,11 +447,13 @@ mod tests {
         let except = [0, 5, u32::MAX - 1].map(BlockNumber::new).into();
         let archived = Archived { below: 6, except };
         let bytes = archived.encode();
-        assert_eq!(Archived::decode(&bytes), Some(archived));
+        assert_eq!(Archived::decode(&bytes), Some((archived.clone(), &[][..])));
         for end in 0..bytes.len() {
             assert_eq!(Archived::decode(&bytes[..end]), None, "cut at {end}");
         }
-        assert_eq!(Archived::decode(&[bytes, vec![0; 4]].concat()), None);
+        let longer = [bytes.as_slice(), &[1, 2]].concat();
+        assert_eq!(Archived::decode(&longer), Some((archived, &[1, 2][..])));
+        assert!(Checkpoint::decode(&[&[0; 8], longer.as_slice()].concat()).is_none());
     }
 
     #[test]

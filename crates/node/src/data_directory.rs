@@ -119,11 +119,12 @@ impl DataDirectory {
         stores: impl IntoIterator<Item = &'a StoreFiles>,
     ) -> Result<(), Error> {
         let mut found = Vec::new();
-        for store in stores {
+        let folders = self.root.list_others()?;
+        for store in stores.into_iter().filter(|store| folders.iter().any(|f| f == store.folder)) {
             let storage = self.store(store.folder)?;
-            let files = storage.list()?.into_iter().filter(|name| !store.owns(name));
-            let foreign = files.chain(storage.list_others()?);
-            found.extend(foreign.map(|name| format!("{}/{name}", store.folder)));
+            let mut foreign = storage.list_others()?;
+            foreign.extend(store.foreign(storage.as_ref(), self.identity.store)?);
+            found.extend(foreign.iter().map(|name| format!("{}/{name}", store.folder)));
         }
         let path = self.root.path().to_path_buf();
         if found.is_empty() { Ok(()) } else { Err(Error::Foreign { path, found: Names(found) }) }
@@ -255,6 +256,14 @@ mod tests {
         let found = open(&root, Network::Regtest, 2).unwrap();
         let after = Arc::new(root.crash(root.operations(), Crash::LoseAll));
         assert_eq!(open(&after, Network::Regtest, 3).unwrap().store, found.store);
+    }
+
+    #[test]
+    fn folders_of_stores_are_not_made_to_be_checked() {
+        let root = Arc::new(FaultyStorage::new(1));
+        let directory = DataDirectory::open(root.clone(), Network::Regtest, &[1; 32]).unwrap();
+        directory.check_stores(crate::store_files::STORES).unwrap();
+        assert_eq!(root.list_others().unwrap(), Vec::<String>::new());
     }
 
     #[test]

@@ -166,6 +166,12 @@ pub enum Error {
         /// Its hash.
         hash: BlockHash,
     },
+    /// A thread could not be started.
+    #[error(
+        "cannot start a thread: {0}; raise the limits of the process (ulimit -u, ulimit -v) or of \
+         its container"
+    )]
+    Thread(#[source] std::io::Error),
     /// The source failed.
     #[error(transparent)]
     Source(#[from] SourceError),

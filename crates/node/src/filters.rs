@@ -4,7 +4,7 @@
 //! one below. So they are made upward, from the highest confirmed block that has one, with every
 //! commit. An index that was just chosen begins at genesis. Filters of blocks that lost stay.
 
-use varve_archive::{Chain as ArchiveChain, View};
+use varve_archive::{Chain as ArchiveChain, MmapTables, Snapshot, View};
 use varve_types::Height;
 
 use crate::error::Error;
@@ -22,7 +22,7 @@ impl Stores {
         let Some((top, _)) = self.archive.now().top(ArchiveChain::Confirmed) else {
             return Ok(());
         };
-        let first = self.filtered()?.map_or(0, |height| height.to_u32() + 1);
+        let first = filtered(self.archive.now())?.map_or(0, |height| height.to_u32() + 1);
         let view = View::new(self.archive.snapshot(), self.blocks.reader());
         for height in first..=top.to_u32() {
             let link = view.to_confirmed(Height::new(height));
@@ -39,18 +39,17 @@ impl Stores {
         }
         Ok(())
     }
+}
 
-    /// The highest confirmed block that has a filter.
-    pub(crate) fn filtered(&self) -> Result<Option<Height>, Error> {
-        let now = self.archive.now();
-        let mut at = now.top(ArchiveChain::Confirmed);
-        while let Some((height, link)) = at {
-            if now.filter(link)?.is_some() {
-                return Ok(Some(height));
-            }
-            let below = height.checked_sub(1);
-            at = below.and_then(|below| Some((below, now.to_confirmed(below)?)));
+/// The highest confirmed block that has a filter.
+pub(crate) fn filtered(now: &Snapshot<MmapTables>) -> Result<Option<Height>, Error> {
+    let mut at = now.top(ArchiveChain::Confirmed);
+    while let Some((height, link)) = at {
+        if now.filter(link)?.is_some() {
+            return Ok(Some(height));
         }
-        Ok(None)
+        let below = height.checked_sub(1);
+        at = below.and_then(|below| Some((below, now.to_confirmed(below)?)));
     }
+    Ok(None)
 }

@@ -53,9 +53,9 @@ const _: () = assert!(COMPACT_LEN + 32 == Header::LEN);
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// A bit is kept of one in so many headers.
+    /// A bit is kept of every header whose height leaves a certain remainder by this.
     pub(crate) period: u32,
-    /// A header is released when so many others follow it.
+    /// How many others must follow a header before it is released.
     pub(crate) buffer: usize,
 }
 

@@ -40,6 +40,7 @@ use varve_types::{BlockHash, Header, Height};
 
 pub use branch::Branch;
 pub use insert_error::InsertError;
+pub(crate) use marks::INVALIDATED;
 pub use marks::Invalid;
 
 /// The number of a header in the order of arrival. Genesis is the first.

@@ -21,11 +21,13 @@
 //!   at most [`Limits::lag`] bytes of blocks.
 
 mod checker;
+mod durable;
 mod feeder;
 mod fetch;
 mod intake;
 mod judge;
 mod kept;
+mod left_out;
 mod recheck;
 mod report;
 mod script_board;
@@ -40,18 +42,20 @@ use std::time::Duration;
 use varve_consensus::{BlockAt, Params};
 use varve_types::{BlockHash, Height, Network};
 use varve_utxo::{
-    Compaction, Database, DatabaseView, Error as UtxoError, Joiner, JoinerOptions, MemoryUse,
-    Parameters, UndoConfig,
+    Compaction, Database, DatabaseView, Error as UtxoError, Joiner, JoinerOptions, Parameters,
+    UndoConfig,
 };
 
 use crate::budget::Budget;
 use crate::checked::{Checked, ScriptsChecked};
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
+use crate::filters::filtered;
 use crate::header_tree::{ChainTip, Invalid};
 use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
+use crate::stats::counted;
 use crate::stores::Stores;
 use checker::Checkers;
 use feeder::{Feeder, Joining, Pause, Purpose};
@@ -61,8 +65,8 @@ use kept::Kept;
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
+pub(crate) use left_out::LeftOut;
 pub use report::Report;
-pub(crate) use verdict::INVALIDATED;
 
 /// Bytes that the scripts of a block take while they are checked, for each of its bytes: about 500
 /// an input (`docs/adr/0013-script-verification.md`), which has 150 bytes and an output as a rule.
@@ -177,6 +181,8 @@ pub struct Organizer {
     pub(crate) options: Options,
     pub(crate) settings: Settings,
     pub(crate) directory: DataDirectory,
+    /// What the last sync left out.
+    pub(crate) left_out: LeftOut,
 }
 
 impl Organizer {
@@ -236,8 +242,8 @@ impl Organizer {
     pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
         match index {
             Index::Address => Ok(Some(self.snapshot().tip.0)),
-            Index::Filter => self.stores.filtered(),
-            Index::Stats => self.counted(),
+            Index::Filter => filtered(self.stores.archive.now()),
+            Index::Stats => counted(&self.directory, self.snapshot().tip.0),
         }
     }
 
@@ -260,7 +266,7 @@ impl Organizer {
         }
         self.bring_on_filters(report)?;
         let budget = self.split(source)?;
-        let mut intake = Intake::new(source, options, report, self.waiting(&budget));
+        let mut intake = Intake::new(source, options, report, self.waiting(&budget)?);
         intake.begin(&self.stores)?;
         let mut recheck = (options.verify == Verify::Scripts).then(Recheck::new);
         loop {
@@ -277,28 +283,28 @@ impl Organizer {
                 continue;
             }
             let budget = self.stores.budget(self.options.memory, intake.source_memory());
-            self.checkpoint()?;
-            set_memory(budget, |memory| self.utxo.set_memory(memory))?;
-            if options.is_stopped() {
-                return Ok(());
+            let is_done = pause == Pause::Done || options.is_stopped();
+            if is_done {
+                self.checkpoint()?;
+            } else {
+                self.make_durable()?;
+                self.prune()?;
             }
-            self.bring_on_stats(intake.report)?;
-            if pause == Pause::Done {
+            set_memory(budget, |memory| self.utxo.set_memory(memory))?;
+            if !options.is_stopped() {
+                self.bring_on_stats(intake.report)?;
+            }
+            if is_done {
+                self.left_out = intake.left_out;
                 return Ok(());
             }
         }
     }
 
-    /// How the memory is split at this moment, and what the unspent set takes of its part.
-    #[must_use]
-    pub fn memory(&self) -> (Budget, MemoryUse) {
-        (self.stores.budget(self.options.memory, 0), self.utxo.memory())
-    }
-
     /// Where blocks are between the source and the joiner.
-    fn waiting(&self, budget: &Budget) -> (Checkers, Kept) {
+    fn waiting(&self, budget: &Budget) -> Result<(Checkers, Kept), Error> {
         let Options { params, workers, .. } = &self.options;
-        (Checkers::new(params, *workers, budget.checked()), Kept::new(budget.kept()))
+        Ok((Checkers::new(params, *workers, budget.checked())?, Kept::new(budget.kept())))
     }
 
     /// Gives the source and the set their parts of the memory.
@@ -307,32 +313,6 @@ impl Organizer {
         source.bound(self.stores.budget(memory, 0).queued(), Budget::unordered(memory));
         let budget = self.stores.budget(memory, source.memory());
         set_memory(budget, |memory| self.utxo.set_memory(memory))
-    }
-
-    /// Makes everything durable, so that opening again finds nothing to do, and drops the blocks
-    /// that need not be kept.
-    pub fn checkpoint(&mut self) -> Result<(), Error> {
-        self.make_durable()?;
-        self.prune()
-    }
-
-    /// The stores and the set side by side. Neither needs the other: the set may be ahead of the
-    /// commit log, and behind it.
-    pub(crate) fn make_durable(&mut self) -> Result<(), Error> {
-        let Self { stores, utxo, options, .. } = self;
-        let (stored, flushed) = if options.workers == NonZeroUsize::MIN {
-            (stores.checkpoint(), utxo.flush())
-        } else {
-            std::thread::scope(|scope| {
-                let set = scope.spawn(|| utxo.flush());
-                let stored = stores.checkpoint();
-                (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            })
-        };
-        stored?;
-        flushed?;
-        stores.since_checkpoint = 0;
-        Ok(())
     }
 
     /// Makes the filters that were not made with their commits: those of an index that was just

@@ -18,8 +18,8 @@
 //! Rows of the archive stay for ever. What needs bytes that are gone is answered
 //! [`Error::Pruned`].
 
-use varve_archive::Chain as ArchiveChain;
-use varve_blocks::{BlockNumber, Keep};
+use varve_archive::{Chain as ArchiveChain, MmapTables, Snapshot};
+use varve_blocks::{BlockNumber, BlockReader, Keep};
 use varve_types::Height;
 
 use crate::error::Error;
@@ -80,19 +80,28 @@ impl Organizer {
     /// when all have.
     pub fn pruned_below(&self) -> Result<Option<Height>, Error> {
         let snapshot = self.snapshot();
-        let first = snapshot.blocks.first_held()?;
-        if first == BlockNumber::ZERO {
-            return Ok(None);
-        }
-        let mut lowest = snapshot.tip.0;
-        while let Some(below) = lowest.checked_sub(1) {
-            let link = snapshot.archive.at(ArchiveChain::Confirmed, below);
-            let row = link.map(|link| snapshot.archive.block(link)).transpose()?.flatten();
-            if row.is_none_or(|row| row.number < first) {
-                break;
-            }
-            lowest = below;
-        }
-        Ok(Some(lowest))
+        pruned_below(&snapshot.archive, &snapshot.blocks, snapshot.tip.0)
     }
+}
+
+/// The same of a chain up to `tip`.
+pub(crate) fn pruned_below(
+    archive: &Snapshot<MmapTables>,
+    blocks: &BlockReader,
+    tip: Height,
+) -> Result<Option<Height>, Error> {
+    let first = blocks.first_held()?;
+    if first == BlockNumber::ZERO {
+        return Ok(None);
+    }
+    let mut lowest = tip;
+    while let Some(below) = lowest.checked_sub(1) {
+        let link = archive.at(ArchiveChain::Confirmed, below);
+        let row = link.map(|link| archive.block(link)).transpose()?.flatten();
+        if row.is_none_or(|row| row.number < first) {
+            break;
+        }
+        lowest = below;
+    }
+    Ok(Some(lowest))
 }

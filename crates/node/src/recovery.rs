@@ -43,7 +43,7 @@ use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
-use crate::organizer::{Options, Organizer};
+use crate::organizer::{LeftOut, Options, Organizer};
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
@@ -72,8 +72,18 @@ impl Organizer {
         options: Options,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
-        let budget = Budget::empty(options.memory)?;
+        Budget::empty(options.memory)?;
         let directory = DataDirectory::open(root, options.params.network, &options.seed)?;
+        Self::open_in(directory, options, progress)
+    }
+
+    /// Opens the node in a folder that is ours.
+    pub(crate) fn open_in(
+        directory: DataDirectory,
+        options: Options,
+        progress: Progress<'_>,
+    ) -> Result<Self, Error> {
+        let budget = Budget::empty(options.memory)?;
         let identity = directory.identity();
         let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
         let before = Settings::load(directory.root())?;
@@ -121,11 +131,12 @@ impl Organizer {
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
         };
-        let mut organizer = Self { utxo, stores, options, settings, directory };
+        let left_out = LeftOut::default();
+        let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
         let is_behind = organizer.utxo.tip() != Some(at);
         organizer.catch_up(history.last.is_none())?;
         if is_behind || rows > 0 {
-            organizer.make_durable()?;
+            organizer.rest()?;
         }
         organizer.leave_marked_tip()?;
         Ok(organizer)
@@ -199,6 +210,17 @@ pub(crate) fn open_blocks(
     options: &Options,
     (settings, history): (Settings, &History),
 ) -> Result<BlockStore, Error> {
+    let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
+    let block_options = block_options(directory, options, settings);
+    Ok(BlockStore::open(directory.store("blocks")?, block_options, synced)?)
+}
+
+/// How the block store of a folder is opened.
+pub(crate) fn block_options(
+    directory: &DataDirectory,
+    options: &Options,
+    settings: Settings,
+) -> varve_blocks::Options {
     let identity = directory.identity();
     let format = options.params.network.format();
     // Whole files are dropped, so they are small where that happens.
@@ -206,12 +228,10 @@ pub(crate) fn open_blocks(
         Prune::Off => options.block_segment,
         Prune::To(bytes) => options.block_segment.min((bytes / PRUNED_SEGMENTS).max(SMALL_SEGMENT)),
     };
-    let block_options = varve_blocks::Options {
+    varve_blocks::Options {
         segment_size,
         ..varve_blocks::Options::new(identity.store, identity.secret, format)
-    };
-    let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
-    Ok(BlockStore::open(directory.store("blocks")?, block_options, synced)?)
+    }
 }
 
 /// Makes the settings those of the folder. What was left out is removed before, so that a crash in
@@ -259,7 +279,7 @@ fn open_tables(
     open()
 }
 
-const fn table_indexes(settings: Settings) -> Indexes {
+pub(crate) const fn table_indexes(settings: Settings) -> Indexes {
     let indexes = settings.indexes;
     Indexes { scripts: indexes.has(Index::Address), filters: indexes.has(Index::Filter) }
 }
@@ -307,7 +327,7 @@ fn check_followed(
     )))
 }
 
-fn open_utxo(
+pub(crate) fn open_utxo(
     directory: &DataDirectory,
     options: &Options,
     budget: &Budget,

@@ -23,6 +23,7 @@ use varve_utxo::AsBlock as _;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
 use crate::snapshot::ArchiveView;
+use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
 impl Stores {
@@ -60,7 +61,10 @@ impl Stores {
             return Ok(false);
         }
         match scripts {
-            Some(threads) => Ok(self.check_scripts_by_history(&view, id, threads)?.is_ok()),
+            Some(threads) => {
+                let block = self.read(id)?;
+                Ok(self.check_scripts_by_history(&view, &block, threads)?.is_ok())
+            }
             None => Ok(true),
         }
     }
@@ -69,14 +73,13 @@ impl Stores {
     pub(crate) fn check_scripts_by_history(
         &self,
         view: &ArchiveView,
-        id: HeaderId,
+        block: &StoredBlock,
         threads: NonZeroUsize,
     ) -> Result<Result<(), ScriptError>, Error> {
-        let block = self.read(id)?;
         let params = self.chain.read().tree.params().clone();
         let link = header_link(view, block.as_block().hash())?;
         let parent = view.header(link)?.parent;
-        let coins = BlockCoins::load(view, parent, block.as_block())?;
+        let coins = BlockCoins::load_spent(view, parent, block.as_block())?;
         match check_scripts(&params, block.as_block(), &coins, &CoreVerifier, threads) {
             Ok(()) => Ok(Ok(())),
             Err(CheckError::Invalid(error)) => Ok(Err(error)),

@@ -4,8 +4,8 @@
 //! business. The talk between them:
 //!
 //! 1. The receiver calls [`seek`](Source::seek) with the locator of its best header, and again with
-//!    a newer one as its tree grows. Headers come as [`Event::Headers`], parents first within a
-//!    giver's answer.
+//!    a newer one when headers were new to it. Headers come as [`Event::Headers`], parents first
+//!    within a giver's answer.
 //! 2. A giver that nobody vouches for sends its headers in batches. The receiver decides whether to
 //!    hear more of a branch, and asks for the next batch by [`more`](Source::more), from the last
 //!    header that this giver sent. Other sources go on by themselves.
@@ -15,13 +15,14 @@
 //! 4. It calls [`want`](Source::want) with the blocks that it needs next, in order, of a giver
 //!    whose headers say that it has them and that has [`room`](Source::room). They come as
 //!    [`Event::Block`], in any order, a bounded number ahead of the receiver; or as
-//!    [`Event::Missing`] when this giver does not send them. Then another can be asked.
+//!    [`Event::Missing`] when this giver does not send them. A block may be wanted of two givers;
+//!    then it may come twice.
 //! 5. A source that cannot give a block twice (a pipe) gives every block unasked, behind its
 //!    header. The receiver stores each block whose header it knows, asked for or not.
 //! 6. While a source follows, new headers come unasked. Headers that do not link to anything known
-//!    are no offence: the receiver asks for those between.
-//! 7. What turns out invalid is told by [`blame`](Source::blame). The giver is not asked again, and
-//!    the blocks that it owes are missing.
+//!    are no offence: the receiver asks for those between ([`stray`](Source::stray)).
+//! 7. The receiver reports a giver of invalid data by [`blame`](Source::blame). The giver is not
+//!    asked again, and the blocks that it owes are missing.
 //!
 //! | source | headers | blocks | follows |
 //! |---|---|---|---|
@@ -62,7 +63,8 @@ impl Giver {
 /// What a source has to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Headers, each above the one before it or above one that was given earlier.
+    /// Headers, each above the one before it or above one that was given earlier. None, when a
+    /// giver was asked for more and has no more.
     Headers {
         /// The headers.
         headers: Vec<HeaderBytes>,
@@ -80,12 +82,14 @@ pub enum Event {
         /// Who gave it.
         giver: Giver,
     },
-    /// The giver that was asked for this block does not send it. It can be wanted again.
+    /// A giver that was asked for this block does not send it. It can be wanted again.
     Missing {
         /// The block.
         hash: BlockHash,
+        /// Who was asked.
+        giver: Giver,
     },
-    /// Something to tell the user; the source goes on.
+    /// Something for the user to know; the source goes on.
     Warning(Warning),
     /// Nothing happened within the time that was given.
     Idle,
@@ -94,13 +98,18 @@ pub enum Event {
 /// What a user should know of a source that still works.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Warning {
-    /// The last record of a file is not all there.
-    #[error("{} ends within a block at byte {offset}; the block is left out", path.display())]
+    /// The last record of a file is not all there, or not what it should be.
+    #[error(
+        "the last block of {}, at byte {offset}, is cut off or damaged; it is left out",
+        path.display()
+    )]
     Incomplete {
         /// The file, or `-`.
         path: PathBuf,
         /// Where the record begins.
         offset: u64,
+        /// The header of the block, where it could be read.
+        header: Option<HeaderBytes>,
     },
     /// Something between the records of a file is no block.
     #[error(
@@ -125,14 +134,6 @@ pub enum Warning {
         peer: String,
         /// Why.
         reason: String,
-    },
-    /// A peer has headers and keeps their blocks back.
-    #[error(
-        "{peer} does not send the blocks of its headers; it is asked for none until it has news"
-    )]
-    Withholding {
-        /// The address.
-        peer: String,
     },
     /// A peer's chain has less work than the network's is known to have.
     #[error(
@@ -290,6 +291,10 @@ pub trait Source: Send {
     fn more(&mut self, _giver: Giver, _locator: &[BlockHash]) -> Result<(), SourceError> {
         Ok(())
     }
+
+    /// A giver sent headers that link to none that are known: it is asked for those between, in its
+    /// turn. Sources that give all headers by themselves have nothing to do.
+    fn stray(&mut self, _giver: Giver) {}
 
     /// Asks a giver for blocks, behind those asked for already.
     fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError>;

@@ -30,6 +30,7 @@ use varve_io::{
 use varve_types::muhash::MuHash;
 use varve_types::{Amount, Block, BlockHash, Coin, Height, Outpoint, Reader, unspendable};
 
+use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::organizer::Organizer;
 use crate::snapshot::ArchiveView;
@@ -160,26 +161,10 @@ impl Organizer {
         Ok(last)
     }
 
-    /// The highest row that is there, at most up to the tip.
-    pub(crate) fn counted(&self) -> Result<Option<Height>, Error> {
-        let last = self.read_stats()?.and_then(|log| log.rows().checked_sub(1));
-        Ok(last.map(|last| Height::new(last).min(self.snapshot().tip.0)))
-    }
-
     /// Reads every row and compares it with its checksum and its height.
     pub(crate) fn verify_rows(&self) -> Result<(), Error> {
-        let Some(log) = self.read_stats()? else { return Ok(()) };
+        let Some(log) = read_stats(&self.directory)? else { return Ok(()) };
         (0..log.rows()).try_for_each(|height| read_row(&log, Height::new(height)).map(drop))
-    }
-
-    /// The log as it is; `None` when there is none.
-    fn read_stats(&self) -> Result<Option<Log>, Error> {
-        let storage = self.directory.root().directory("stats")?;
-        if storage.list()?.iter().all(|name| name == varve_io::LOCK_FILE) {
-            return Ok(None);
-        }
-        let log = Log::open(storage, self.directory.identity().store)?;
-        Ok(Some(log).filter(|log| log.segments.start() == GlobalOffset::ZERO))
     }
 
     /// All of it can be rebuilt, so nothing needs to be there.
@@ -235,6 +220,22 @@ impl Organizer {
         (row.height, row.block) = (height, hash);
         Ok(row)
     }
+}
+
+/// The highest row that is there, at most up to the tip.
+pub(crate) fn counted(directory: &DataDirectory, tip: Height) -> Result<Option<Height>, Error> {
+    let last = read_stats(directory)?.and_then(|log| log.rows().checked_sub(1));
+    Ok(last.map(|last| Height::new(last).min(tip)))
+}
+
+/// The log as it is; `None` when there is none.
+fn read_stats(directory: &DataDirectory) -> Result<Option<Log>, Error> {
+    let storage = directory.root().directory("stats")?;
+    if storage.list()?.iter().all(|name| name == varve_io::LOCK_FILE) {
+        return Ok(None);
+    }
+    let log = Log::open(storage, directory.identity().store)?;
+    Ok(Some(log).filter(|log| log.segments.start() == GlobalOffset::ZERO))
 }
 
 /// The log of rows.

@@ -25,10 +25,11 @@ use varve_utxo::{AsBlock as _, Version};
 
 use crate::budget::{Budget, Measured};
 use crate::chain::SharedChain;
-use crate::checked::{CheckedHeights, CheckedSpan};
+use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
+use crate::rest::Rest;
 use crate::snapshot::NodeSnapshot;
 use crate::source::HeaderBytes;
 use crate::stored_block::{Bytes, StoredBlock};
@@ -49,7 +50,7 @@ pub(crate) struct Stores {
     pub(crate) new_marks: Vec<(BlockHash, Option<Arc<str>>)>,
     /// How the scripts of the confirmed chain were settled, as the commits have it.
     pub(crate) checked: CheckedHeights,
-    /// Confirmed heights whose scripts were checked in place, and which no commit has yet.
+    /// Confirmed heights whose scripts were settled in place, and which no commit has yet.
     pub(crate) new_checked: Vec<CheckedSpan>,
     /// Stored blocks whose headers were lost in a crash, and have not come again.
     pub(crate) orphans: HashMap<BlockHash, BlockNumber>,
@@ -166,11 +167,18 @@ impl Stores {
         }
     }
 
-    /// Notes that scripts of the confirmed chain were checked in place.
-    pub(crate) fn record_checked(&mut self, span: CheckedSpan) {
+    /// Notes how the scripts of a confirmed block were settled in place.
+    pub(crate) fn record_checked(&mut self, id: HeaderId, checked: Checked) {
+        let height = {
+            let mut chain = self.chain.write();
+            chain.set_checked(id, checked);
+            chain.tree.height(id)
+        };
         match self.new_checked.last_mut() {
-            Some(last) if last.last.checked_add(1) == Some(span.first) => last.last = span.last,
-            _ => self.new_checked.push(span),
+            Some(span) if span.checked == checked && span.last.checked_add(1) == Some(height) => {
+                span.last = height;
+            }
+            _ => self.new_checked.push(CheckedSpan { first: height, last: height, checked }),
         }
     }
 
@@ -270,8 +278,40 @@ impl Stores {
     pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
         let synced = self.blocks.checkpoint()?;
         self.archive.checkpoint(self.sequence.0)?;
+        let archived = self.archived(synced);
+        Ok(self.log.checkpoint(&archived)?)
+    }
+
+    /// The same, for the last checkpoint of a writer: opening finds nothing to do at all, and
+    /// readers find what they need ([`Rest`]). `coins` is the number of coins at the tip.
+    pub(crate) fn rest(&mut self, coins: u64, index: usize) -> Result<(), Error> {
+        // A verdict that no commit has, or a tip that is to be left.
+        let is_left = self.chain.read().tree.invalid(self.tip).is_some();
+        if is_left || !self.new_marks.is_empty() || !self.new_checked.is_empty() {
+            return self.checkpoint();
+        }
+        let synced = self.blocks.checkpoint()?;
+        self.archive.rest(self.sequence.0)?;
+        let archived = self.archived(synced);
+        Ok(self.log.rest(&archived, &self.summary(coins, index))?)
+    }
+
+    /// What readers need to know, of a set with so many coins and an index of so many bytes.
+    pub(crate) fn summary(&self, coins: u64, index: usize) -> Rest {
+        let (marks, checked) = (self.marks.clone(), self.checked.clone());
+        let (sequence, tip) = (self.sequence, self.tip_at());
+        let tree = &self.chain.read().tree;
+        let (headers, tips) = (tree.height(tree.best_header()), tree.chain_tips(self.tip));
+        let Measured { headers: header_tree, heads, .. } =
+            Measured::of(tree, &self.blocks, &self.archive);
+        let memory = [header_tree, heads, index].map(|bytes| bytes as u64);
+        Rest { sequence, tip, headers, coins, memory, tips, marks, checked }
+    }
+
+    /// The archive has the rows of all blocks but those whose headers are not known.
+    fn archived(&self, synced: Synced) -> Archived {
         let except = self.orphans.values().chain(&self.lost).copied().collect();
-        Ok(self.log.checkpoint(&Archived { below: synced.count, except })?)
+        Archived { below: synced.count, except }
     }
 
     /// Blocks below `first` have been pruned: an orphan among them is not waited for any more.

@@ -186,7 +186,7 @@ fn main() {
     let threads = arguments.get("threads", 2);
     let plans: Vec<Plan> =
         (0..threads).map(|thread| plan(thread, &arguments, &engine, &context)).collect();
-    let before = engine.sizes().unwrap();
+    let before = engine.status().unwrap();
     let done = AtomicU64::new(0);
     let (begun, busy) = (Instant::now(), processor_time());
     let run = |plan: Plan| {
@@ -209,16 +209,16 @@ fn main() {
     let (elapsed, units) = (begun.elapsed(), done.load(Ordering::Relaxed));
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 100];
-    let after = engine.sizes().unwrap();
+    let after = engine.status().unwrap();
     let rate = units as f64 / elapsed.as_secs_f64();
     let busy = (processor_time() - busy).as_secs_f64() * 1e6 / units as f64;
     println!("{units} units in {elapsed:.2?}: {rate:.0} units/s, {busy:.2} µs of processor each");
     println!("a batch: p50 {:.2?}, p99 {:.2?}, longest {:.2?}", at(50), at(99), at(100));
-    println!("log {} bytes a unit; {after:?}", (after.log - before.log) / units.max(1));
+    println!("log {} bytes a unit; {after:?}", (after.stored - before.stored) / units.max(1));
     if reopen {
         drop(engine);
         let begun = Instant::now();
         let engine = open();
-        println!("opened {:?} in {:.2?}", engine.sizes().unwrap(), begun.elapsed());
+        println!("opened {:?} in {:.2?}", engine.status().unwrap(), begun.elapsed());
     }
 }

@@ -84,8 +84,9 @@ pub struct ConflictBlock<'a> {
     pub is_ancestor: &'a dyn Fn(BlockId) -> bool,
 }
 
-/// Why conflicts were not resolved. Unless an intent was written, nothing was changed; only
-/// [`ConflictError::Store`] and [`ConflictError::Stuck`] can come after that.
+/// Why conflicts were not resolved. Only [`ConflictError::Store`], [`ConflictError::Stuck`] and
+/// [`ConflictError::Pending`] can come after an intent was written; with all others nothing was
+/// changed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ConflictError {
     /// A winner must have lost before.
@@ -140,12 +141,23 @@ pub enum ConflictError {
     #[error("two of the winners spend {0}")]
     WinnersConflict(Outpoint),
     /// A winner could not spend after the losers gave way. The intent stays.
-    #[error("{txid} cannot spend what was freed: {error}; retry the intent or abandon it")]
+    #[error(
+        "{txid} cannot spend what was freed: {error}{}; retry the intent or abandon it",
+        failed_inputs(.error)
+    )]
     Stuck {
         /// The winner.
         txid: Txid,
         /// Why.
         error: RecordError,
+    },
+    /// A resolution that had begun looked again and was refused. The intent stays.
+    #[error("conflict resolution {id} has begun and cannot go on: {error}; retry or abandon it")]
+    Pending {
+        /// The intent.
+        id: IntentId,
+        /// Why.
+        error: Box<ConflictError>,
     },
     /// No such intent is pending.
     #[error("no conflict resolution with the id {0} is pending")]
@@ -163,6 +175,17 @@ impl ConflictError {
         matches!(self, Self::Store(StoreError::Engine(_) | StoreError::Blob(BlobError::Bucket(_))))
     }
 }
+
+/// The inputs of a spend that failed, the first few of them, and why.
+fn failed_inputs(error: &RecordError) -> String {
+    let failed = error.items().iter().filter_map(|item| Some((item.outpoint, item.error?)));
+    let named: Vec<String> =
+        failed.take(NAMED).map(|(outpoint, error)| format!("{outpoint}: {error}")).collect();
+    if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) }
+}
+
+/// Inputs that an error names.
+const NAMED: usize = 5;
 
 /// How often a resolution looks, when somebody takes what was freed before a winner does.
 const TRIES: usize = 3;
@@ -191,7 +214,12 @@ fn look_and_resolve(
     let mut tries = 0;
     loop {
         let known = before.as_ref().map_or(&[][..], Plan::losers);
-        let intent = look(store, winners, block, known)?;
+        let intent = look(store, winners, block, known).map_err(|error| match &before {
+            Some(plan) if !error.is_storage() => {
+                ConflictError::Pending { id: plan.intent().id(), error: Box::new(error) }
+            }
+            _ => error,
+        })?;
         let mut plan = Plan::begin(store, intent, before.take())?;
         pending::supersede(store, &plan)?;
         tries += 1;

@@ -16,7 +16,7 @@
 //! | [`alert`] | freezing, windows, reassignment |
 //! | [`life`], [`conflict`] | blocks, locks, conflicts |
 //! | [`longest_chain`], [`double_spend`] | stories of several blocks, through a whole store |
-//! | [`resolution`] | who may win a double spend, and intents that were left behind |
+//! | [`resolution`], [`pending`] | who may win a double spend, and intents that were left behind |
 //! | [`expiry`] | the schedule of removal, preservation, pruning |
 //! | [`paging`], [`reading`] | records of many parts; fields, slots, scans |
 //! | [`crowd`] | many at once |
@@ -40,6 +40,7 @@ pub mod longest_chain;
 mod node;
 pub mod order;
 pub mod paging;
+pub mod pending;
 pub mod random;
 pub mod reading;
 pub mod resolution;

@@ -120,7 +120,7 @@ impl EmbeddedOptions {
 
     /// The same for a process that may take so many bytes. Less than the usual 2 GiB makes smaller
     /// files and keeps less of them in memory. The index is not bounded by it: see
-    /// [`Sizes::index`].
+    /// [`EngineStatus::memory`].
     #[must_use]
     pub fn within(self, memory: u64) -> Self {
         let cache = self.cache.min(memory / 8);
@@ -157,32 +157,6 @@ impl EmbeddedEngine {
             Ok(())
         })
     }
-
-    /// How much the store holds.
-    pub fn sizes(&self) -> Result<Sizes, EngineError> {
-        let index = self.commit.index()?;
-        let log = &self.commit.base.log;
-        let held = log.end().since(log.start()).unwrap_or(0);
-        let intents = index.intents().count();
-        let (keys, memory) = (index.len(), index.memory());
-        Ok(Sizes { keys, intents, index: memory, live: index.live(), log: held })
-    }
-}
-
-/// How much a store holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Keys in the index: records, chunks and intents.
-    pub keys: usize,
-    /// Conflict resolutions that are not finished.
-    pub intents: usize,
-    /// Bytes of memory that the index takes: 32 to 40 a key when there are many, and some 18 more
-    /// for each list that a record is in (unmined, due, preserved, conflicting).
-    pub index: usize,
-    /// Bytes of the log that are needed.
-    pub live: u64,
-    /// Bytes of the log.
-    pub log: u64,
 }
 
 impl Engine for EmbeddedEngine {
@@ -226,10 +200,20 @@ impl Engine for EmbeddedEngine {
     }
 
     fn status(&self) -> Result<EngineStatus, EngineError> {
-        let Sizes { keys, intents, index, live, log } = self.sizes()?;
+        let index = self.commit.index()?;
+        let log = &self.commit.base.log;
+        let status = EngineStatus {
+            keys: index.len() as u64,
+            intents: index.intents().count() as u64,
+            memory: index.memory() as u64,
+            live: index.live(),
+            stored: log.end().since(log.start()).unwrap_or(0),
+            trouble: None,
+        };
+        // The lock of the groups is taken before that of the index, never behind it.
+        drop(index);
         let trouble = self.commit.trouble()?.map(|error| error.to_string());
-        let [keys, intents, memory] = [keys, intents, index].map(|count| count as u64);
-        Ok(EngineStatus { keys, intents, memory, live, stored: log, trouble })
+        Ok(EngineStatus { trouble, ..status })
     }
 }
 

@@ -73,6 +73,9 @@ pub enum Pruned {
     Unmined,
     /// This unmined transaction refers to it.
     NeededBy(Txid),
+    /// It wins or loses in a conflict resolution that is not finished. The pruner reports this
+    /// without asking the engine.
+    Pending,
 }
 
 /// What an operation means for the blob of an external record.

@@ -14,8 +14,9 @@
 //! phase 3   some blobs are cleaned, going on where the last run stopped
 //! ```
 //!
-//! A loser preserves no parent that lost as well: they go together, leaf first. Winners of a
-//! conflict resolution that is not finished stay, because it may be retried.
+//! A loser preserves no parent that lost as well: they go together, leaf first. Winners and losers
+//! of a conflict resolution that is not finished stay: it may be retried, and the losers say which
+//! records it has locked.
 //!
 //! Phase 2 is one operation a record: it looks again at everything, among it whether some unmined
 //! transaction still refers to the record, and refuses if so. So a parent is never taken from a
@@ -27,7 +28,6 @@ use varve_types::{Height, Txid};
 
 use crate::engine::Scan;
 use crate::fields::Fields;
-use crate::intent::Intent;
 use crate::operation::Operation;
 use crate::outcome::{Pruned, Reply};
 use crate::record::Record;
@@ -70,8 +70,9 @@ pub fn prune(store: &Store, at: PruneAt) -> Result<PruneReport> {
     }
     preserve_parents(store, at.height, &mut report)?;
     report.expired = store.process_expired_preservations(at.height)?;
-    remove_due(store, safe_height(store, at), &mut report)?;
-    report.blobs = store.clean_some_blobs()?;
+    let height = safe_height(store, at);
+    remove_due(store, height, &mut report)?;
+    report.blobs = store.clean_some_blobs(height)?;
     Ok(report)
 }
 
@@ -121,11 +122,13 @@ fn safe_height(store: &Store, at: PruneAt) -> Height {
 
 fn remove_due(store: &Store, height: Height, report: &mut PruneReport) -> Result<()> {
     let intents = store.intents()?;
-    let winners = intents.iter().flat_map(Intent::winners);
-    let winners: HashSet<Txid> = winners.copied().collect();
+    let pending = intents.iter().flat_map(|intent| &intent.txids);
+    let pending: HashSet<Txid> = pending.copied().collect();
     let mut waiting = Waiting::default();
     store.scan(Scan::DueAt(height), |txids| {
-        let mut next: Vec<Txid> = txids.iter().copied().filter(|t| !winners.contains(t)).collect();
+        let (stay, mut next): (Vec<Txid>, Vec<Txid>) =
+            txids.iter().partition(|txid| pending.contains(txid));
+        report.kept.extend(stay.into_iter().map(|txid| (txid, Pruned::Pending)));
         while !next.is_empty() {
             let replies = store.each(&next, |txid| Operation::Prune { txid, height })?;
             let mut again = Vec::new();

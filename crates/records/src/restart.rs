@@ -112,7 +112,7 @@ pub fn recover(
     }
     store.set_locked(&locked, false)?;
     recovery.unlocked = locked;
-    store.clean_some_blobs()?;
+    store.clean_some_blobs(store.block_state().height)?;
     Ok(recovery)
 }
 

@@ -51,6 +51,7 @@ pub use change::ConflictingParents;
 pub use create::TxUnit;
 pub use error::StoreError;
 pub use external::CleanReport;
+use external::CleanState;
 pub use previous::SpentOutput;
 pub use read::Health;
 pub use unmined::{Unmined, UnminedTx};
@@ -74,6 +75,7 @@ pub struct Store {
     resolving: Mutex<()>,
     /// Notes beside blobs that could not be written. They are hints; the cleaner puts them right.
     lost_hints: AtomicU64,
+    cleaning: Mutex<CleanState>,
 }
 
 impl fmt::Debug for Store {
@@ -94,6 +96,7 @@ impl Store {
             state: SharedBlockState::default(),
             resolving: Mutex::new(()),
             lost_hints: AtomicU64::new(0),
+            cleaning: Mutex::default(),
         }
     }
 

@@ -1,4 +1,4 @@
-// Bitcoin Core's script interpreter behind four C functions.
+// Bitcoin Core's script interpreter behind three C functions.
 //
 // All of Core's code is included into the namespace `varve_core`, in this one translation unit, so
 // that its symbols cannot meet another copy of Core in the same program (`bitcoinconsensus` in our
@@ -6,6 +6,9 @@
 // namespace; where Core includes it again, its guard makes that a no-op.
 //
 // No exception leaves: each function catches everything and returns a status.
+//
+// Out of memory ends the process with a sentence (`out_of_memory`). Core's EvalScript catches
+// every exception and calls the script false, so a std::bad_alloc would become a verdict.
 
 #include <secp256k1_names.h>
 
@@ -43,6 +46,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #if defined(__linux__)
 #include <byteswap.h>
@@ -60,7 +64,39 @@
 
 #include <parsed_keys.h>
 
+namespace {
+
+/** Ends the process without allocating, as varve-io's ReportingAllocator does on the Rust side. */
+[[noreturn]] void out_of_memory() noexcept
+{
+    constexpr std::string_view MESSAGE =
+        "error: out of memory while a script was checked; raise the limit of the process "
+        "(ulimit -v) or of its container; what was stored is safe\n";
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, MESSAGE.data(), MESSAGE.size());
+    _exit(1);
+}
+
+/** Installed before main, for every allocation by new. */
+const std::new_handler PREVIOUS_HANDLER = std::set_new_handler(out_of_memory);
+
+} // namespace
+
 inline namespace varve_core {
+
+// Core's prevector allocates with these two and asserts that it got memory.
+inline void* malloc(size_t size)
+{
+    void* memory = std::malloc(size);
+    if (!memory) out_of_memory();
+    return memory;
+}
+
+inline void* realloc(void* old, size_t size)
+{
+    void* memory = std::realloc(old, size);
+    if (!memory) out_of_memory();
+    return memory;
+}
 
 #include <crypto/ripemd160.cpp>
 #include <crypto/sha1.cpp>
@@ -101,7 +137,7 @@ enum Status : int {
     STATUS_INPUT = 4,
     /** Flags that are unknown, or WITNESS without P2SH, on which the interpreter would abort. */
     STATUS_FLAGS = 5,
-    /** Core threw something else: out of memory. */
+    /** Core threw something else. */
     STATUS_FAILED = 6,
 };
 

@@ -26,8 +26,8 @@ pub enum TransactionError {
     /// There is not one spent output for each input.
     #[error("each input needs the output that it spends")]
     Spent,
-    /// The C++ side failed.
-    #[error("the verifier ran out of memory")]
+    /// The C++ side failed, and not for want of memory, which ends the process.
+    #[error("the script interpreter failed without a verdict; start again and report it")]
     Failed,
 }
 
@@ -43,8 +43,8 @@ pub enum VerifyError {
     /// The flags are unknown, or ask for WITNESS without P2SH.
     #[error("the flags are not a set of consensus rules")]
     Flags,
-    /// The C++ side failed.
-    #[error("the verifier ran out of memory")]
+    /// The C++ side failed, and not for want of memory, which ends the process.
+    #[error("the script interpreter failed without a verdict; start again and report it")]
     Failed,
 }
 

@@ -112,6 +112,35 @@ impl MemoryUse {
     }
 }
 
+/// How the memory of a set is split when all of it is in use, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySplit {
+    /// Directories and filters of the runs.
+    pub index: usize,
+    /// Set aside for the index that a merge of all runs makes.
+    pub merge: usize,
+    /// Blocks in the joiner, with what was found for them.
+    pub joining: usize,
+    /// Undo records, those not yet written and those kept for reading.
+    pub undo: usize,
+    /// Pages of files being written and merged.
+    pub buffers: usize,
+    /// Young coins.
+    pub window: usize,
+}
+
+impl MemorySplit {
+    /// The split of `memory` for a set whose runs have an index of `index` bytes. `cache` is what
+    /// the owner wants to keep of undo records.
+    #[must_use]
+    pub fn new(memory: usize, index: usize, cache: usize) -> Self {
+        let joining = Budget::joining(memory);
+        let Budget { window, unwritten } = Budget::new(memory, cache, 0, &[index, index, joining]);
+        let undo = unwritten + Budget::cache(memory, cache);
+        Self { index, merge: index, joining, undo, buffers: Budget::buffers(memory), window }
+    }
+}
+
 /// The shares that depend on how large the others are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Budget {
@@ -202,11 +231,9 @@ mod tests {
     #[test]
     fn the_shares_add_up() {
         for memory in [MEMORY_MIN, 64 * MIB, 256 * MIB, 3 << 29] {
-            let joining = Budget::joining(memory);
-            let budget = Budget::new(memory, 16 * MIB, 0, &[joining]);
-            let buffers = Budget::buffers(memory);
-            let undo = budget.unwritten + Budget::cache(memory, 16 * MIB);
-            assert_eq!(budget.window + undo + buffers + joining, memory, "of {memory}");
+            let MemorySplit { index, merge, joining, undo, buffers, window } =
+                MemorySplit::new(memory, MIB / 2, 16 * MIB);
+            assert_eq!(index + merge + joining + undo + buffers + window, memory, "of {memory}");
         }
     }
 

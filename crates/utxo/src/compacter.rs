@@ -21,9 +21,9 @@
 //! **Stopping.** When the set is closed, jobs are told to stop, and do so between two entries of a
 //! run or two chunks of a window file; a file that was not finished is taken away.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 /// Where flushes, merges and checkpoints are done.
@@ -78,16 +78,21 @@ impl Lane {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Job<T> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        // Whoever has no use for the result any more has dropped the receiver.
-        let task = move || drop(sender.send(work()));
+        let (sender, result) = mpsc::sync_channel(1);
+        let end = JobEnd::default();
+        let ends = Ends(end.clone());
+        let task = move || {
+            let _ends = ends;
+            // Whoever has no use for the result any more has dropped the receiver.
+            drop(sender.send(work()));
+        };
         match &self.0 {
             None => task(),
             Some((tasks, _)) => {
                 tasks.send(Box::new(task)).expect("the thread takes tasks until the lane is gone");
             }
         }
-        Job(receiver)
+        Job { result, end }
     }
 }
 
@@ -103,9 +108,17 @@ impl Drop for Lane {
 
 /// Work that was started.
 #[derive(Debug)]
-pub(crate) struct Job<T>(Receiver<T>);
+pub(crate) struct Job<T> {
+    result: Receiver<T>,
+    end: JobEnd,
+}
 
 impl<T> Job<T> {
+    /// A handle to wait for the end of the job without the job.
+    pub(crate) fn end(&self) -> JobEnd {
+        self.end.clone()
+    }
+
     /// What came of it, after waiting for it.
     pub(crate) fn wait(self) -> T {
         self.take(true).expect("waiting ends with the result")
@@ -115,13 +128,39 @@ impl<T> Job<T> {
     pub(crate) fn take(&self, wait: bool) -> Option<T> {
         const PANICKED: &str = "the thread of a job panicked, as its message says";
         if wait {
-            return Some(self.0.recv().expect(PANICKED));
+            return Some(self.result.recv().expect(PANICKED));
         }
-        match self.0.try_recv() {
+        match self.result.try_recv() {
             Ok(result) => Some(result),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => panic!("{PANICKED}"),
         }
+    }
+}
+
+/// Waits for the end of a job in any thread. The result stays with the [`Job`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct JobEnd(Arc<(Mutex<bool>, Condvar)>);
+
+impl JobEnd {
+    /// Waits until the result can be taken.
+    pub(crate) fn wait(&self) {
+        let (ended, changed) = &*self.0;
+        let mut is_ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*is_ended {
+            is_ended = changed.wait(is_ended).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Reports the end of a job when it is dropped, also by a panic or with a task that never ran.
+struct Ends(JobEnd);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let (ended, changed) = &*self.0.0;
+        *ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        changed.notify_all();
     }
 }
 
@@ -143,6 +182,11 @@ impl<A, T> Slot<A, T> {
     /// What the job under way is about.
     pub(crate) fn about(&self) -> Option<&A> {
         self.0.as_ref().map(|(about, _)| about)
+    }
+
+    /// A handle to wait for the job under way.
+    pub(crate) fn end(&self) -> Option<JobEnd> {
+        self.0.as_ref().map(|(_, job)| job.end())
     }
 
     pub(crate) fn fill(&mut self, about: A, job: Job<T>) {
@@ -181,6 +225,17 @@ mod tests {
             assert_eq!(slot.take(compaction == Compaction::Threads), Some(("a", true)));
             assert!(slot.is_free());
         }
+    }
+
+    #[test]
+    fn the_end_of_a_job_is_waited_for_without_it_even_after_a_panic() {
+        let lane = Lane::new(Compaction::Threads, "test").unwrap();
+        let (job, panics) = (lane.start(|| 7), lane.start(|| panic!("as the test wants")));
+        let behind = lane.start(|| ());
+        job.end().wait();
+        assert_eq!(job.take(false), Some(7), "the result is there when the end is reported");
+        let ends: [JobEnd; 2] = [panics.end(), behind.end()];
+        ends.iter().for_each(JobEnd::wait);
     }
 
     #[test]

@@ -64,6 +64,7 @@ use maintain::Waiting;
 use work::Work;
 
 pub use connect::Appended;
+pub(crate) use connect::Pause;
 pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.

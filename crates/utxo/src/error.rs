@@ -98,8 +98,11 @@ pub enum Error {
         /// The least that it takes.
         needed: usize,
     },
-    /// A thread for flushes, merges or checkpoints could not be started.
-    #[error("cannot start a thread: {0}; raise the limit on threads, or compact inline")]
+    /// A thread of the set, or the first worker of a joiner, could not be started.
+    #[error(
+        "cannot start a thread: {0}; raise the limits of the process (ulimit -u, ulimit -v) or of \
+         its container"
+    )]
     Thread(#[source] std::io::Error),
     /// The window refused the step.
     #[error(transparent)]

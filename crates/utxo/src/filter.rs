@@ -2,10 +2,10 @@
 //!
 //! A fuse filter is built from all its keys at once, in about 20 bytes of memory a key. For a run
 //! of 170 million coins that would be 3.4 GB, so the run's keys are cut into *chunks* of about
-//! 131,072 in key order (32,768 when memory is short), each with a filter of its own. It is built
-//! when the chunk is complete, in the CPU's cache, while the run is being written. A chunk ends
-//! with a leaf, and all entries of an outpoint are in one leaf, so the chunk of an outpoint is the
-//! last one whose first outpoint is not above it. Sorted keys walk through the chunks in step.
+//! 131,072 (32,768 when memory is short) in key order, each with its filter. It is built when the
+//! chunk is complete, in the CPU's cache, while the run is being written. A chunk ends with a leaf,
+//! and all entries of an outpoint are in one leaf, so the chunk of an outpoint is the last one
+//! whose first outpoint is not above it. Sorted keys walk through the chunks in step.
 //!
 //! ```text
 //!  section   │ chunk heads │ fingerprints of all chunks, one after the other │

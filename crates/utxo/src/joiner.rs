@@ -15,9 +15,10 @@
 //! the lowest block that something can be done for:
 //!
 //! 1. **Init → Queried.** The block is walked and its keys are looked up at the latest version, as
-//!    far as that goes without reading (`prepare`). If pages must be read, the reads of all of them
-//!    go to the worker's own ring in one submission, and the worker turns to another block. It
-//!    comes back when they have completed; each completion was checked for error and length.
+//!    far as that goes without reading (`prepare`). If pages must be read, all reads are queued on
+//!    the worker's own ring, in one submission as far as its depth allows, and the worker turns to
+//!    another block. It comes back when they have completed; each completion was checked for error
+//!    and length.
 //!    A block that was looked up long before its turn is looked up again on the way, for what the
 //!    blocks below it have made since (`Prepared::refresh`).
 //! 2. **Fetched → Appended**, by one worker at a time, from the lowest height up: the step is made,
@@ -34,7 +35,8 @@
 //! set stands at the block below, and the caller may submit another one in its place.
 //!
 //! Work is taken under one lock, which is held for moments; a job takes milliseconds. The set has
-//! another, which is held while a step is made in memory, and never while something is read.
+//! another, which is held while a step is made in memory. Whatever a step has to wait for (pages,
+//! an undo record, a flush or a merge that it has run ahead of) is waited for without either.
 
 mod pool;
 mod room;
@@ -153,9 +155,9 @@ pub struct Joiner<'p, 'd, T, R, E> {
 }
 
 impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
-    /// Starts the workers, runs `body`, which submits blocks and retires them, and ends the
-    /// workers. Blocks that have not retired by then are given up, and the set stands at the last
-    /// one that was published.
+    /// Starts the workers (fewer when the system refuses threads), runs `body`, which submits
+    /// blocks and retires them, and ends the workers. Blocks that have not retired by then are
+    /// given up, and the set stands at the last one that was published.
     ///
     /// `check` runs in the workers, once for each block that the set took. The blocks it sees are
     /// on top of each other, but those below may turn out bad later. Readers in other threads take
@@ -207,8 +209,9 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     ///
     /// # Errors
     ///
-    /// When what was not published could not be rewound. Readers have not seen it, but the set is
-    /// to be opened anew.
+    /// [`Error::Thread`] when the system has no thread for a single worker: `body` was not run. Any
+    /// other when what was not published could not be rewound. Readers have not seen it, but the
+    /// set is to be opened anew.
     ///
     /// # Panics
     ///
@@ -225,7 +228,7 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
         };
         database.end_joining();
         database.rewind_unpublished()?;
-        Ok(output)
+        output
     }
 
     /// Takes a block that stands on the tip or above it, if there is room for it. Say

@@ -76,7 +76,7 @@ mod version;
 mod view;
 mod window;
 
-pub use budget::MemoryUse;
+pub use budget::{MemorySplit, MemoryUse};
 pub use coins::Coins;
 pub use compact::{Choice, Policy, choose, merge_debt, merge_runs};
 pub use compacter::Compaction;
@@ -101,7 +101,7 @@ pub use prepare::{Prepared, Repeats};
 pub use query::{PageBuffers, Query};
 pub use run::{Access, Record, Run, RunInfo};
 pub use run_error::RunError;
-pub use run_writer::{RunWriter, StoreKey};
+pub use run_writer::{IN_FILE_ID, RunWriter, StoreKey};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;

@@ -21,8 +21,8 @@
 //! This is the payload of an envelope of kind `UTXOMAN`, version 1.
 
 use varve_io::{
-    Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope, is_segment, load,
-    replace,
+    Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope, is_far, is_segment,
+    load, remove_unnamed, replace,
 };
 use varve_types::{BlockHash, Height, Network, Reader};
 
@@ -30,7 +30,7 @@ use crate::compact::Policy;
 use crate::footer::{Fields, RunNumber, Span};
 use crate::run::RunInfo;
 use crate::run_error::RunError;
-use crate::run_writer::StoreKey;
+use crate::run_writer::{IN_FILE_ID, StoreKey};
 use crate::secret::Secret;
 use crate::sequence::Sequence;
 use crate::undo::{UNDO_PREFIX, UndoCheckpoint};
@@ -190,7 +190,8 @@ impl Manifest {
     }
 
     /// Removes runs and window files that the manifest does not name, except what is `kept`;
-    /// returns how many. Called when the store is opened, and after a checkpoint.
+    /// returns how many. Called when the store is opened, and after a checkpoint. Refuses when
+    /// another file has such a name: the store would write over it some day.
     pub fn sweep(&self, storage: &dyn Storage, kept: &Kept) -> Result<usize, RunError> {
         let runs = self.runs.iter().map(|run| run.number).chain(kept.numbers.iter().copied());
         let mut named: Vec<String> = runs.map(RunNumber::file_name).collect();
@@ -199,7 +200,9 @@ impl Manifest {
         let mut removed = 0;
         for name in storage.list()? {
             if Self::is_swept(&name) && !named.contains(&name) && !begun(&name) {
-                storage.remove(&name)?;
+                let is_far =
+                    number_of(&name).is_none_or(|number| is_far(number.0, self.next_run.0));
+                remove_unnamed(storage, &name, (self.store, IN_FILE_ID), is_far)?;
                 removed += 1;
             }
         }

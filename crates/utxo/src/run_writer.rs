@@ -60,6 +60,9 @@ fn width_of(expected: u64, span: Span) -> Width {
     }
 }
 
+/// The id of a run's file begins with so many bytes of the store's.
+pub const IN_FILE_ID: usize = 8;
+
 /// What all runs of a store share.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreKey {
@@ -73,8 +76,8 @@ impl StoreKey {
     /// The id of a run's file: half of the store's, and the run's number.
     pub(crate) fn file_id(&self, number: RunNumber) -> FileId {
         let mut id = self.id.0;
-        let half = id.last_chunk_mut().expect("an id has 16 bytes");
-        *half = number.0.to_le_bytes();
+        let (_, rest) = id.split_at_mut(IN_FILE_ID);
+        rest.copy_from_slice(&number.0.to_le_bytes());
         FileId(id)
     }
 }

@@ -19,6 +19,7 @@
 //! they had.
 
 mod checkpoint;
+mod error;
 mod log;
 mod spenders;
 mod writer;
@@ -29,8 +30,9 @@ use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry}
 use crate::sequence::Sequence;
 
 pub use checkpoint::UndoCheckpoint;
-pub(crate) use log::{Below, UNDO_PREFIX, UndoLog};
-pub use log::{UndoConfig, UndoError};
+pub use error::UndoError;
+pub use log::UndoConfig;
+pub(crate) use log::{Below, RecordRead, UNDO_PREFIX, UndoLog};
 pub(crate) use spenders::Spenders;
 pub(crate) use writer::PendingUndo;
 

@@ -19,8 +19,10 @@
 //! When a step fails, the rows that were set stay behind as gaps that no search finds.
 //!
 //! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to
-//! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table.
+//! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table, and
+//! with the last checkpoint of a writer ([`Backend::rest`]), so that opening then links none.
 
+mod at_rest;
 mod files;
 mod memory;
 mod read;
@@ -39,6 +41,7 @@ use crate::primitive::{
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
 use row::{BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
 
+pub use at_rest::stored_bytes;
 pub use files::is_store_file;
 pub use read::MmapTables;
 
@@ -363,6 +366,10 @@ impl Backend for MmapBackend {
 
     fn checkpoint(&mut self, mark: &Mark) -> Result<()> {
         self.save(mark, self.heads())
+    }
+
+    fn rest(&mut self, mark: &Mark) -> Result<()> {
+        self.save(mark, Heads::Save)
     }
 
     fn sizes(&self) -> Result<Vec<TableSize>> {

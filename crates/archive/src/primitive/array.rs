@@ -41,6 +41,17 @@ impl Array {
         Ok(Self { reader: ArrayReader(Arc::new(shared)), saver })
     }
 
+    /// Shows every value of an array that nobody writes to, as it was at `mark`, in order. Nothing
+    /// is kept in memory and nothing is changed.
+    pub(crate) fn read_at_rest<E: From<Error>>(
+        storage: Arc<dyn Storage>,
+        config: &TableConfig,
+        mark: Mark,
+        each: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        Cells::at_rest(storage, config.identity(), mark.cells)?.for_each(mark.len, each)
+    }
+
     /// The reader of this array.
     #[must_use]
     pub const fn reader(&self) -> &ArrayReader {

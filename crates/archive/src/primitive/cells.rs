@@ -59,6 +59,9 @@ pub(crate) const CELLS: usize = if cfg!(loom) { 2 } else { 510 };
 const CELL_LEN: usize = size_of::<u64>();
 const _: () = assert!(cfg!(loom) || 8 + CELLS * CELL_LEN <= varve_io::PAGE_PAYLOAD_LEN);
 
+/// Pages that are read at once when all are.
+const READ_PAGES: usize = 64;
+
 /// Pages in the first shelf.
 const FIRST_SHELF: u64 = 16;
 
@@ -102,10 +105,10 @@ pub(super) fn redo_name(table: &str, epoch: u64) -> String {
     format!("{table}.redo-{epoch:016}")
 }
 
-/// Whether a file of this name is a redo file of a table, of any epoch.
-pub(super) fn is_redo(table: &str, name: &str) -> bool {
-    let epoch = name.strip_prefix(table).and_then(|rest| rest.strip_prefix(".redo-")?.parse().ok());
-    epoch.is_some_and(|epoch| redo_name(table, epoch) == name)
+/// The epoch of a table's redo file, by its name.
+pub(super) fn redo_epoch(table: &str, name: &str) -> Option<u64> {
+    let epoch = name.strip_prefix(table)?.strip_prefix(".redo-")?.parse().ok()?;
+    (redo_name(table, epoch) == name).then_some(epoch)
 }
 
 /// What the owner keeps of saved cells.
@@ -153,9 +156,10 @@ impl Page {
 }
 
 /// Bytes of memory that so many cells take when all of them have been touched.
-pub(crate) const fn memory_of(cells: u64) -> usize {
+pub(crate) fn memory_of(cells: u64) -> usize {
     let slot = size_of::<OnceLock<Box<Page>>>();
-    cells.div_ceil(CELLS as u64) as usize * (size_of::<Page>() + slot)
+    let pages = usize::try_from(cells.div_ceil(CELLS as u64)).unwrap_or(usize::MAX);
+    pages.saturating_mul(size_of::<Page>() + slot)
 }
 
 /// One cell, in memory and ready to be changed.
@@ -202,21 +206,64 @@ impl Cells {
         identity: Identity,
         mark: CellsMark,
     ) -> Result<(Arc<Self>, CellSaver)> {
-        let cells = Arc::new(Self {
+        let cells = Arc::new(Self::open_saved(storage, identity, (mark, Access::Write))?);
+        let saver = CellSaver::recover(Arc::clone(&cells), mark)?;
+        Ok((cells, saver))
+    }
+
+    fn open_saved(
+        storage: Arc<dyn Storage>,
+        identity: Identity,
+        (mark, access): (CellsMark, Access),
+    ) -> Result<Self> {
+        let cells = Self {
             storage,
             identity,
             file: std::sync::OnceLock::new(),
             saved: mark.pages.into(),
             pages: Shelves::new(FIRST_SHELF),
-        });
+        };
         if mark.pages > 0 {
             let name = cells.identity.head_name();
-            let file = cells.storage.open(&name, Access::Write, Caching::Buffered)?;
+            let file = cells.storage.open(&name, access, Caching::Buffered)?;
             cells.check_head(file.as_ref(), mark)?;
             let _ = cells.file.set(file);
         }
-        let saver = CellSaver::recover(Arc::clone(&cells), mark)?;
-        Ok((cells, saver))
+        Ok(cells)
+    }
+
+    /// Opens cells for reading alone, as they were saved at `mark`. Nothing is changed: the redo
+    /// file of the mark must be applied, which is the caller's to know.
+    pub(crate) fn at_rest(
+        storage: Arc<dyn Storage>,
+        identity: Identity,
+        mark: CellsMark,
+    ) -> Result<Arc<Self>> {
+        Self::open_saved(storage, identity, (mark, Access::Read)).map(Arc::new)
+    }
+
+    /// The first `len` cells as they were saved, in order, without keeping their pages.
+    pub(crate) fn for_each<E: From<Error>>(
+        &self,
+        len: u64,
+        mut each: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(file) = self.file.get().filter(|_| len > 0) else { return Ok(()) };
+        let (pages, mut left) = (len.div_ceil(CELLS as u64), len);
+        let mut buffer = vec![0; READ_PAGES * PAGE_LEN];
+        for first in (0..pages).step_by(READ_PAGES) {
+            let count = usize::try_from(pages - first).map_or(READ_PAGES, |n| n.min(READ_PAGES));
+            let bytes = buffer.get_mut(..count * PAGE_LEN).unwrap_or_default();
+            file.read_at(PageNumber(first + 1).offset(), bytes).map_err(Error::from)?;
+            for (number, page) in (first..).zip(bytes.chunks_exact(PAGE_LEN)) {
+                let payload = self.payload(file.as_ref(), number, page)?;
+                let here = usize::try_from(left).map_or(CELLS, |left| left.min(CELLS));
+                let (cells, _) = payload.as_chunks::<CELL_LEN>();
+                cells.iter().take(here).try_for_each(|cell| each(u64::from_le_bytes(*cell)))?;
+                left -= here as u64;
+            }
+        }
+        Ok(())
     }
 
     /// The value of a cell, without making its page.
@@ -274,9 +321,14 @@ impl Cells {
         let at = PageNumber(number + 1);
         let mut bytes = [0; PAGE_LEN];
         file.read_at(at.offset(), &mut bytes)?;
-        let payload = verify_page(&bytes, self.identity.file_id(0), at);
-        let payload = payload.map_err(|error| error.in_file(file.path(), at.offset()))?;
-        Ok(Page::decode(payload))
+        Ok(Page::decode(self.payload(file.as_ref(), number, &bytes)?))
+    }
+
+    /// The verified payload of page `number`, whose bytes were read.
+    fn payload<'a>(&self, file: &dyn File, number: u64, page: &'a [u8]) -> Result<&'a [u8]> {
+        let at = PageNumber(number + 1);
+        let payload = verify_page(page, self.identity.file_id(0), at);
+        Ok(payload.map_err(|error| error.in_file(file.path(), at.offset()))?)
     }
 
     /// Reads every page that was saved and compares it with its checksum.

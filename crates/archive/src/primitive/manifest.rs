@@ -14,6 +14,7 @@
 
 use varve_io::{Envelope, Kind, Storage, StoreId, is_envelope, load, replace};
 
+use super::cells::redo_epoch;
 use super::error::{Error, Result};
 use super::mark::Mark;
 use super::snapshot::marker;
@@ -73,6 +74,22 @@ impl Manifest {
             return Err(Error::BadMark { table: name.to_owned(), what });
         }
         Self::load_unmarked(storage, name, kind)
+    }
+
+    /// Reads the manifest `name` of a store that nobody writes to, and changes nothing. `None` when
+    /// there is none, and when its last checkpoint or a restore was not finished.
+    pub(crate) fn load_at_rest(
+        storage: &dyn Storage,
+        name: &str,
+        kind: Kind,
+    ) -> Result<Option<Self>> {
+        let files = storage.list()?;
+        let manifest = Self::load_unmarked(storage, name, kind)?;
+        Ok(manifest.filter(|manifest| {
+            let is_of = |file: &str, table: &str| redo_epoch(table, file).is_some();
+            let is_redo = |file: &str| manifest.tables.iter().any(|(name, _)| is_of(file, name));
+            !files.iter().any(|file| *file == marker(name) || is_redo(file))
+        }))
     }
 
     pub(super) fn load_unmarked(

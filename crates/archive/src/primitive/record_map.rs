@@ -113,6 +113,19 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
 }
 
 impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
+    /// Opens a table that nobody writes to, as it was at `mark`. Nothing is changed. `None` when
+    /// opening it for writing would have rows to link.
+    pub(crate) fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: &TableConfig,
+        hasher: H,
+        mark: Mark,
+    ) -> Result<Option<Self>> {
+        let records = Records::at_rest(storage, config, mark)?;
+        let hasher = Arc::new(hasher);
+        Ok(records.map(|records| Self { records: Arc::new(records), hasher }))
+    }
+
     /// The number of rows given out.
     #[must_use]
     pub fn rows(&self) -> u64 {

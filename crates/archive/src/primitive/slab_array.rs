@@ -17,6 +17,9 @@ use super::mark::Mark;
 use super::slabs::{Front, Measure, SlabLink, Slabs, SlabsOwner};
 use super::table::{Epoch, Heads, Table, TableConfig, TableMemory};
 
+/// Values have neither key nor link.
+const FRONT: Front = Front { key: 0, link: 0 };
+
 /// The owner of a slab array.
 #[derive(Debug)]
 pub struct SlabArray<M> {
@@ -64,8 +67,7 @@ impl PendingValue<'_> {
 impl<M: Measure> SlabArray<M> {
     /// Opens the array as it was at `mark`; what came later is cut off.
     pub fn open(storage: Arc<dyn Storage>, config: &TableConfig, mark: Mark) -> Result<Self> {
-        let front = Front { key: 0, link: 0 };
-        let slabs = SlabsOwner::open(Arc::clone(&storage), config, front, (mark.log, 0))?;
+        let slabs = SlabsOwner::open(Arc::clone(&storage), config, FRONT, (mark.log, 0))?;
         let (cells, saver) = Cells::open(storage, config.identity(), mark.cells)?;
         let shared = Arc::clone(&slabs.shared);
         let len = Arc::new(mark.len.into());
@@ -93,6 +95,18 @@ impl<M: Measure> SlabArray<M> {
 }
 
 impl<M: Measure> SlabArrayReader<M> {
+    /// Opens an array that nobody writes to, as it was at `mark`. Nothing is changed.
+    pub(crate) fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: &TableConfig,
+        mark: Mark,
+    ) -> Result<Self> {
+        let slabs = Slabs::at_rest(Arc::clone(&storage), config, FRONT, (mark.log, 0));
+        let cells = Cells::at_rest(storage, config.identity(), mark.cells)?;
+        let (slabs, len) = (Arc::new(slabs), Arc::new(mark.len.into()));
+        Ok(Self { slabs, cells, len, measure: PhantomData })
+    }
+
     /// One more than the greatest index that was put.
     #[must_use]
     pub fn len(&self) -> u64 {

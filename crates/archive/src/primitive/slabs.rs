@@ -20,7 +20,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use varve_io::{GlobalOffset, LogCheckpoint, LogSnapshot, MappedLog, Storage};
+use varve_io::{GlobalOffset, LogCheckpoint, LogReader, LogSnapshot, MappedLog, Storage};
 
 use super::error::{Error, Result};
 use super::stage::{Slot, Stage, UNLINKED};
@@ -84,6 +84,23 @@ pub(crate) struct Found<'a> {
 }
 
 impl Slabs {
+    /// A body of `rows` slabs that nobody writes to, as it was at `log`.
+    pub(crate) fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: &TableConfig,
+        front: Front,
+        (log, rows): (LogCheckpoint, u64),
+    ) -> Self {
+        let (capacity, end) = (capacity(config, front), log.end.get());
+        let body = LogReader::at_rest(storage, config.log(capacity), log).snapshot();
+        Self::new(config, (front, capacity), State { body, stage: Stage::new(rows) }, end)
+    }
+
+    fn new(config: &TableConfig, (front, capacity): (Front, u32), state: State, end: u64) -> Self {
+        let (name, state) = (config.name.clone(), ArcSwap::from_pointee(state));
+        Self { name, front, capacity: capacity.into(), state, end: Mutex::new(end) }
+    }
+
     /// Gives a slab its position and its bytes: the key, a gap for the link, and the value. Returns
     /// its number and its position.
     pub(crate) fn set<M: Measure>(
@@ -190,6 +207,12 @@ fn find(stage: &Stage<Slab>, at: u64) -> Option<&Slot<Slab>> {
     None
 }
 
+/// The bytes of a file of the body.
+fn capacity(config: &TableConfig, front: Front) -> u32 {
+    let least = u32::try_from(front.len() + 1).expect("keys are short");
+    config.segment_len.max(least)
+}
+
 /// The owner of a body of slabs.
 #[derive(Debug)]
 pub(crate) struct SlabsOwner {
@@ -205,17 +228,10 @@ impl SlabsOwner {
         front: Front,
         (log, rows): (LogCheckpoint, u64),
     ) -> Result<Self> {
-        let least = u32::try_from(front.len() + 1).expect("keys are short");
-        let capacity = config.segment_len.max(least);
+        let capacity = capacity(config, front);
         let log = MappedLog::open(storage, config.log(capacity), log)?;
         let state = State { body: log.reader().snapshot(), stage: Stage::new(rows) };
-        let shared = Slabs {
-            name: config.name.clone(),
-            front,
-            capacity: capacity.into(),
-            state: ArcSwap::from_pointee(state),
-            end: Mutex::new(log.end().get()),
-        };
+        let shared = Slabs::new(config, (front, capacity), state, log.end().get());
         Ok(Self { shared: Arc::new(shared), log })
     }
 

@@ -19,7 +19,7 @@
 
 use varve_io::{Access, Caching, Envelope, FileOffset, Kind, Storage, replace};
 
-use super::cells::{head_name, is_redo, redo_name};
+use super::cells::{head_name, redo_epoch, redo_name};
 use super::error::{Error, Result};
 use super::manifest::{Manifest, VERSION};
 
@@ -69,7 +69,7 @@ impl Manifest {
         replace(storage, &marker(name), kind, &Envelope { version: VERSION, payload: b"" })?;
         let (present, copied) = (storage.list()?, snapshot.list()?);
         for (table, _) in found.tables() {
-            for file in present.iter().filter(|file| is_redo(table, file)) {
+            for file in present.iter().filter(|file| redo_epoch(table, file).is_some()) {
                 storage.remove(file)?;
             }
         }

@@ -13,7 +13,7 @@
 
 use varve_io::{Kind, MappedLogConfig, StoreId, is_segment};
 
-use super::cells::{Identity, head_name, is_redo};
+use super::cells::{Identity, head_name, redo_epoch};
 use super::error::Result;
 use super::head::Geometry;
 use super::mark::Mark;
@@ -83,7 +83,7 @@ impl TableConfig {
 /// the head that are not in their places yet.
 #[must_use]
 pub fn is_table_file(table: &str, name: &str) -> bool {
-    is_segment(table, name) || name == head_name(table) || is_redo(table, name)
+    is_segment(table, name) || name == head_name(table) || redo_epoch(table, name).is_some()
 }
 
 /// A table that is saved together with others.

@@ -3,7 +3,7 @@
 //! Nothing is put together again: a header is a row, a transaction is one slice of its block and a
 //! block is one slice of the block store.
 
-use varve_types::{Amount, BlockHash, Header, Outpoint, Txid};
+use varve_types::{Amount, BlockHash, Header, Outpoint, TxOut, Txid};
 
 use super::{TxPlace, View};
 use crate::backend::Tables;
@@ -26,6 +26,11 @@ pub struct Output {
 }
 
 impl Output {
+    /// An output of the transaction, as its bytes have it.
+    pub(super) fn new(tx: &TxPlace, vout: u32, output: &TxOut<'_>) -> Self {
+        Self { tx: *tx, vout, value: output.value, script: output.script.to_vec() }
+    }
+
     /// Its point.
     #[must_use]
     pub const fn point(&self) -> Outpoint {
@@ -115,8 +120,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     pub fn output_of(&self, place: &TxPlace, vout: u32) -> Result<Option<Output>> {
         self.with_tx(place, |tx| {
             let output = tx.outputs().nth(vout as usize)?;
-            let (value, script) = (output.value, output.script.to_vec());
-            Some(Output { tx: *place, vout, value, script })
+            Some(Output::new(place, vout, &output))
         })
     }
 
@@ -125,11 +129,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         let Some(place) = self.place(tx)? else { return Ok(Vec::new()) };
         self.with_tx(&place, |tx| {
             let outputs = (0..).zip(tx.outputs());
-            let made = outputs.map(|(vout, output)| {
-                let (value, script) = (output.value, output.script.to_vec());
-                Output { tx: place, vout, value, script }
-            });
-            made.collect()
+            outputs.map(|(vout, output)| Output::new(&place, vout, &output)).collect()
         })
     }
 

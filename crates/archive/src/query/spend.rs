@@ -35,21 +35,36 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(spenders.pop().unwrap_or_default())
     }
 
-    /// The spenders of each output.
+    /// The spenders of each output. A transaction is read once, however many of them it spends.
     pub fn spenders_of(&self, points: &[Outpoint]) -> Result<Vec<Vec<Spender>>> {
         let mut found: Vec<Match> = Vec::new();
         self.tables.find_spenders(points, &mut found)?;
         found.dedup();
-        let mut spenders = vec![Vec::new(); points.len()];
-        for (index, link) in found {
-            let (Some(point), Some(list)) = (points.get(index), spenders.get_mut(index)) else {
+        let mut candidates = Vec::with_capacity(found.len());
+        for (number, (index, link)) in found.iter().enumerate() {
+            let Some(point) = points.get(*index) else {
                 return Err(ArchiveError::Damaged { what: "an answer to no question" });
             };
+            candidates.push(Candidate { tx: *link, point: *point, number });
+        }
+        candidates.sort_unstable_by_key(|candidate| (candidate.tx, candidate.point));
+        let mut spending: Vec<Option<Spender>> = vec![None; found.len()];
+        for of_tx in candidates.chunk_by(|one, next| one.tx == next.tx) {
+            let Some(link) = of_tx.first().map(|candidate| candidate.tx) else { continue };
             let Some(tx) = self.place(link)? else { continue };
             let bytes = self.bytes(tx.block, &tx.stored, self.tx_range(&tx)?)?;
-            let vin = vin_of(bytes.as_ref(), self.network().format(), point);
-            let vin = vin.map_err(|source| ArchiveError::Decode { height: tx.height, source })?;
-            list.extend(vin.map(|vin| Spender { tx, vin }));
+            let set = |number: usize, vin| {
+                let spender = spending.get_mut(number).filter(|spender| spender.is_none());
+                spender.map(|spender| *spender = Some(Spender { tx, vin })).is_some()
+            };
+            find_vins(bytes.as_ref(), self.network().format(), of_tx, set)
+                .map_err(|source| ArchiveError::Decode { height: tx.height, source })?;
+        }
+        let mut spenders = vec![Vec::new(); points.len()];
+        for ((index, _), spender) in found.iter().zip(spending) {
+            if let Some(list) = spenders.get_mut(*index) {
+                list.extend(spender);
+            }
         }
         Ok(spenders)
     }
@@ -132,15 +147,31 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         points: &[Outpoint],
     ) -> Result<Vec<Option<Output>>> {
         let places = self.places_on(branch, points)?;
-        let mut outputs = Vec::with_capacity(points.len());
-        for (point, place) in points.iter().zip(places) {
+        let mut wanted = Vec::with_capacity(points.len());
+        for (index, (point, place)) in points.iter().zip(places).enumerate() {
             match (place, self.base()) {
-                (Some(place), _) => outputs.push(self.output_of(&place, point.vout)?),
+                (Some(place), _) => wanted.push((place, point.vout, index)),
                 (None, Some(height)) if !point.is_null() => {
                     return Err(ArchiveError::BelowBase { height });
                 }
-                (None, _) => outputs.push(None),
+                (None, _) => {}
             }
+        }
+        wanted.sort_unstable_by_key(|(place, vout, _)| (place.link, *vout));
+        let mut outputs = vec![None; points.len()];
+        for of_tx in wanted.chunk_by(|(one, ..), (next, ..)| one.link == next.link) {
+            let Some((place, ..)) = of_tx.first() else { continue };
+            self.with_tx(place, |tx| {
+                let mut made = (0..).zip(tx.outputs()).peekable();
+                for (_, vout, index) in of_tx {
+                    while made.next_if(|(at, _)| at < vout).is_some() {}
+                    let output = made.peek().filter(|(at, _)| at == vout);
+                    let output = output.map(|(_, output)| Output::new(place, *vout, output));
+                    if let Some(found) = outputs.get_mut(*index) {
+                        *found = output;
+                    }
+                }
+            })?;
         }
         Ok(outputs)
     }
@@ -168,27 +199,46 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     }
 }
 
-/// The input of a serialised transaction that spends the point. Reads no further than to there, and
-/// neither outputs nor witnesses, which is most of what a lookup would otherwise cost.
-fn vin_of(
+/// A row that may spend a point.
+struct Candidate {
+    tx: TxLink,
+    point: Outpoint,
+    /// Its place in the answer of the search.
+    number: usize,
+}
+
+/// Gives `set` the number of each candidate that a serialised transaction spends, and the input
+/// that does; it says whether that is the first. The candidates are those of this transaction,
+/// in the order of their points.
+///
+/// Reads no further than to the last of them, and neither outputs nor witnesses, which is most of
+/// what a lookup would otherwise cost.
+fn find_vins(
     bytes: &[u8],
     format: Format,
-    point: &Outpoint,
-) -> std::result::Result<Option<u32>, DecodeError> {
-    let wanted = point.to_bytes();
+    candidates: &[Candidate],
+    mut set: impl FnMut(usize, u32) -> bool,
+) -> std::result::Result<(), DecodeError> {
     let mut reader = Reader::new(bytes);
     reader.take(size_of::<u32>() as u64, "a version")?;
     if format == Format::Segwit && reader.rest().starts_with(&[0, 1]) {
         reader.take(2, "marker and flag")?;
     }
     let count = compact_size::read(&mut reader, u32::MAX.into(), "inputs")?;
+    let mut left = candidates.len();
     for vin in 0..u32::try_from(count).expect("limited above") {
-        if *reader.array::<{ Outpoint::LEN }>("an outpoint")? == wanted {
-            return Ok(Some(vin));
+        let point = Outpoint::from_bytes(reader.array("an outpoint")?);
+        let first = candidates.partition_point(|candidate| candidate.point < point);
+        let equal = candidates.get(first..).unwrap_or_default().iter();
+        for candidate in equal.take_while(|candidate| candidate.point == point) {
+            left -= usize::from(set(candidate.number, vin));
+        }
+        if left == 0 {
+            return Ok(());
         }
         let script = compact_size::read(&mut reader, u64::MAX, "an input script")?;
         reader.take(script, "an input script")?;
         reader.take(size_of::<u32>() as u64, "a sequence")?;
     }
-    Ok(None)
+    Ok(())
 }

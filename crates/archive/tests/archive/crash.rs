@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use varve_archive::contract::random::Dice;
-use varve_archive::{ArchiveError, BlockNumber};
+use varve_archive::{
+    ArchiveConfig, ArchiveError, BlockNumber, Chain, HeaderLink, Indexes, MmapTables, Snapshot,
+    View,
+};
 use varve_io::Storage;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_types::{Block, Network};
 
-use crate::back_ends::MmapDisk;
+use crate::back_ends::{MmapDisk, SMALL};
 use crate::random::block_on;
-use crate::rig::Rig;
+use crate::rig::{ALL, Rig, check};
 
 /// A chain with branches, saved after every fifth block. Returns the operations that each saved
 /// state had taken, with its number of blocks.
@@ -37,6 +40,14 @@ fn work(storage: &Arc<FaultyStorage>) -> (Rig<MmapDisk>, Vec<(usize, u64)>) {
     (rig, saved)
 }
 
+/// The archive as a reader opens it, if it is at rest.
+fn at_rest(storage: &Arc<FaultyStorage>) -> Option<(Snapshot<MmapTables>, u64)> {
+    let config = ArchiveConfig { network: Network::Regtest, indexes: ALL };
+    let storage: Arc<dyn Storage> = storage.clone();
+    // A crash may leave a head without its file, which the writer makes.
+    Snapshot::at_rest(&storage, SMALL, config).ok().flatten()
+}
+
 /// Archives again what the checkpoint does not have, and compares everything.
 fn replay(rig: &mut Rig<MmapDisk>) {
     let from = usize::try_from(rig.archive().sequence()).unwrap();
@@ -58,6 +69,7 @@ fn a_power_cut_at_every_operation_leaves_a_checkpoint() {
         let known = saved.iter().filter(|(at, _)| *at <= operation).max().unwrap().1;
         for crash in Crash::ways(2) {
             let left = Arc::new(storage.crash(operation, crash));
+            let rest = at_rest(&left);
             let disk = MmapDisk(left as Arc<dyn Storage>);
             let (model, blocks) = (rig.model.clone(), rig.blocks.clone());
             let mut after = Rig { disk, archive: None, blocks, model };
@@ -65,9 +77,42 @@ fn a_power_cut_at_every_operation_leaves_a_checkpoint() {
             let found = after.archive().sequence();
             assert!(saved.iter().any(|(_, blocks)| *blocks == found), "{operation} {crash:?}");
             assert!(found >= known, "after {operation}, {crash:?}: {found}, {known} was saved");
+            if let Some((snapshot, sequence)) = rest {
+                let top = |now: &Snapshot<_>| now.top(Chain::Confirmed);
+                let now = (found, after.archive().now().bounds(), top(after.archive().now()));
+                assert_eq!((sequence, snapshot.bounds(), top(&snapshot)), now);
+            }
             replay(&mut after);
         }
     }
+}
+
+/// After its writer has rested the archive is read as it was left, by files that nobody changes.
+/// With rows that no saved head knows it is not at rest.
+#[test]
+fn an_archive_at_rest_gives_the_same_answers() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let (mut rig, _) = work(&storage);
+    rig.make_filters();
+    rig.archive().checkpoint(7).unwrap();
+    assert!(at_rest(&storage).is_none(), "rows are not linked");
+    rig.archive().rest(8).unwrap();
+    let now = rig.archive().snapshot();
+    drop(rig.archive.take());
+    let before = storage.operations();
+    let (snapshot, sequence) = at_rest(&storage).unwrap();
+    assert_eq!((sequence, snapshot.bounds()), (8, now.bounds()));
+    check(&View::new(snapshot.clone(), &rig.blocks), &rig.model);
+    for row in 0..now.bounds().headers {
+        let link = HeaderLink::new(row);
+        assert_eq!(snapshot.block_state(link), now.block_state(link));
+        assert_eq!(snapshot.filter(link).unwrap(), now.filter(link).unwrap());
+    }
+    assert_eq!(storage.operations(), before, "nothing is changed");
+    let scripts = Indexes { scripts: false, filters: true };
+    let config = ArchiveConfig { network: Network::Regtest, indexes: scripts };
+    let storage: Arc<dyn Storage> = storage;
+    assert!(Snapshot::at_rest(&storage, SMALL, config).unwrap().is_none(), "a table to drop");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod back_ends;
 mod chains;
 mod confirmable;
 mod crash;
+mod large;
 mod limits;
 mod load;
 mod model;

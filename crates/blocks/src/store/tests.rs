@@ -81,6 +81,27 @@ fn a_reader_stays_at_its_moment() {
     assert_eq!(check_all(&reader.latest(), &blocks), 12);
 }
 
+/// A store at rest gives every block by number and by hash, and nothing is written. With a block
+/// behind the index it is not at rest.
+#[test]
+fn a_store_at_rest_is_read_without_its_writer() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let blocks = blocks(30);
+    filled(&storage, &blocks, 20).checkpoint().unwrap();
+    let at_rest = |storage: &Arc<FaultyStorage>| {
+        let storage: Arc<dyn Storage> = storage.clone();
+        BlockReader::at_rest(&storage, &options()).unwrap()
+    };
+    let before = storage.operations();
+    assert_eq!(check_all(&at_rest(&storage).unwrap(), &blocks), 30);
+    assert_eq!(storage.operations(), before);
+    let mut store = open(storage.clone(), Synced::NEW);
+    append(&mut store, &block(1_000, 9)).unwrap();
+    store.sync().unwrap();
+    drop(store);
+    assert!(at_rest(&storage).is_none());
+}
+
 #[test]
 fn bytes_are_lent_not_copied() {
     let storage = Arc::new(FaultyStorage::new(1));

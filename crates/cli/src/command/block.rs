@@ -13,13 +13,12 @@ use crate::date::utc;
 
 /// Runs the command.
 pub(crate) fn run(name: BlockName, global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
-    let snapshot = node.snapshot();
-    let view = snapshot.view();
+    let node = DataDir::new(global)?.read_node()?;
+    let view = node.view();
     let link = find_block(&view, name)?;
     let row = view.header(link)?;
     let confirmed = view.to_confirmed(row.height) == Some(link);
-    let invalid = node.invalid(&row.hash);
+    let invalid = node.invalid(&row.hash)?;
     let Some((txids, bytes)) = view.txids(link)?.zip(view.raw_block(link)?) else {
         match invalid {
             Some(Invalid { reason, .. }) => bail!("block {} was refused: {reason}", row.hash),
@@ -50,7 +49,7 @@ pub(crate) fn run(name: BlockName, global: &Global) -> Result<()> {
     if let Some(Invalid { block, reason }) = invalid {
         println!("  refused    {block}: {reason}");
     }
-    let depth = snapshot.tip.0.to_u32().saturating_sub(row.height.to_u32());
+    let depth = node.tip().0.to_u32().saturating_sub(row.height.to_u32());
     match confirmed {
         true => println!("  confirmed  {} times", depth + 1),
         false => println!("  confirmed  no: it is on a branch that lost, or is not valid"),

@@ -1,11 +1,14 @@
 //! `varve status` and `varve spender`: what the stores say.
 
+use std::error::Error;
+use std::io;
+
 use anyhow::{Result, bail};
 use indicatif::BinaryBytes;
 use serde_json::{Value, json};
-use varve_node::{Budget, ChainTip, Invalid, Organizer, Prune, ScriptsChecked};
-use varve_types::{Height, Outpoint};
-use varve_utxo::MemoryUse;
+use varve_node::{Budget, ChainTip, Invalid, Prune, Reading, ScriptsChecked};
+use varve_types::{Height, Network, Outpoint};
+use varve_utxo::MemorySplit;
 
 use crate::args::Global;
 use crate::command::records;
@@ -14,14 +17,12 @@ use crate::data_dir::DataDir;
 /// Runs `varve status`.
 pub(crate) fn status(global: &Global) -> Result<()> {
     let data = DataDir::new(global)?;
-    let node = data.open_node()?;
-    let snapshot = node.snapshot();
-    let (height, hash) = snapshot.tip;
+    let node = data.read_node()?;
+    let (height, hash) = node.tip();
     let headers = node.header_height().to_u32();
     let tips = node.chain_tips();
-    let tables = node.table_sizes()?;
-    let archive: u64 = tables.iter().map(|table| table.body + table.head).sum();
-    let (blocks, coins) = (snapshot.blocks.count(), snapshot.utxo.coin_count());
+    let (archive, rows) = (node.archive_bytes()?, node.view().bounds());
+    let (blocks, (coins, runs)) = (node.blocks().count(), node.coins());
     let kept = Kept::of(&node)?;
     let invalid: Vec<Invalid> = node.invalid_blocks().collect();
     let memory = Memory::of(&node, &data, global);
@@ -43,7 +44,7 @@ pub(crate) fn status(global: &Global) -> Result<()> {
                 "hash": block.to_string(),
                 "reason": reason.to_string(),
             })).collect::<Value>(),
-            "scripts": scripts_json(&node),
+            "scripts": scripts_json(node.scripts()),
             "prune": kept.prune,
             "pruned_below": kept.pruned_below,
             "indexes": kept.indexes.iter().map(|index| json!({
@@ -53,13 +54,13 @@ pub(crate) fn status(global: &Global) -> Result<()> {
             })).collect::<Value>(),
             "stores": {
                 "blocks": { "blocks": blocks },
-                "utxo": { "txouts": coins, "runs": snapshot.utxo.runs().as_slice().len() },
+                "utxo": { "txouts": coins, "runs": runs },
                 "archive": {
-                    "transactions": snapshot.archive.bounds().txs,
-                    "headers": snapshot.archive.bounds().headers,
+                    "transactions": rows.txs,
+                    "headers": rows.headers,
                     "bytes": archive,
                 },
-                "commit": { "sequence": snapshot.sequence.0 },
+                "commit": { "sequence": node.sequence().0 },
             },
             "memory": memory.json(),
         });
@@ -68,9 +69,9 @@ pub(crate) fn status(global: &Global) -> Result<()> {
     }
     println!("  network    {}", global.network);
     println!("  tip        {hash} at height {height}, headers up to {headers}");
-    println!("  stored     {blocks} blocks, {} transactions", snapshot.archive.bounds().txs);
+    println!("  stored     {blocks} blocks, {} transactions", rows.txs);
     println!("  unspent    {coins} outputs");
-    println!("  scripts    {}", scripts_line(&node));
+    println!("  scripts    {}", scripts_line(node.scripts(), can_check(global.network, &kept)));
     kept.print();
     memory.print();
     for tip in tips.iter().filter(|tip| tip.branch_length > 0) {
@@ -84,8 +85,8 @@ pub(crate) fn status(global: &Global) -> Result<()> {
 }
 
 /// How far scripts were checked, in JSON.
-pub(crate) fn scripts_json(node: &Organizer) -> Value {
-    let ScriptsChecked { checked_to, assumed_to, unchecked } = node.scripts();
+pub(crate) fn scripts_json(scripts: ScriptsChecked) -> Value {
+    let ScriptsChecked { checked_to, assumed_to, unchecked } = scripts;
     json!({
         "checked_to": checked_to.to_u32(),
         "assumed_to": assumed_to.map(Height::to_u32),
@@ -93,15 +94,23 @@ pub(crate) fn scripts_json(node: &Organizer) -> Value {
     })
 }
 
-/// The same in words.
-fn scripts_line(node: &Organizer) -> String {
-    let ScriptsChecked { checked_to, assumed_to, unchecked } = node.scripts();
+/// Whether a sync could check the scripts of blocks that were taken without.
+const fn can_check(network: Network, kept: &Kept) -> bool {
+    !network.is_bsv() && kept.pruned_below.is_none()
+}
+
+/// How far scripts were checked, in words. The rest `can_be` checked, or not.
+fn scripts_line(scripts: ScriptsChecked, can_be: bool) -> String {
+    let ScriptsChecked { checked_to, assumed_to, unchecked } = scripts;
     let assumed = match assumed_to {
         Some(height) => format!(", assumed to be valid up to {height}"),
         None => String::new(),
     };
     match unchecked {
         0 => format!("checked up to height {checked_to}{assumed}"),
+        _ if !can_be => {
+            format!("checked up to height {checked_to}{assumed}; not of {unchecked} blocks")
+        }
         _ => format!(
             "checked up to height {checked_to}{assumed}; not of {unchecked} blocks, which `varve \
              sync --verify scripts` checks"
@@ -118,6 +127,11 @@ struct KeptIndex {
     damaged: Option<String>,
 }
 
+/// Whether the system refused to read: then nothing is known about what is stored.
+fn is_of_the_system(error: &(dyn Error + 'static)) -> bool {
+    error.is::<io::Error>() || error.source().is_some_and(is_of_the_system)
+}
+
 /// How the folder is kept, for `status`.
 struct Kept {
     /// Bytes of blocks to keep.
@@ -129,7 +143,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(node: &Organizer) -> Result<Self> {
+    fn of(node: &Reading) -> Result<Self> {
         let settings = node.settings();
         let prune = match settings.prune {
             Prune::Off => None,
@@ -139,6 +153,7 @@ impl Kept {
         for index in settings.indexes.iter() {
             let (height, damaged) = match node.indexed(index) {
                 Ok(height) => (height.map(Height::to_u32), None),
+                Err(error) if is_of_the_system(&error) => return Err(error.into()),
                 Err(error) => (None, Some(error.to_string())),
             };
             indexes.push(KeptIndex { name: index.name(), height, damaged });
@@ -168,26 +183,22 @@ impl Kept {
 /// How `--memory` is split for this folder, for `status`.
 struct Memory {
     budget: Budget,
-    set: MemoryUse,
+    set: MemorySplit,
     /// The index of the records, a store of its own.
-    records: Option<usize>,
+    records: Option<u64>,
 }
 
 impl Memory {
-    fn of(node: &Organizer, data: &DataDir, global: &Global) -> Self {
+    fn of(node: &Reading, data: &DataDir, global: &Global) -> Self {
         let (budget, set) = node.memory();
         let folder = data.records().ok();
         let records = folder.and_then(|folder| records::open::index_memory(&folder, global.memory));
         Self { budget, set, records }
     }
 
-    /// What the set has for buffers, undo records and blocks being joined.
-    const fn set_buffers(&self) -> usize {
-        self.budget.set.saturating_sub(self.set.index + self.set.window_max)
-    }
-
     fn json(&self) -> Value {
         let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        let MemorySplit { index, merge, joining, undo, buffers, window } = self.set;
         json!({
             "budget": memory,
             "program": program,
@@ -197,9 +208,12 @@ impl Memory {
             "blocks": blocks,
             "utxo": {
                 "budget": set,
-                "index": self.set.index,
-                "window": self.set.window_max,
-                "buffers": self.set_buffers(),
+                "index": index,
+                "merge": merge,
+                "joiner": joining,
+                "undo": undo,
+                "page_buffers": buffers,
+                "window": window,
             },
             "records_index": self.records,
         })
@@ -207,6 +221,7 @@ impl Memory {
 
     fn print(&self) {
         let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        let MemorySplit { index, merge, joining, undo, buffers, window } = self.set;
         let size = |bytes: usize| BinaryBytes(bytes as u64);
         println!(
             "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, \
@@ -220,22 +235,25 @@ impl Memory {
             size(set)
         );
         println!(
-            "  set        {}: window {}, index {}, page buffers and undo records {}",
+            "  set        {}: window {}, index {}, blocks being joined {}, undo records {}, page \
+             buffers {}",
             size(set),
-            size(self.set.window_max),
-            size(self.set.index),
-            size(self.set_buffers())
+            size(window),
+            size(index + merge),
+            size(joining),
+            size(undo),
+            size(buffers)
         );
         if let Some(records) = self.records {
-            println!("  records    index of {} in memory, beside the above", size(records));
+            println!("  records    index of {} in memory, beside the above", BinaryBytes(records));
         }
     }
 }
 
 /// Runs `varve spender`.
 pub(crate) fn spender(outpoint: Outpoint, global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
-    let view = node.snapshot().view();
+    let node = DataDir::new(global)?.read_node()?;
+    let view = node.view();
     if view.output(outpoint)?.is_none() {
         bail!("output {outpoint} is in no stored block");
     }

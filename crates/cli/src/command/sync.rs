@@ -1,6 +1,5 @@
 //! `varve sync`: takes blocks from a source, checks them, and stores what follows from them.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +10,11 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use varve_node::source::Clock;
 use varve_node::source::directory::Directory;
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::rpc::{self, Rpc};
-use varve_node::source::{Clock, Warning};
 use varve_node::{
     Options as NodeOptions, Organizer, Report, SettingsChange, Source, SyncOptions, Verify,
 };
@@ -31,9 +30,14 @@ use crate::progress::{Lazy, Progress};
 pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     let network = global.network;
     let options = sync_options(args, network);
+    // Before a folder is made.
     if options.verify == Verify::Scripts && network.is_bsv() {
-        // Before a folder is made.
         bail!(varve_node::Error::NoScripts { network });
+    }
+    if options.verify == Verify::Spends && args.assume_valid.is_some() {
+        bail!(
+            "--assume-valid says which scripts to check, but none are; pass --verify scripts too"
+        );
     }
     let mut source = source(args, global.network, &options.clock)?;
     let settings = SettingsChange { prune: args.prune, indexes: args.index };
@@ -45,7 +49,8 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     if options.stop.load(Ordering::Relaxed) && !options.follow {
         bail!("stopped at height {height}; run the same command again to go on");
     }
-    let shortfall = done.shortfall(&node, &options);
+    let shortfall = node.shortfall(options.stop_height).map(|short| short.to_string());
+    let shortfall = shortfall.or_else(|| done.unchecked(args));
     if global.json {
         let answer = json!({
             "network": global.network.name(),
@@ -54,8 +59,8 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
             "headers": node.header_height().to_u32(),
             "connected": done.connected,
             "bytes": done.bytes,
-            "refused": done.refused.len(),
-            "scripts": scripts_json(&node),
+            "refused": done.refused,
+            "scripts": scripts_json(node.scripts()),
             "complete": shortfall.is_none(),
         });
         println!("{answer}");
@@ -120,39 +125,28 @@ pub(crate) struct Done {
     pub(crate) connected: u64,
     /// Their bytes.
     pub(crate) bytes: u64,
-    /// Blocks that were refused.
-    refused: BTreeSet<BlockHash>,
-    /// What the source could not give, if that leaves the chain short.
-    unread: Option<Warning>,
+    /// Blocks that were reported as refused.
+    refused: u64,
+    /// Blocks whose scripts were to be checked in place and cannot be, because blocks are pruned.
+    pruned: u64,
 }
 
 impl Done {
-    /// Why the chain is not where it should be, in one sentence.
-    fn shortfall(&self, node: &Organizer, options: &SyncOptions) -> Option<String> {
-        let missing = node.shortfall(options.stop_height, &self.refused);
-        if let Some(missing) = missing {
-            return Some(missing.to_string());
-        }
-        let tip = node.snapshot().tip.0;
-        let reached = options.stop_height.is_some_and(|stop| tip >= stop);
-        let unread = self.unread.as_ref().filter(|_| !reached)?;
-        Some(format!("the chain ends at height {tip}, and {unread}; sync from another source too"))
-    }
-
-    fn warned(&mut self, warning: &Warning) {
-        let is_short = match warning {
-            Warning::Unlinked { .. } => true,
-            // A file may be growing; a pipe was cut off.
-            Warning::Incomplete { path, .. } => path == Path::new("-"),
-            _ => false,
-        };
-        if is_short {
-            self.unread = Some(warning.clone());
-        }
+    /// That scripts were not checked, in one sentence, when the user has asked for it. By default
+    /// scripts are checked of new blocks, and the rest is a warning.
+    fn unchecked(&self, args: &Sync) -> Option<String> {
+        let is_asked = args.verify.map(Verify::from) == Some(Verify::Scripts);
+        (is_asked && self.pruned > 0).then(|| {
+            format!(
+                "the scripts of {} blocks were not checked and cannot be, because blocks are \
+                 pruned; sync into another --datadir to check them",
+                self.pruned
+            )
+        })
     }
 }
 
-/// Syncs under a progress bar. One that follows has no end, so it tells where it begins, and of
+/// Syncs under a progress bar. A sync that follows has no end, so it prints where it begins and
 /// every new tip.
 pub(crate) fn sync(
     node: &mut Organizer,
@@ -179,21 +173,20 @@ pub(crate) fn sync(
             progress.set(u64::from(height.to_u32()), done.bytes);
         }
         Report::Refused { hash, reason } => {
-            done.refused.insert(hash);
+            done.refused += 1;
             progress.say(&format!("block {hash} is refused: {reason}"));
         }
         Report::Missing { hash } => {
             progress.say(&format!("nobody has block {hash}; sync from another source too"));
         }
-        Report::Warning(warning) => {
-            progress.say(&format!("warning: {warning}"));
-            done.warned(warning);
-        }
+        Report::Warning(warning) => progress.say(&format!("warning: {warning}")),
         Report::ScriptsChecked { done, all } => checking.set(done, all),
-        Report::ScriptsPruned { blocks } => progress.say(&format!(
-            "warning: the scripts of {blocks} blocks were not checked and cannot be, because \
-             blocks are pruned; sync into another --datadir to check them"
-        )),
+        Report::ScriptsPruned { blocks } => {
+            done.pruned = blocks;
+            progress.say(&format!(
+                "warning: the scripts of {blocks} blocks are not checked, because blocks are pruned"
+            ));
+        }
         Report::Indexed { done, all, .. } => indexing.set(done, all),
         Report::Committed { height, hash } if options.follow && height >= headers => {
             progress.say(&at((height, hash)));
@@ -273,4 +266,48 @@ fn source(args: &Sync, network: Network, clock: &Clock) -> Result<Box<dyn Source
         epoch: since.as_secs(),
         nonce: u64::from_le_bytes(random()?),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn options(network: Network, args: &[&str]) -> SyncOptions {
+        let args = Args::try_parse_from([&["varve", "sync"], args].concat()).unwrap();
+        let Command::Sync(sync) = args.command else { panic!("not a sync") };
+        sync_options(&sync, network)
+    }
+
+    /// Peers are strangers: scripts are checked, but for those that Core's developers vouch for.
+    #[test]
+    fn what_is_checked_by_default() {
+        let other = "1f".repeat(32);
+        for network in Network::ALL {
+            let built_in = NodeOptions::new(network, [0; 32]).params.assume_valid;
+            let found = |args: &[&str]| {
+                let options = options(network, args);
+                (options.verify, options.assume_valid)
+            };
+            for own in [["--from", "blocks"], ["--rpc", "http://127.0.0.1:8332"]] {
+                assert_eq!(found(&own), (Verify::Spends, None), "{network}");
+                let all = [&own[..], &["--verify", "scripts"]].concat();
+                assert_eq!(found(&all), (Verify::Scripts, None), "{network}");
+            }
+            let peer = ["--peer", "127.0.0.1:8333"];
+            if network.is_bsv() {
+                assert_eq!(found(&peer), (Verify::Spends, None), "{network}");
+                continue;
+            }
+            assert_eq!(found(&peer), (Verify::Scripts, built_in), "{network}");
+            let has_one = network != Network::Regtest;
+            assert_eq!(built_in.is_some(), has_one, "{network}");
+            let with = |more: &[&str]| found(&[&peer[..], more].concat());
+            assert_eq!(with(&["--assume-valid", "0"]), (Verify::Scripts, None));
+            assert_eq!(with(&["--assume-valid", &other]), (Verify::Scripts, other.parse().ok()));
+            assert_eq!(with(&["--verify", "spends"]), (Verify::Spends, None));
+        }
+    }
 }

@@ -14,9 +14,8 @@ use crate::date::utc;
 
 /// Runs the command.
 pub(crate) fn run(txid: Txid, global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
-    let snapshot = node.snapshot();
-    let view = snapshot.view();
+    let node = DataDir::new(global)?.read_node()?;
+    let view = node.view();
     let place = view.to_tx(txid)?;
     let place = place.with_context(|| format!("transaction {txid} is in no stored block"))?;
     let bytes = view.raw_tx(place.link)?.context("its block has not come")?;
@@ -38,7 +37,7 @@ pub(crate) fn run(txid: Txid, global: &Global) -> Result<()> {
         return Ok(());
     }
     let tx = Tx::parse(&bytes, global.network.format()).context("run `varve verify`")?;
-    let tip = snapshot.tip.0.to_u32();
+    let tip = node.tip().0.to_u32();
     print_place(&view, (&place, tip), &blocks)?;
     print_parts(&view, &tx, global)
 }

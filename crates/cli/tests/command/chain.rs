@@ -181,7 +181,7 @@ fn standard_input_and_a_record_that_is_cut() {
     sync.stdin.take().unwrap().write_all(&bytes).unwrap();
     let output = sync.wait_with_output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(message.contains("ends within a block"), "{message}");
+    assert!(message.contains("is cut off or damaged"), "{message}");
     assert_eq!(output.status.code(), Some(1), "{message}");
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&answer["height"], &answer["complete"]), (&Value::from(123), &Value::from(false)));

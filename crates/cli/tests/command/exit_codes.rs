@@ -1,15 +1,17 @@
 //! How a sync ends: 0 when the chain is where it should be, otherwise 1 and one sentence that says
 //! what is missing, after the answer.
 
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use varve_consensus::contract::draft::TxDraft;
+use varve_consensus::contract::draft::{BlockDraft, TxDraft};
+use varve_testdata::rpc_server::{RpcServer, Served};
 use varve_types::blk::write_record;
-use varve_types::{Height, Network, Outpoint, Txid};
+use varve_types::{Header, Height, Network, Outpoint, Txid};
 
 use crate::refused::{above, hash, write};
 use crate::varve::{ask, command, run};
@@ -32,6 +34,25 @@ fn bad(below: &[u8], height: u32) -> Vec<u8> {
 /// A block that breaks a rule of its own bytes.
 fn malformed(below: &[u8], height: u32) -> Vec<u8> {
     above(below, height, 8, vec![TxDraft::coinbase(Height::new(height), 1)]).bytes()
+}
+
+fn mined(mut draft: BlockDraft) -> Vec<u8> {
+    draft.mine();
+    draft.bytes()
+}
+
+/// A block whose header has not even the little work that regtest asks for.
+pub(crate) fn without_work(draft: BlockDraft) -> Vec<u8> {
+    let mut block = draft.bytes();
+    while varve_types::sha256d(&block[..80])[31] < 0x80 {
+        block[76] = block[76].wrapping_add(1);
+    }
+    block
+}
+
+/// Blocks as a server of a node's interface has them.
+pub(crate) fn served(blocks: &[Vec<u8>]) -> Vec<Served> {
+    blocks.iter().map(|block| (hash(block), block.clone())).collect()
 }
 
 pub(crate) fn genesis() -> Vec<u8> {
@@ -58,7 +79,7 @@ impl Place {
 }
 
 /// The answer, which is there in any case, and the sentence of one that came short.
-fn end(output: &Output) -> (Value, Option<String>) {
+pub(crate) fn end(output: &Output) -> (Value, Option<String>) {
     let told = String::from_utf8(output.stderr.clone()).unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).expect("the answer is there");
     let errors: Vec<&str> = told.lines().filter(|line| line.starts_with("error: ")).collect();
@@ -71,7 +92,8 @@ fn end(output: &Output) -> (Value, Option<String>) {
     (answer, errors.first().map(|line| (*line).to_owned()))
 }
 
-fn short(output: &Output, height: u32, parts: &[&str]) {
+/// Checks that it ends at this height, with a sentence that has these parts.
+pub(crate) fn short(output: &Output, height: u32, parts: &[&str]) {
     let (answer, sentence) = end(output);
     let sentence = sentence.expect("it came short");
     assert_eq!(answer["height"], height, "{sentence}");
@@ -134,7 +156,7 @@ fn a_refused_block_matters_when_its_branch_has_more_work() {
 }
 
 #[test]
-fn a_pipe_that_was_cut_off_is_told() {
+fn a_pipe_that_was_cut_off_comes_short() {
     let (place, good) = (Place::new(), chain(&genesis(), 0, 1, 6));
     let mut bytes = Vec::new();
     for block in &good {
@@ -147,8 +169,115 @@ fn a_pipe_that_was_cut_off_is_told() {
         sync.stdin.take().unwrap().write_all(bytes).unwrap();
         sync.wait_with_output().unwrap()
     };
-    short(&through(&place.data, &bytes[..bytes.len() - 10]), 5, &["ends within a block"]);
+    short(&through(&place.data, &bytes[..bytes.len() - 10]), 5, &["is cut off or damaged"]);
     assert_eq!(end(&through(&place.data, &bytes)).1, None);
+}
+
+/// Headers that break a rule do not get into the tree, and neither do those above them.
+#[test]
+fn a_refused_header_matters_when_its_branch_has_more_work() {
+    let good = chain(&genesis(), 0, 1, 12);
+    let draft = |salt| above(&good[11], 13, salt, Vec::new());
+    let first = Header::new(good[0].first_chunk().unwrap()).time();
+    let too_old = mined(BlockDraft { time: first, ..draft(1) });
+    let too_easy = mined(BlockDraft { bits: 0x207f_fffe, ..draft(2) });
+    let too_new = mined(BlockDraft { time: u32::MAX - 100_000, ..draft(3) });
+    let idle = without_work(draft(4));
+    for (block, reason) in [
+        (too_old, "time-too-old"),
+        (too_easy, "bad-diffbits"),
+        (too_new, "time-too-new"),
+        (idle, "high-hash"),
+    ] {
+        let (alone, rest) = (Place::new(), chain(&block, 13, 5, 9));
+        let bad = [&good[..], std::slice::from_ref(&block)].concat();
+        short(&alone.sync(&bad, &[]), 12, &[&hash(&block), "is refused", reason]);
+        assert_eq!(end(&alone.sync(&bad, &["--stop-height", "12"])).1, None);
+        let (place, whole) = (Place::new(), [&bad[..], &rest].concat());
+        for _ in 0..2 {
+            let parts = [&hash(&block), reason, "and with it 9 above it"];
+            short(&place.sync(&whole, &[]), 12, &parts);
+        }
+        // A branch beside it that is longer makes it stale.
+        let longer = [&whole[..], &chain(&good[11], 12, 6, 11)].concat();
+        let (answer, sentence) = end(&place.sync(&longer, &[]));
+        assert_eq!((sentence, answer["height"].as_u64()), (None, Some(23)));
+        assert_eq!(answer["refused"], 1);
+    }
+}
+
+/// Blocks above one that was refused earlier are not in the tree either.
+#[test]
+fn a_stale_branch_that_was_refused_and_grows_matters() {
+    let (place, good) = (Place::new(), chain(&genesis(), 0, 1, 6));
+    let refused = malformed(&good[2], 4);
+    let stale = [&good[..], std::slice::from_ref(&refused)].concat();
+    assert_eq!(end(&place.sync(&stale, &[])).1, None);
+    let best = [&stale[..], &chain(&refused, 4, 2, 3)].concat();
+    short(&place.sync(&best, &[]), 6, &[&hash(&refused), "and with it 3 above it", "reconsider"]);
+}
+
+/// The last record: cut off anywhere, with another size, with another magic.
+#[test]
+fn a_last_block_that_cannot_be_read_matters_when_it_belongs_above_the_tip() {
+    let good = chain(&genesis(), 0, 1, 6);
+    let (magic, stale) = (Network::Regtest.disk_magic(), chain(&good[1], 2, 9, 1));
+    for (last, is_best) in [(&good[5], true), (&stale[0], false)] {
+        let mut before = Vec::new();
+        let rest = if is_best { &good[..5] } else { &good[..] };
+        for block in [&genesis()].into_iter().chain(rest) {
+            write_record(magic, block, &mut before);
+        }
+        let mut record = Vec::new();
+        write_record(magic, last, &mut record);
+        let (mut size, mut sign) = (record.clone(), record.clone());
+        size[6] = 1;
+        sign[0] = 0;
+        let mut ends = vec![size, sign];
+        ends.extend([89, 100, record.len() - 10].map(|cut| record[..cut].to_vec()));
+        for end_of_file in ends {
+            let place = Place::new();
+            fs::write(&place.file, [&before[..], &end_of_file].concat()).unwrap();
+            let output = run(&place.data, &["sync", "--from", place.file.to_str().unwrap()]);
+            if is_best {
+                short(&output, 5, &["the last block of", "is cut off or damaged"]);
+                assert_eq!(end(&place.sync(&good, &[])).1, None);
+                continue;
+            }
+            assert_eq!(end(&output).1, None, "it is stale");
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(said.contains("is cut off or damaged"), "{said}");
+        }
+    }
+    // Of what has not even a header nobody knows where it belongs.
+    let place = Place::new();
+    let mut file = Vec::new();
+    good.iter().for_each(|block| write_record(magic, block, &mut file));
+    fs::write(&place.file, [&file[..], &magic, &[1, 0]].concat()).unwrap();
+    let output = run(&place.data, &["sync", "--from", place.file.to_str().unwrap()]);
+    short(&output, 6, &["is cut off or damaged"]);
+}
+
+/// A node's own interface gives a header that we refuse, and blocks above it.
+#[test]
+fn a_node_with_a_chain_that_is_refused() {
+    let good = chain(&genesis(), 0, 1, 12);
+    let first = Header::new(good[0].first_chunk().unwrap()).time();
+    let old = mined(BlockDraft { time: first, ..above(&good[11], 13, 1, Vec::new()) });
+    let bad = bad(&good[11], 13);
+    for (block, reason) in [(old, "time-too-old"), (bad, "bad-txns-inputs-missingorspent")] {
+        let rest = chain(&block, 13, 5, 4);
+        let whole = [&[genesis()], &good[..], std::slice::from_ref(&block), &rest].concat();
+        for rest in [true, false] {
+            let server = RpcServer::start(rest, &served(&whole));
+            let url = format!("http://user:password@{}", server.address());
+            let place = Place::new();
+            let parts = [&hash(&block), reason, "and with it 4 above it"];
+            short(&run(&place.data, &["sync", "--rpc", &url]), 12, &parts);
+            server.set_chain(&served(&[&[genesis()], &good[..]].concat()));
+            assert_eq!(end(&run(&place.data, &["sync", "--rpc", &url])).1, None);
+        }
+    }
 }
 
 /// The operator has decided so.

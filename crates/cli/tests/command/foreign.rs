@@ -28,6 +28,20 @@ const DOCUMENTS: &[&str] = &[
     "commit/commits.txt",
 ];
 
+/// The same with names that the stores would give next or some day: nothing is opened beside them,
+/// because the store would write over them.
+const IN_THE_WAY: &[&str] = &[
+    "utxo/0000000099.run",
+    "utxo/0000000099.window",
+    "utxo/undo-000000000099",
+    "archive/tx-000000000099",
+    "archive/tx.redo-0000000000000099",
+    "stats/stats-000000000099",
+    "blocks/index-000000000099",
+    "blocks/packed-00000000000000000099",
+    "commit/commits-000000000099",
+];
+
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
@@ -75,7 +89,7 @@ fn repair_refuses_what_it_did_not_write_and_removes_nothing() {
         };
         assert!(all_but_lock(before) == all_but_lock(contents(&data)), "{name}");
     };
-    for name in DOCUMENTS {
+    for name in DOCUMENTS.iter().chain(IN_THE_WAY) {
         let path = data.join(name);
         fs::write(&path, name).unwrap();
         refused(name);
@@ -128,6 +142,25 @@ fn no_command_removes_a_document_from_a_store() {
             assert_eq!(found.as_deref(), Some(name.as_bytes()), "{args:?} took {name}");
         }
     }
+}
+
+#[test]
+fn no_command_removes_a_document_with_the_name_of_a_file_to_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let (chain, data) = synced(folder.path());
+    for name in IN_THE_WAY {
+        let path = data.join(name);
+        // As long as a header, and longer.
+        let letter = name.repeat(10);
+        fs::write(&path, &letter).unwrap();
+        for args in [&["status"][..], &["sync", "--from", text(&chain)], &["repair"]] {
+            run(&data, args);
+            let found = fs::read_to_string(&path).ok();
+            assert_eq!(found.as_ref(), Some(&letter), "{args:?} took {name}");
+        }
+        fs::remove_file(&path).unwrap();
+    }
+    ask(&data, &["verify"]);
 }
 
 #[test]

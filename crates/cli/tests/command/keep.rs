@@ -12,7 +12,7 @@ use varve_node::{FORMAT_VERSION, Options, Organizer, Prune, SettingsChange, Sync
 use varve_types::Network;
 use varve_utxo::UndoConfig;
 
-use crate::varve::{ask, json, refusal, run, simulate};
+use crate::varve::{ask, json, refusal, run, simulate, varve};
 
 /// Syncs with files and undo records so small that old blocks go.
 fn sync_pruned(chain: &Path, data: &Path) {
@@ -38,6 +38,32 @@ fn sync_pruned(chain: &Path, data: &Path) {
         now: Arc::new(|| 4_000_000_000),
     };
     node.sync(&mut source, &options, &mut |_| {}).unwrap();
+}
+
+/// Scripts that were not checked and cannot be are no success of a sync that was to check them.
+#[test]
+fn scripts_of_pruned_blocks_cannot_be_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
+    let expected = simulate(&chain);
+    sync_pruned(&chain, &data);
+    let from = ["sync", "--from", chain.to_str().unwrap()];
+    for _ in 0..2 {
+        let output = run(&data, &[&from[..], &["--verify", "scripts"]].concat());
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&answer["complete"], &answer["bestblock"]), (&json!(false), &expected["tip"]));
+        let unchecked = answer["scripts"]["unchecked"].as_u64().unwrap();
+        assert_eq!(unchecked, 124);
+        let sentence = told.lines().find(|line| line.starts_with("error: ")).unwrap();
+        assert!(sentence.contains("124 blocks") && sentence.contains("pruned"), "{told}");
+    }
+    assert_eq!(ask(&data, &from)["complete"], true, "scripts were not asked for");
+    let place = ["--network", "regtest", "--datadir", data.to_str().unwrap()];
+    let shown = varve(&[&["status"], &place[..]].concat());
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("not of 124 blocks\n"), "{shown}");
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::varve::{command, refusal, run, simulate, varve};
+use serde_json::json;
+
+use crate::varve::{ask, command, refusal, run, simulate, varve};
 
 #[test]
 fn what_holds_no_blocks_is_refused() {
@@ -23,20 +25,23 @@ fn what_holds_no_blocks_is_refused() {
         (path("text"), "choose the network"),
         (path("nothing"), "has no blk*.dat files"),
         (path("odd"), "has no blk*.dat files"),
-        ("/dev/null".to_owned(), ""),
         ("/dev/zero".to_owned(), "no block of regtest came in"),
         ("/dev/urandom".to_owned(), "choose the network"),
     ];
     for (from, reason) in some {
         let output = run(&folder.path().join("data"), &["sync", "--from", &from]);
-        if from == "/dev/null" {
-            // A pipe may end before it has begun; what that means is for the exit code to say.
-            assert!(output.status.code().is_some(), "it ends");
-            continue;
-        }
         let message = refusal(&output);
         assert!(message.contains(reason), "{from}: {message}");
     }
+}
+
+/// A pipe may end before it has begun: the chain is where it was.
+#[test]
+fn an_empty_pipe_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let answer = ask(&folder.path().join("data"), &["sync", "--from", "/dev/null"]);
+    assert_eq!((&answer["height"], &answer["connected"]), (&json!(0), &json!(0)));
+    assert_eq!(answer["complete"], true);
 }
 
 #[test]
@@ -98,10 +103,14 @@ fn a_node_that_is_not_there_is_said_within_three_seconds() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for address in [free, silent.local_addr().unwrap()] {
         let url = format!("http://user:password@{address}");
-        let begin = Instant::now();
-        let message = refusal(&run(&folder.path().join("data"), &["sync", "--rpc", &url]));
-        assert!(begin.elapsed() < Duration::from_secs(4), "{message}");
-        assert!(message.contains(&address.to_string()), "{message}");
-        assert!(!folder.path().join("data").exists(), "nothing was made");
+        let refused_in = || {
+            let begin = Instant::now();
+            let message = refusal(&run(&folder.path().join("data"), &["sync", "--rpc", &url]));
+            assert!(message.contains(&address.to_string()), "{message}");
+            assert!(!folder.path().join("data").exists(), "nothing was made");
+            begin.elapsed()
+        };
+        // On a busy machine the process may begin late: then it is asked again.
+        assert!((0..5).any(|_| refused_in() < Duration::from_secs(3)), "{address}");
     }
 }

@@ -51,8 +51,13 @@ pub(crate) fn refusal(output: &Output) -> String {
 
 /// A small simulated chain with branches, and its answers.
 pub(crate) fn simulate(folder: &Path) -> Value {
+    simulate_blocks(folder, "124")
+}
+
+/// The same of another length.
+pub(crate) fn simulate_blocks(folder: &Path, blocks: &str) -> Value {
     let out = folder.to_str().unwrap();
-    let sim = varve(&["sim", "--out", out, "--blocks", "124", "--seed", "3", "--reorgs", "4"]);
+    let sim = varve(&["sim", "--out", out, "--blocks", blocks, "--seed", "3", "--reorgs", "4"]);
     assert!(sim.status.success(), "{}", String::from_utf8_lossy(&sim.stderr));
     serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
 }

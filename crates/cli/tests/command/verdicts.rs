@@ -86,6 +86,26 @@ fn how_far_scripts_were_checked_is_shown_and_made_up_for() {
     assert!(shown.contains("checked up to height 110\n"), "{shown}");
     let wrong = run(&data, &["sync", "--from", out, "--assume-valid", "off"]);
     assert_eq!(wrong.status.code(), Some(2));
+    let (data, block) = (folder.path().join("assumed"), "1f".repeat(32));
+    for assumed in ["0", &block] {
+        let message = refusal(&run(&data, &["sync", "--from", out, "--assume-valid", assumed]));
+        assert!(message.contains("pass --verify scripts"), "{message}");
+        assert!(!data.exists(), "nothing was made");
+    }
+}
+
+/// Scripts of BSV cannot be checked, so `status` does not say how.
+#[test]
+fn no_command_is_named_that_is_refused_on_bsv() {
+    let folder = tempfile::tempdir().unwrap();
+    let (chain, data) = (folder.path().join("chain"), folder.path().join("data"));
+    let (out, data) = (chain.to_str().unwrap(), data.to_str().unwrap());
+    assert!(varve(&["sim", "--out", out, "--blocks", "20", "--profile", "bsv"]).status.success());
+    let place = ["--network", "bsv-regtest", "--datadir", data];
+    assert!(varve(&[&["sync", "--from", out], &place[..]].concat()).status.success());
+    let shown = varve(&[&["status"], &place[..]].concat());
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("not of 20 blocks\n"), "{shown}");
 }
 
 /// `status` says that it is damaged, not that it has not begun, and changes nothing; `verify` finds
@@ -127,6 +147,25 @@ fn a_damaged_index_is_told_as_such() {
     flip(&data.join("archive/filter.head"), 4096 + 17);
     ask(&data, &["repair"]);
     ask(&data, &["verify"]);
+}
+
+/// A file that cannot be read may be whole: `status` says what the system said, and not that it is
+/// damaged.
+#[test]
+fn an_index_that_cannot_be_read_is_not_called_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("blk00000.dat"), folder.path().join("data"));
+    write(&file, &[vec![genesis()], chain(&genesis(), 0, 1, 5)].concat());
+    ask(&data, &["sync", "--from", file.to_str().unwrap(), "--index", "stats"]);
+    // Permissions do not bind root; that a folder is no file does.
+    let checkpoint = data.join("stats/checkpoint");
+    fs::remove_file(&checkpoint).unwrap();
+    fs::create_dir(&checkpoint).unwrap();
+    let output = run(&data, &["status"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("checkpoint: Is a directory"), "{message}");
+    assert!(!message.contains("damaged") && !message.contains("repair"), "{message}");
 }
 
 fn refusal_of_verify(data: &Path) -> String {

@@ -121,6 +121,33 @@ fn who_has_no_record_gives_way_unless_it_was_confirmed() {
     assert_eq!(ok(&answers[12]), json!([]));
 }
 
+/// A rival was confirmed and pruned, and so was the owner of the output: nothing says who spent it.
+#[test]
+fn a_winner_whose_parent_was_pruned_is_refused() {
+    let store = Store::new();
+    let parent = Tx::paying(&[Input::unknown(1, 1_000)], &[900]);
+    let confirmed = Tx::paying(&[parent.output(0)], &[800]);
+    let above = Tx::paying(&[confirmed.output(0)], &[700]);
+    let late = Tx::paying(&[parent.output(0)], &[600]);
+    let block = json!([{"block_id":1,"block_height":100}]);
+    let answers = store.apply(&[
+        json!({"op":"set_block_height","block_height":100}),
+        json!({"op":"create","tx":parent.extended,"mined_block_infos":block}),
+        json!({"op":"spend_and_create","tx":confirmed.extended,"mined_block_infos":block}),
+        json!({"op":"spend_and_create","tx":above.extended,"mined_block_infos":block}),
+        json!({"op":"prune","block_height":500}),
+        json!({"op":"get_meta","txid":parent.txid}),
+        json!({"op":"create","tx":late.extended,"conflicting":true}),
+        json!({"op":"process_conflicting","txids":[late.txid],"block_height":501}),
+        json!({"op":"get","txid":late.txid,"fields":["conflicting"]}),
+        json!({"op":"conflict_intents"}),
+    ]);
+    assert_eq!(error(&answers[5]), "TX_NOT_FOUND");
+    assert_eq!(error(&answers[7]), "TX_NOT_FOUND", "{}", answers[7]);
+    assert_eq!(ok(&answers[8])["conflicting"], true);
+    assert_eq!(ok(&answers[9]), json!([]));
+}
+
 /// A crash left a resolution behind whose winner's output was frozen since.
 #[test]
 fn a_stuck_resolution_is_shown_retried_and_abandoned() {

@@ -5,6 +5,7 @@
 //! counted, not seconds.
 
 use std::num::NonZeroUsize;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bitcoin::hashes::Hash as _;
@@ -22,6 +23,8 @@ use crate::load;
 /// As many as fit into a block's weight.
 const INPUTS: u32 = 14_700;
 const VALUE: u64 = 10_000;
+/// 2^48 bytes.
+const STACK: &str = "281474976710656";
 
 /// Core's verifier, which counts the transactions that it prepares.
 #[derive(Default)]
@@ -57,12 +60,12 @@ impl Keys {
     }
 }
 
-/// A block with a small transaction and the large one, and the set below it.
-fn block_and_set() -> (BlockDraft, MemorySet) {
+/// A block with a small transaction and one of so many inputs, and the set below it.
+fn block_and_set(inputs: u32) -> (BlockDraft, MemorySet) {
     let keys = Keys::new();
     let mut set = MemorySet::new(Network::Regtest);
     let outpoints: Vec<_> =
-        (0..=INPUTS).map(|vout| Outpoint::new(Txid::from_bytes([5; 32]), vout)).collect();
+        (0..=inputs).map(|vout| Outpoint::new(Txid::from_bytes([5; 32]), vout)).collect();
     for outpoint in &outpoints {
         let script = keys.script().into_bytes();
         let value = Amount::from_sat(VALUE);
@@ -106,7 +109,7 @@ fn check(block: &[u8], set: &MemorySet, threads: usize) -> (Option<(Txid, usize)
 
 #[test]
 fn a_transaction_of_14700_inputs_is_prepared_once() {
-    let (mut draft, mut set) = block_and_set();
+    let (mut draft, mut set) = block_and_set(INPUTS);
     let good = draft.bytes();
     for threads in [1, 2, 5] {
         assert_eq!(check(&good, &set, threads), (None, 2), "{threads} threads");
@@ -133,4 +136,22 @@ fn a_transaction_of_14700_inputs_is_prepared_once() {
         set.insert(outpoint, other);
         assert_eq!(check(&good, &set, 2), (Some((txid, 300)), 2));
     }
+}
+
+/// Where the system gives no threads, one checks alone. The child's threads would have stacks
+/// larger than the address space.
+#[test]
+fn threads_that_the_system_refuses_are_done_without() {
+    if std::env::var_os("RUST_MIN_STACK").is_some_and(|size| size == STACK) {
+        assert!(std::thread::Builder::new().spawn(|| {}).is_err(), "threads are refused");
+        let (draft, set) = block_and_set(100);
+        assert_eq!(check(&draft.bytes(), &set, 5), (None, 2));
+        return;
+    }
+    let name = "many_inputs::threads_that_the_system_refuses_are_done_without";
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let child = child.args(["--exact", name, "--test-threads=1"]).env("RUST_MIN_STACK", STACK);
+    let output = child.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
 }

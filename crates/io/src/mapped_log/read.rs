@@ -1,56 +1,66 @@
 //! Reading a log of plain bytes.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
-use super::MappedLogConfig;
+use super::at_rest::AtRest;
 use super::sealed::Sealed;
+use super::{LogCheckpoint, MappedLogConfig};
 use crate::error::{Error, Result};
 use crate::map::Map;
 use crate::offset::GlobalOffset;
+use crate::storage::Storage;
 use crate::tail::Tail;
 
 /// What readers share: replaced whole when a segment is sealed.
 #[derive(Debug)]
-pub(super) struct State {
-    sealed: Vec<Arc<Sealed>>,
-    /// The last segment: what is mapped of it, and behind that what is in memory.
-    front: Option<Map>,
-    tail: Arc<Tail>,
+pub(super) enum State {
+    /// There is a writer.
+    Live { sealed: Vec<Arc<Sealed>>, last: Last },
+    /// There is none.
+    AtRest(AtRest),
 }
 
-impl State {
-    pub(super) fn new(sealed: Vec<Arc<Sealed>>, tail: Arc<Tail>) -> Self {
-        Self { sealed, front: None, tail }
-    }
+/// The segment that is written to: what is mapped of it, and behind that what is in memory.
+#[derive(Debug)]
+pub(super) struct Last {
+    pub(super) front: Option<Map>,
+    pub(super) tail: Arc<Tail>,
+}
 
-    /// The state when the written part of the last segment is mapped.
-    pub(super) fn with_front(&self, front: Option<Map>, tail: Arc<Tail>) -> Self {
-        Self { sealed: self.sealed.clone(), front, tail }
-    }
-
-    /// How many bytes of the last segment are mapped.
+impl Last {
     fn front_len(&self) -> usize {
         self.front.as_ref().map_or(0, |front| front.len())
     }
 
-    /// Bytes of the last segment, which were appended in one piece.
-    fn last(&self, start: usize, end: usize) -> Option<&[u8]> {
+    /// The bytes of `range`, which were appended in one piece.
+    fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         let front = self.front_len();
-        match (&self.front, start.checked_sub(front)) {
-            (Some(map), None) => map.get(start..end),
-            (_, Some(start)) => self.tail.bytes().get(start..end - front),
+        match (&self.front, range.start.checked_sub(front)) {
+            (Some(map), None) => map.get(range),
+            (_, Some(start)) => self.tail.bytes().get(start..range.end - front),
             (None, None) => None,
         }
     }
+}
 
-    /// The state after the old tail became `sealed`.
-    pub(super) fn with_sealed(&self, sealed: Arc<Sealed>, tail: Arc<Tail>) -> Self {
-        let mut all = self.sealed.clone();
-        all.push(sealed);
-        Self { sealed: all, front: None, tail }
+impl State {
+    pub(super) fn new(sealed: Vec<Arc<Sealed>>, last: Last) -> Self {
+        Self::Live { sealed, last }
+    }
+
+    fn end(&self, config: &MappedLogConfig) -> GlobalOffset {
+        match self {
+            Self::Live { sealed, last } => {
+                let sealed = (sealed.len() as u64).saturating_mul(config.capacity());
+                let last = last.front_len() + last.tail.bytes().len();
+                GlobalOffset::new(sealed).plus(last as u64)
+            }
+            Self::AtRest(files) => files.checkpoint().end,
+        }
     }
 }
 
@@ -72,13 +82,24 @@ impl LogReader {
         Self { state, config: Arc::new(config), path }
     }
 
+    /// The log as it was at `checkpoint`, when there is no writer. Files are opened when they are
+    /// first read, so what is missing or damaged is an error then.
+    #[must_use]
+    pub fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: MappedLogConfig,
+        checkpoint: LogCheckpoint,
+    ) -> Self {
+        let files = AtRest::new(Arc::clone(&storage), &config, checkpoint);
+        let state = Arc::new(ArcSwap::from_pointee(State::AtRest(files)));
+        Self::new(state, config, storage.path())
+    }
+
     /// The log as it is now. It stays as it is while the snapshot is held.
     #[must_use]
     pub fn snapshot(&self) -> LogSnapshot {
         let state = self.state.load_full();
-        let sealed = (state.sealed.len() as u64).saturating_mul(self.config.capacity());
-        let last = state.front_len() + state.tail.bytes().len();
-        let end = GlobalOffset::new(sealed).plus(last as u64);
+        let end = state.end(&self.config);
         LogSnapshot { state, config: Arc::clone(&self.config), path: Arc::clone(&self.path), end }
     }
 }
@@ -118,32 +139,34 @@ impl LogSnapshot {
         let Some(end) = start.checked_add(len).filter(|_| at.plus(len as u64) <= self.end) else {
             return Err(self.out_of_range(at));
         };
-        let found = if let Some(sealed) = self.state.sealed.get(segment) {
-            sealed.get(&self.config, start..end)?
-        } else {
-            // The tail holds the segment after the sealed ones; the end was checked above.
-            self.state.last(start, end)
+        let found = match self.state.as_ref() {
+            State::Live { sealed, last } => match sealed.get(segment) {
+                Some(sealed) => sealed.get(&self.config, start..end)?,
+                // The last segment follows the sealed ones; the end was checked above.
+                None => last.get(start..end),
+            },
+            State::AtRest(files) => files.get(&self.config, segment, start..end)?,
         };
         found.ok_or_else(|| self.out_of_range(at))
     }
 
     /// Compares every byte of the sealed segments with its checksum. The last segment was compared
-    /// when the log was opened.
+    /// when the log was opened for writing.
     pub fn verify(&self) -> Result<()> {
         let capacity = usize::try_from(self.config.capacity()).expect("a u32 is an address");
-        for sealed in &self.state.sealed {
-            sealed.get(&self.config, 0..capacity)?;
+        let sealed = self.end.get() / self.config.capacity();
+        for number in 0..sealed {
+            self.get(GlobalOffset::new(number * self.config.capacity()), capacity)?;
         }
         Ok(())
     }
 
     fn out_of_range(&self, at: GlobalOffset) -> Error {
-        let start = GlobalOffset::ZERO;
-        let path = self
-            .state
-            .sealed
-            .last()
-            .map_or_else(|| self.path.to_path_buf(), |sealed| sealed.path().to_path_buf());
-        Error::OutOfRange { path, at, start, end: self.end }
+        let last = match self.state.as_ref() {
+            State::Live { sealed, .. } => sealed.last().map(|sealed| sealed.path()),
+            State::AtRest(_) => None,
+        };
+        let path = last.unwrap_or(&self.path).to_path_buf();
+        Error::OutOfRange { path, at, start: GlobalOffset::ZERO, end: self.end }
     }
 }

@@ -204,3 +204,37 @@ fn readers_see_whole_rows_while_segments_are_sealed_under_them() {
         }
     });
 }
+
+/// A reader at rest gives the rows of the checkpoint and no others, opens a file when it is asked
+/// for it and not before, and finds damage in it then.
+#[test]
+fn a_log_at_rest_is_opened_file_by_file() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut log = MappedLog::open(storage.clone(), config(100), LogCheckpoint::NEW).unwrap();
+    let places: Vec<_> = (0..7).map(|n| log.append(&row(n)).unwrap()).collect();
+    let checkpoint = log.sync().unwrap();
+    log.append(&row(7)).unwrap();
+    log.sync().unwrap();
+    drop(log);
+    let before = storage.operations();
+    let at_rest = || LogReader::at_rest(storage.clone(), config(100), checkpoint).snapshot();
+    let rest = at_rest();
+    for (n, place) in (0..).zip(&places) {
+        assert_eq!(rest.get(*place, 40).unwrap(), row(n), "row {n}");
+    }
+    assert_eq!(rest.end(), checkpoint.end);
+    assert!(matches!(rest.get(checkpoint.end, 40), Err(Error::OutOfRange { .. })));
+    rest.verify().unwrap();
+    assert_eq!(storage.operations(), before, "nothing was changed");
+    storage.remove("rows-000000000001").unwrap();
+    for name in ["rows-000000000002", "rows-000000000003"] {
+        assert!(storage.flip_bit(name, FileOffset::new(64 + 10), 2));
+    }
+    let rest = at_rest();
+    assert_eq!(rest.get(places[1], 40).unwrap(), row(1));
+    assert!(matches!(rest.get(places[2], 40), Err(Error::NotFound { .. })));
+    for (place, name) in [(places[4], "rows-000000000002"), (places[6], "rows-000000000003")] {
+        let error = rest.get(place, 40).unwrap_err();
+        assert!(error.is_damage() && error.to_string().contains(name), "{error}");
+    }
+}

@@ -11,10 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::series::{Segment, Series};
+use super::{SegmentsConfig, recover};
 use crate::error::{FormatError, Result};
 use crate::frame::{FRAME_HEADER_LEN, FrameHeader};
 use crate::map::Map;
 use crate::offset::{FileOffset, GlobalOffset};
+use crate::storage::Storage;
 
 /// Reads a log of frames, beside its writer and other readers.
 #[derive(Debug, Clone)]
@@ -63,6 +65,19 @@ impl Deref for Frame {
 impl SegmentsReader {
     pub(super) fn new(series: Arc<Series>) -> Self {
         Self { series }
+    }
+
+    /// Opens a log that nobody writes to and that was synced up to `end`. Changes nothing. `None`
+    /// when the log does not end there: [`Segments::open`](crate::Segments::open) finds out why.
+    pub fn at_rest(
+        storage: &dyn Storage,
+        config: &SegmentsConfig,
+        end: GlobalOffset,
+    ) -> Result<Option<Self>> {
+        let segments = recover::at_rest(storage, config, end)?;
+        let path = storage.path().join(&config.prefix);
+        let series = segments.map(|segments| Series::new(path, config.store, segments));
+        Ok(series.map(|series| Self::new(Arc::new(series))))
     }
 
     /// The first position that is held now.

@@ -28,6 +28,7 @@ use crate::checksum::Checksum;
 use crate::error::{Error, Result};
 use crate::frame::{self, FRAME_HEADER_LEN, FrameHeader};
 use crate::offset::{FileOffset, GlobalOffset};
+use crate::origin::{is_far, remove_unnamed};
 use crate::segment::{self, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
 
@@ -61,7 +62,8 @@ pub(super) fn recover(
     if unsynced == Unsynced::One {
         check_cut(storage, config, segments.last(), junk)?;
     }
-    remove_junk(storage, config, junk)?;
+    let next = segments.last().map_or(0, |last| last.number.saturating_add(1));
+    remove_junk(storage, config, junk, next)?;
     if let Some(last) = segments.last() {
         if last.file_end().get() < last.file.size()? {
             last.file.truncate(last.file_end())?;
@@ -72,6 +74,36 @@ pub(super) fn recover(
     let is_unproven = |s: &&Arc<Segment>| s.end() > durable || s.start >= durable;
     segments.iter().filter(is_unproven).try_for_each(|segment| rewrite(segment, durable))?;
     Ok(segments)
+}
+
+/// The segments of a log that is at rest: whole files that follow one another and end at `end`.
+/// `None` when they do not, and opening for writing would have something to do or to refuse.
+/// Frames are not looked at.
+pub(super) fn at_rest(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    end: GlobalOffset,
+) -> Result<Option<Vec<Arc<Segment>>>> {
+    let mut segments: Vec<Arc<Segment>> = Vec::new();
+    for number in segment::numbers(&config.prefix, &storage.list()?) {
+        let file = storage.open(
+            &segment::file_name(&config.prefix, number),
+            Access::Read,
+            Caching::Buffered,
+        )?;
+        let header = read_header(file.as_ref())?;
+        let follows =
+            segments.last().map_or(number > 0 || header.start == GlobalOffset::ZERO, |before| {
+                before.number.checked_add(1) == Some(number) && before.end() == header.start
+            });
+        if !follows || header.check_is(&config.header(number, header.start)).is_err() {
+            return Ok(None);
+        }
+        let body = file.size()?.saturating_sub(segment::HEADER_BYTES);
+        segments.push(Arc::new(Segment::new(number, header.start, file, body)));
+    }
+    let found = segments.last().map_or(GlobalOffset::ZERO, |segment| segment.end());
+    Ok((found == end).then_some(segments))
 }
 
 /// Writes what a segment holds beyond `durable` once more, with the header when all of it is, and
@@ -213,9 +245,15 @@ fn has_second_frame(
         .any(|(head, skipped)| FrameHeader::decode(head, config.store, at.plus(skipped)).is_ok()))
 }
 
-fn remove_junk(storage: &dyn Storage, config: &SegmentsConfig, junk: &[u64]) -> Result<()> {
+fn remove_junk(
+    storage: &dyn Storage,
+    config: &SegmentsConfig,
+    junk: &[u64],
+    next: u64,
+) -> Result<()> {
     for number in junk {
-        storage.remove(&segment::file_name(&config.prefix, *number))?;
+        let name = segment::file_name(&config.prefix, *number);
+        remove_unnamed(storage, &name, (config.store, 0), is_far(*number, next))?;
     }
     storage.sync_dir()
 }

@@ -426,3 +426,24 @@ fn where_each_frame_is_synced_damage_is_told_from_a_torn_end() {
         }
     }
 }
+
+/// A log at rest is read as it is; one that has anything behind its end, or lacks a file, is not at
+/// rest.
+#[test]
+fn a_log_is_at_rest_only_where_it_was_synced() {
+    let (storage, log, places) = nine();
+    let end = log.end();
+    drop(log);
+    let before = storage.operations();
+    let at_rest = |end| SegmentsReader::at_rest(storage.as_ref(), &config(200), end).unwrap();
+    let rest = at_rest(end).unwrap();
+    assert_eq!((rest.start(), rest.end()), (GlobalOffset::ZERO, end));
+    for (n, place) in (0..).zip(&places) {
+        assert_eq!(rest.frame(*place).unwrap()[..], [n; 50]);
+    }
+    assert!(at_rest(places[8]).is_none(), "a frame behind the end");
+    assert!(at_rest(end.plus(66)).is_none(), "a frame less");
+    assert_eq!(storage.operations(), before, "nothing was changed");
+    storage.remove("log-000000000002").unwrap();
+    assert!(at_rest(end).is_none(), "a hole");
+}

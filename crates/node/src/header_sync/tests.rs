@@ -12,7 +12,7 @@ fn params() -> Params {
     Params::new(Network::Regtest)
 }
 
-/// The work of so many headers above genesis, with genesis.
+/// The work of `count` headers above genesis, with genesis.
 fn work_of(count: u32) -> Work {
     Work::of_bits(0x207f_ffff).times(count + 1)
 }
@@ -133,7 +133,7 @@ fn headers_without_work_or_out_of_order_are_offences() {
 }
 
 #[test]
-fn an_announcement_is_ignored_and_a_fall_back_begins_anew() {
+fn an_announcement_is_ignored_and_a_fall_back_restarts() {
     let chain = chain_above(&genesis(), 100, 1);
     let mut sync = sync(60);
     let locator = vec![hash_of(&chain[19]), start().hash];

@@ -35,15 +35,16 @@ pub enum InsertError {
 }
 
 impl InsertError {
-    /// Whether the giver is to blame: not for an orphan, nor for a clock that may be ours.
+    /// Whether the giver is to blame: not for an orphan, nor for a clock that may be ours, nor for
+    /// a mark that our operator has set.
     #[must_use]
-    pub const fn is_blameworthy(&self) -> bool {
+    pub fn is_blameworthy(&self) -> bool {
         match self {
             Self::Orphan { .. } => false,
             Self::Refused { source, .. } => {
                 !matches!(source, HeaderError::TimeTooNew { .. } | HeaderError::MissingAncestor(_))
             }
-            Self::Invalid { .. } => true,
+            Self::Invalid { invalid, .. } => !invalid.is_by_operator(),
         }
     }
 

@@ -27,6 +27,17 @@ pub struct Invalid {
     pub reason: Arc<str>,
 }
 
+impl Invalid {
+    /// Whether an operator has set the mark. That says nothing about whoever gives the block.
+    #[must_use]
+    pub fn is_by_operator(&self) -> bool {
+        &*self.reason == INVALIDATED
+    }
+}
+
+/// The reason of a mark that an operator has set.
+pub(crate) const INVALIDATED: &str = "invalidated by the operator; `varve reconsider` undoes it";
+
 impl HeaderTree {
     /// The block of this header has been stored.
     pub fn mark_stored(&mut self, id: HeaderId) {

@@ -12,6 +12,7 @@
 //! more bytes than the budget gives them.
 
 use std::collections::VecDeque;
+use std::io;
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -21,6 +22,7 @@ use varve_types::{BlockHash, Height};
 use varve_utxo::AsBlock as _;
 
 use super::judge::{Refusal, check_bytes};
+use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 use crate::source::Giver;
 use crate::stored_block::{Bytes, StoredBlock};
@@ -92,12 +94,18 @@ struct Lane {
 }
 
 impl Checkers {
-    /// Starts so many threads. A block more is taken while fewer bytes than the limit are under
-    /// way.
-    pub(crate) fn new(params: &Params, threads: NonZeroUsize, limit: u64) -> Self {
-        let lane = |number| Lane::start(number, params.clone());
-        let (lanes, lengths) = ((0..threads.get()).map(lane).collect(), VecDeque::new());
-        Self { lanes, given: 0, taken: 0, lengths, bytes: 0, limit }
+    /// Starts `threads` threads, or fewer when the system refuses one. An error when it refuses
+    /// the first. Another block is taken while fewer bytes than `limit` are under way.
+    pub(crate) fn new(params: &Params, threads: NonZeroUsize, limit: u64) -> Result<Self, Error> {
+        let mut lanes = Vec::new();
+        for number in 0..threads.get() {
+            match Lane::start(number, params.clone()) {
+                Ok(lane) => lanes.push(lane),
+                Err(error) if lanes.is_empty() => return Err(Error::Thread(error)),
+                Err(_) => break,
+            }
+        }
+        Ok(Self { lanes, given: 0, taken: 0, lengths: VecDeque::new(), bytes: 0, limit })
     }
 
     /// Whether no block is under way.
@@ -137,7 +145,7 @@ impl Checkers {
 }
 
 impl Lane {
-    fn start(number: usize, params: Params) -> Self {
+    fn start(number: usize, params: Params) -> io::Result<Self> {
         let (jobs, to_do) = channel::<Job>();
         let (done, verdicts) = channel();
         let thread = Builder::new().name(format!("block-checker-{number}"));
@@ -147,9 +155,8 @@ impl Lane {
                     return;
                 }
             }
-        });
-        let thread = thread.expect("the system has a thread for every checker");
-        Self { jobs: Some(jobs), verdicts, thread: Some(thread) }
+        })?;
+        Ok(Self { jobs: Some(jobs), verdicts, thread: Some(thread) })
     }
 }
 
@@ -176,16 +183,48 @@ fn check(params: &Params, job: Job) -> Checked {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use std::process::Command;
+
     use varve_types::Network;
 
-    use super::*;
+    /// Set in a child process whose threads ask for stacks of this size.
+    const STACK: &str = "RUST_MIN_STACK";
+    const THREADS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
+
+    /// Threads are refused for want of address space: the limit on processes does not bind root.
+    #[test]
+    fn a_refused_thread_leaves_the_others_and_none_at_all_is_an_error() {
+        if let Ok(stack) = std::env::var(STACK) {
+            let checkers = Checkers::new(&Params::new(Network::Regtest), THREADS, 1);
+            if stack == (1_u64 << 50).to_string() {
+                let error = checkers.err().expect("no thread has such a stack");
+                assert!(matches!(error, Error::Thread(_)), "{error}");
+            } else {
+                assert!((1..THREADS.get()).contains(&checkers.unwrap().lanes.len()));
+            }
+            return;
+        }
+        for stack in [1_u64 << 50, 256 << 20] {
+            let mut child = Command::new("sh");
+            child.args(["-c", "ulimit -c 0; ulimit -v 2000000; exec \"$0\" \"$@\""]);
+            child.arg(std::env::current_exe().unwrap());
+            let test = "a_refused_thread_leaves_the_others_and_none_at_all_is_an_error";
+            child.arg(format!("organizer::checker::tests::{test}"));
+            child.args(["--exact", "--test-threads=1", "--nocapture"]);
+            let done = child.env(STACK, stack.to_string()).output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            let told = String::from_utf8_lossy(&done.stdout).into_owned();
+            assert!(told.contains("1 passed"), "{told}");
+        }
+    }
 
     /// However many lanes there are, a block more is taken only while the bytes under way are below
     /// the limit; a large one is taken by itself.
     #[test]
     fn blocks_under_way_are_bounded_by_bytes() {
         let threads = NonZeroUsize::new(4).unwrap();
-        let mut checkers = Checkers::new(&Params::new(Network::Regtest), threads, 100);
+        let mut checkers = Checkers::new(&Params::new(Network::Regtest), threads, 100).unwrap();
         let push = |checkers: &mut Checkers, length| {
             let (id, hash, height) = (HeaderId::GENESIS, BlockHash::ZERO, Height::GENESIS);
             let below = Recent { first: 0, headers: Vec::new() };

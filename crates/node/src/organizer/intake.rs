@@ -22,16 +22,17 @@ use super::fetch::{Aim, Fetch};
 use super::judge::Refusal;
 use super::kept::Kept;
 use super::vetting::Vetting;
-use super::{Report, SyncOptions};
+use super::{LeftOut, Report, SyncOptions};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
-use crate::source::{Event, Giver, Outlook, Source, SourceError};
+use crate::source::{Event, Giver, Outlook, Source, SourceError, Warning};
 use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
-/// How long a source that is followed is not asked again for what it did not have; a peer longer.
+/// Retry interval for blocks that a followed source did not have: at first, and at most. It doubles
+/// with every retry. Peers are always asked at the longest interval.
 const AGAIN: Duration = Duration::from_secs(1);
-const PEER_AGAIN: Duration = Duration::from_secs(60);
+const AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 
 /// The receiver of a source.
 pub(crate) struct Intake<'a> {
@@ -41,15 +42,15 @@ pub(crate) struct Intake<'a> {
     checkers: Checkers,
     vetting: Vetting,
     fetch: Fetch,
-    /// When what was missing was last asked for again.
+    /// When missing blocks were last requested again, and the interval until the next retry.
     asked_again: Duration,
+    pause: Duration,
     /// Who sent headers that link to nothing, and how often in a row.
     strays: HashMap<Giver, u32>,
     headers_done: bool,
     /// Some giver has been heard of.
     is_heard: bool,
-    /// The blocks that were refused.
-    refused: HashSet<BlockHash>,
+    pub(crate) left_out: LeftOut,
     /// Givers, by name, that were reported for a branch with too little work.
     low: HashSet<String>,
     kept: Kept,
@@ -62,18 +63,23 @@ impl<'a> Intake<'a> {
         report: &'a mut dyn FnMut(Report<'_>),
         (checkers, kept): (Checkers, Kept),
     ) -> Self {
+        let is_trusted = source.is_trusted();
+        let (left_out, fetch) =
+            (LeftOut::new(is_trusted), Fetch::new(is_trusted && options.all_branches));
+        let pause = if is_trusted { AGAIN } else { AGAIN_AT_MOST };
         Self {
             source,
             options,
             report,
             checkers,
             vetting: Vetting::default(),
-            fetch: Fetch::default(),
+            fetch,
             asked_again: Duration::ZERO,
+            pause,
             strays: HashMap::new(),
             headers_done: false,
             is_heard: false,
-            refused: HashSet::new(),
+            left_out,
             low: HashSet::new(),
             kept,
         }
@@ -139,12 +145,19 @@ impl<'a> Intake<'a> {
             Event::Headers { headers, giver } => self.headers(stores, headers, giver)?,
             Event::HeadersDone => (self.headers_done, self.is_heard) = (true, true),
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
-            Event::Missing { hash } => self.fetch.missed(&hash),
-            Event::Warning(warning) => (self.report)(Report::Warning(&warning)),
+            Event::Missing { hash, giver } => {
+                self.fetch.missed(&stores.chain.read().tree, &hash, giver);
+            }
+            Event::Warning(warning) => self.warn(stores, &warning),
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
             Event::Idle => self.idle(stores)?,
         }
         self.want(stores)
+    }
+
+    fn warn(&mut self, stores: &Stores, warning: &Warning) {
+        self.left_out.warned(&stores.chain.read().tree, warning);
+        (self.report)(Report::Warning(warning));
     }
 
     /// Nothing happens. What is missing is reported, and asked for again; without hope of an answer
@@ -163,10 +176,11 @@ impl<'a> Intake<'a> {
             self.report_missing(stores);
         }
         let now = (self.options.clock)();
-        let pause = if self.source.is_trusted() { AGAIN } else { PEER_AGAIN };
-        if now.saturating_sub(self.asked_again) >= pause {
+        if now.saturating_sub(self.asked_again) >= self.pause {
             self.asked_again = now;
-            self.fetch.try_again();
+            if self.fetch.try_again() {
+                self.pause = (self.pause * 2).min(AGAIN_AT_MOST);
+            }
         }
         Ok(())
     }
@@ -174,7 +188,7 @@ impl<'a> Intake<'a> {
     /// Reports the blocks that nobody has sent: of each branch the lowest, once.
     pub(crate) fn report_missing(&mut self, stores: &Stores) {
         let mut missing = self.fetch.missing(&stores.chain.read().tree);
-        missing.retain(|hash| !self.refused.contains(hash));
+        missing.retain(|hash| !self.left_out.is_refused(hash));
         for hash in missing {
             (self.report)(Report::Missing { hash });
         }
@@ -182,7 +196,7 @@ impl<'a> Intake<'a> {
 
     /// Reports a block that is refused, unless it was before.
     pub(crate) fn refuse(&mut self, hash: BlockHash, reason: &str) {
-        if self.refused.insert(hash) {
+        if self.left_out.refuse(hash) {
             (self.report)(Report::Refused { hash, reason });
         }
     }
@@ -239,7 +253,9 @@ impl<'a> Intake<'a> {
                 stores.follow_best_header()?;
                 self.drop_invalid(stores);
             }
-            Refusal::Mutated(_) => self.fetch.spoiled(&hash, giver),
+            Refusal::Mutated(_) => {
+                self.fetch.spoiled(&stores.chain.read().tree, &hash, giver);
+            }
         }
         self.refuse(hash, &reason);
         self.source.blame(giver, &reason);
@@ -252,6 +268,9 @@ impl<'a> Intake<'a> {
             (block.as_block().hash(), block.as_block().height(), block.size());
         (self.report)(Report::Stored { bytes: size });
         self.fetch.stored(&hash, height, id);
+        if self.source.is_trusted() {
+            self.pause = AGAIN;
+        }
         let is_above = height > stores.tip_at().0;
         if is_above && self.options.stop_height.is_none_or(|stop| height <= stop) {
             let memory = block.memory();
@@ -262,11 +281,12 @@ impl<'a> Intake<'a> {
 
     /// Asks for the blocks that are needed next.
     fn want(&mut self, stores: &Stores) -> Result<(), Error> {
+        let is_trusted = self.source.is_trusted();
         let aim = Aim {
             tip: stores.tip,
             stop: self.options.stop_height.unwrap_or(Height::new(u32::MAX)),
-            is_trusted: self.source.is_trusted(),
-            all_branches: self.options.all_branches,
+            is_trusted,
+            now: if is_trusted { Duration::ZERO } else { (self.options.clock)() },
         };
         for giver in self.vetting.givers() {
             if self.source.room(giver).is_none() {

@@ -10,6 +10,7 @@
 //!    committed, so a check that is cut off goes on where it was, and the source is served.
 //! 3. A block that fails is marked like any other, and the chain turns to the best branch without
 //!    it.
+//! 4. Blocks that the assume-valid block vouches for are not read; they are recorded as assumed.
 //!
 //! In a folder with pruned blocks the outputs are not there to be read: how many blocks stay
 //! unchecked is reported, and nothing else happens.
@@ -18,11 +19,12 @@ use std::time::Duration;
 
 use varve_blocks::BlockNumber;
 use varve_consensus::ScriptError;
+use varve_utxo::AsBlock as _;
 
 use super::intake::Intake;
 use super::judge::{Judge, reason};
 use super::{Organizer, Report};
-use crate::checked::{Checked, CheckedSpan};
+use crate::checked::Checked;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
 
@@ -99,16 +101,11 @@ impl Organizer {
         id: HeaderId,
         intake: &mut Intake<'_>,
     ) -> Result<(bool, u64), Error> {
-        let (hash, height) = {
-            let tree = &self.stores.chain.read().tree;
-            (tree.hash(id), tree.height(id))
-        };
-        let size = self.stores.read(id)?.size();
-        let found = self.stores.check_scripts_by_history(view, id, self.options.workers)?;
+        let block = self.stores.read(id)?;
+        let (hash, size) = (block.as_block().hash(), block.size());
+        let found = self.stores.check_scripts_by_history(view, &block, self.options.workers)?;
         let Err(error) = found else {
-            self.stores.chain.write().set_checked(id, Checked::Scripts);
-            let span = CheckedSpan { first: height, last: height, checked: Checked::Scripts };
-            self.stores.record_checked(span);
+            self.stores.record_checked(id, Checked::Scripts);
             return Ok((false, size));
         };
         if let ScriptError::Prevout(error) = &error {
@@ -121,21 +118,32 @@ impl Organizer {
         let reason = reason(&name, &error);
         self.stores.mark_invalid(id, &reason)?;
         self.stores.follow_best_header()?;
-        (intake.report)(Report::Refused { hash, reason: &reason });
+        intake.drop_invalid(&self.stores);
+        intake.refuse(hash, &reason);
         Ok((true, size))
     }
 
-    /// The confirmed blocks whose scripts are to be checked, the highest first.
-    fn unchecked(&self, judge: &Judge, intake: &mut Intake<'_>) -> Result<Vec<HeaderId>, Error> {
-        let left: Vec<HeaderId> = {
+    /// The confirmed blocks whose scripts are to be checked, the highest first. Those that need
+    /// not be are recorded as assumed.
+    fn unchecked(
+        &mut self,
+        judge: &Judge,
+        intake: &mut Intake<'_>,
+    ) -> Result<Vec<HeaderId>, Error> {
+        let (assumed, left): (Vec<HeaderId>, Vec<HeaderId>) = {
             let chain = self.stores.chain.read();
-            let assumed = judge.assumed_up_to(&chain.tree, self.stores.tip);
+            let assumed_to = judge.assumed_up_to(&chain.tree, self.stores.tip);
+            let is_assumed =
+                |id: HeaderId| assumed_to.is_some_and(|to| chain.tree.height(id) <= to);
+            let wanted = |id| if is_assumed(id) { Checked::Assumed } else { Checked::Scripts };
             let below = |id: &HeaderId| chain.tree.parent(*id);
             let branch = std::iter::successors(Some(self.stores.tip), below);
-            let above = branch
-                .take_while(|id| assumed.is_none_or(|assumed| chain.tree.height(*id) > assumed));
-            above.filter(|id| chain.checked(*id) < Checked::Scripts).collect()
+            let lacking = branch.filter(|id| chain.checked(*id) < wanted(*id));
+            lacking.partition(|id| is_assumed(*id))
         };
+        for id in assumed.into_iter().rev() {
+            self.stores.record_checked(id, Checked::Assumed);
+        }
         if !left.is_empty() && self.stores.blocks.reader().first_held()? > BlockNumber::ZERO {
             (intake.report)(Report::ScriptsPruned { blocks: left.len() as u64 });
             return Ok(Vec::new());

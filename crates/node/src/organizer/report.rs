@@ -1,4 +1,4 @@
-//! What a sync tells while it goes on: progress, new tips, refusals, warnings.
+//! What a sync reports while it runs: progress, new tips, refusals, warnings.
 
 use varve_types::{BlockHash, Height};
 
@@ -65,6 +65,6 @@ pub enum Report<'a> {
         /// The block.
         hash: BlockHash,
     },
-    /// The source has something to tell.
+    /// The source warns.
     Warning(&'a Warning),
 }

@@ -23,11 +23,8 @@ use super::intake::Intake;
 use super::{Organizer, Report, SyncOptions, Verify};
 use crate::checked::Checked;
 use crate::error::Error;
-use crate::header_tree::HeaderId;
+use crate::header_tree::{HeaderId, INVALIDATED};
 use crate::source::{Event, Giver, Source, SourceError};
-
-/// The reason of a mark that an operator has set.
-pub(crate) const INVALIDATED: &str = "invalidated by the operator; `varve reconsider` undoes it";
 
 impl Organizer {
     /// Marks a block as invalid, durably, and takes the chain to the best branch without it.
@@ -101,7 +98,7 @@ impl Organizer {
             Report::Missing { .. } | Report::Headers { .. } => {}
             told => report(told),
         };
-        let waiting = self.waiting(&self.stores.budget(self.options.memory, 0));
+        let waiting = self.waiting(&self.stores.budget(self.options.memory, 0))?;
         let mut intake = Intake::new(&mut nobody, &options, quiet, waiting);
         intake.begin(&self.stores)?;
         while intake.is_waiting() {
@@ -159,8 +156,8 @@ impl Source for Nobody {
         Ok(())
     }
 
-    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
-        self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+        self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash, giver }));
         Ok(())
     }
 

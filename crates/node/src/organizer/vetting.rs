@@ -14,8 +14,8 @@
 //!    hears it to its end, in two passes, and gives out what is proven.
 //! 4. A message that is not full ends a branch: below the threshold it is ignored.
 //! 5. A giver may send full messages of known headers, as many as the tree has and some more, and
-//!    then must come to something new. One that sends the same again and again is blamed: it would
-//!    be heard for ever.
+//!    then must come to something new or to an end. One that sends the same again and again is
+//!    blamed: it would be heard for ever.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ use crate::header_tree::{HeaderId, HeaderTree, InsertError};
 use crate::source::p2p::wire::MAX_HEADERS;
 use crate::source::{Giver, HeaderBytes};
 
-/// A branch may lag behind the tip by so many blocks like the tip: a day's.
+/// A branch may lag behind the tip by the work of this many blocks like the tip: a day's.
 const NEAR: u32 = 144;
 /// Full messages without news beside those that it takes to send all known headers.
 const REPEATS: usize = 10;
@@ -90,18 +90,17 @@ impl Vetting {
         giver: Giver,
         headers: Vec<HeaderBytes>,
     ) -> Vetted {
+        let Some(sync) = self.syncs.get_mut(&giver) else {
+            return self.begin(known, giver, headers);
+        };
+        let step = sync.take(known.tree.params(), &headers, headers.len() >= MAX_HEADERS);
+        self.after(known, giver, step, headers)
+    }
+
+    /// Judges headers of a giver whose branch is not being heard.
+    fn begin(&mut self, known: Known<'_>, giver: Giver, headers: Vec<HeaderBytes>) -> Vetted {
         let Known { tree, now, .. } = known;
         let is_full = headers.len() >= MAX_HEADERS;
-        if let Some(sync) = self.syncs.get_mut(&giver) {
-            let step = sync.take(tree.params(), &headers, is_full);
-            if step != Step::Restarted {
-                return self.after(known, giver, step, is_full);
-            }
-            self.syncs.remove(&giver);
-            if self.repeats_itself(tree, giver) {
-                return Vetted { taken: Vec::new(), next: Next::Blame(REPEATED.to_owned()) };
-            }
-        }
         let required = known.threshold();
         let weighed = match weigh(tree, &headers) {
             Ok(weighed) => weighed,
@@ -113,13 +112,13 @@ impl Vetting {
         }
         // What is known is stored already, and what follows an invalid block is refused.
         if found == headers.len() || work >= required || tree.invalid(above).is_some() {
-            if found < headers.len() {
+            if found < headers.len() || !is_full {
                 self.repeats.remove(&giver);
             }
             return Vetted { taken: headers, next: if is_full { Next::Above } else { Next::Wait } };
         }
         if !is_full {
-            return self.after(known, giver, Step::TooLittle, is_full);
+            return self.after(known, giver, Step::TooLittle, headers);
         }
         self.count += 1;
         let key = tree.secret(self.count);
@@ -127,7 +126,7 @@ impl Vetting {
         let unknown = headers.get(found..).unwrap_or_default();
         let step = sync.take(tree.params(), unknown, is_full);
         self.syncs.insert(giver, sync);
-        self.after(known, giver, step, is_full)
+        self.after(known, giver, step, headers)
     }
 
     /// A giver is gone, or is not heard any further.
@@ -149,7 +148,14 @@ impl Vetting {
     }
 
     /// What follows from a step of a sync.
-    fn after(&mut self, known: Known<'_>, giver: Giver, step: Step, is_full: bool) -> Vetted {
+    fn after(
+        &mut self,
+        known: Known<'_>,
+        giver: Giver,
+        step: Step,
+        headers: Vec<HeaderBytes>,
+    ) -> Vetted {
+        let is_full = headers.len() >= MAX_HEADERS;
         if !matches!(step, Step::Ask { .. } | Step::Ignored) {
             self.syncs.remove(&giver);
         }
@@ -159,8 +165,13 @@ impl Vetting {
             Step::Done { released } => {
                 Vetted { taken: released, next: if is_full { Next::Above } else { Next::Wait } }
             }
-            Step::Ignored | Step::Restarted => nothing(Next::Wait),
+            Step::Ignored => nothing(Next::Wait),
+            Step::Restarted if self.repeats_itself(known.tree, giver) => {
+                nothing(Next::Blame(REPEATED.to_owned()))
+            }
+            Step::Restarted => self.begin(known, giver, headers),
             Step::TooLittle => {
+                self.repeats.remove(&giver);
                 let below_known = known.threshold() == known.tree.params().minimum_work;
                 nothing(Next::TooLittle { below_known })
             }
@@ -304,6 +315,34 @@ mod tests {
         let vetted = vetting.vet(at_tip, A, chain[..2000].to_vec());
         assert_eq!((vetted.taken.len(), vetted.next), (2000, Next::Above));
     }
+
+    /// A branch that ends with a full message: the answer to the next question is empty.
+    #[test]
+    fn an_empty_answer_ends_a_branch() {
+        let (tree, chain) = (tree(5000), chain_above(&genesis(), 4000, 1));
+        let mut vetting = Vetting::default();
+        for full in chain.chunks(MAX_HEADERS) {
+            assert!(matches!(vet(&mut vetting, &tree, full).next, Next::Ask(_)));
+        }
+        let next = Next::TooLittle { below_known: true };
+        assert_eq!(vet(&mut vetting, &tree, &[]), Vetted { taken: vec![], next });
+        assert_eq!(vetting.givers(), []);
+        assert_eq!(vet(&mut vetting, &tree, &[]).next, Next::Wait);
+    }
+
+    /// A node whose branch is known is asked about it now and then: each talk comes to an end.
+    #[test]
+    fn a_message_that_is_not_full_ends_the_row() {
+        let chain = chain_above(&genesis(), 2001, 1);
+        let mut tree = tree(0);
+        chain.iter().for_each(|header| drop(tree.insert(Header::new(header), NOW)));
+        let mut vetting = Vetting::default();
+        for _ in 0..100 {
+            assert_eq!(vet(&mut vetting, &tree, &chain[..2000]).next, Next::Above);
+            assert_eq!(vet(&mut vetting, &tree, &chain[2000..]).next, Next::Wait);
+        }
+    }
+
     /// The same message whatever it is asked, of headers that are known or that never get on.
     #[test]
     fn who_sends_the_same_again_and_again_is_blamed() {

@@ -30,7 +30,7 @@ use std::time::Duration;
 use varve_types::blk::XorKey;
 use varve_types::{BlockHash, Header, Network};
 
-use self::scan::{Framing, Location, Walk, failed, read_block};
+use self::scan::{Framing, Location, Unread, Walk, failed, read_block};
 use self::watch::{FileName, Watch};
 use super::linker::{Found, Linker};
 use super::pool::{AHEAD, Fetcher, Pool};
@@ -137,7 +137,7 @@ impl Directory {
         while let Some(index) = self.due.front().copied() {
             self.walk()?;
             let walk = self.walks.get(index).expect("a file of the list");
-            if !walk.is_empty() || walk.incomplete(self.framing)?.is_some() {
+            if !walk.is_empty() || walk.unread(self.framing, |_| false)?.is_some() {
                 return Ok(());
             }
             if self.due.front() == Some(&index) {
@@ -208,19 +208,18 @@ impl Directory {
         if !self.follow && !self.warned {
             self.warned = true;
             for walk in &self.walks {
-                if walk.skipped() > 0 {
-                    let (path, bytes) = (walk.path.to_path_buf(), walk.skipped());
-                    self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
-                }
-                if let Some(offset) = walk.incomplete(self.framing)? {
-                    let path = walk.path.to_path_buf();
-                    self.events.push_back(Event::Warning(Warning::Incomplete { path, offset }));
-                }
+                let path = walk.path.to_path_buf();
+                let unread = walk.unread(self.framing, |hash| self.linker.is_linked(hash))?;
+                let bytes = walk.skipped(unread.is_some());
+                let skipped = Warning::Skipped { path: path.clone(), bytes };
+                let incomplete =
+                    |Unread { offset, header }| Warning::Incomplete { path, offset, header };
+                let warnings = (bytes > 0).then_some(skipped).into_iter();
+                self.events.extend(warnings.chain(unread.map(incomplete)).map(Event::Warning));
             }
-            if self.linker.waiting() > 0 {
-                let count = self.linker.waiting();
-                self.events.push_back(Event::Warning(Warning::Unlinked { count }));
-            }
+            let count = self.linker.waiting();
+            let unlinked = (count > 0).then_some(Warning::Unlinked { count });
+            self.events.extend(unlinked.map(Event::Warning));
         }
         if !self.done {
             self.done = true;
@@ -238,7 +237,7 @@ impl Directory {
         self.owed -= 1;
         Ok(Some(match result? {
             Some(bytes) => Event::Block { hash, bytes, giver: Giver::ONLY },
-            None => Event::Missing { hash },
+            None => Event::Missing { hash, giver: Giver::ONLY },
         }))
     }
 
@@ -278,7 +277,7 @@ impl Source for Directory {
         Ok(())
     }
 
-    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         for hash in hashes {
             let mut at = self.linker.kept(hash);
             while at.is_none() && self.walk()? {
@@ -289,7 +288,7 @@ impl Source for Directory {
                     self.owed += 1;
                     self.pool.push([Job { hash: *hash, path: walk.path.clone(), at }]);
                 }
-                None => self.events.push_back(Event::Missing { hash: *hash }),
+                None => self.events.push_back(Event::Missing { hash: *hash, giver }),
             }
         }
         Ok(())

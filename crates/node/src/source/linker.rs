@@ -39,7 +39,7 @@ pub(super) struct Linker<T, K> {
     keep: fn(&T) -> K,
 }
 
-impl<T, K: Copy + PartialEq> Linker<T, K> {
+impl<T: PartialEq, K: Copy + PartialEq> Linker<T, K> {
     /// Bytes of memory that the blocks take whose places are known: about those of a table that is
     /// between half full and seven eighths.
     pub(super) fn memory(&self) -> u64 {
@@ -63,15 +63,19 @@ impl<T, K: Copy + PartialEq> Linker<T, K> {
         self.linked.contains_key(hash)
     }
 
-    /// Takes a header. It and what it completes go to `out`; one seen before goes nowhere.
+    /// Takes a header. It and what it completes go to `out`; one seen before goes nowhere, and one
+    /// that waits already, with the same belongings, does not wait twice.
     pub(super) fn push(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
         if self.is_linked(&found.hash) {
             return self.keep_copy(&found);
         }
         let previous = Header::new(&found.header).previous();
         if !self.is_linked(&previous) {
-            self.waiting.entry(previous).or_default().push(found);
-            self.count += 1;
+            let waiting = self.waiting.entry(previous).or_default();
+            if !waiting.iter().any(|other| other.hash == found.hash && other.with == found.with) {
+                waiting.push(found);
+                self.count += 1;
+            }
             return;
         }
         let hash = found.hash;
@@ -180,6 +184,11 @@ mod tests {
         let at = |found: &Found<()>, with| Found { hash: found.hash, header: found.header, with };
         linker.push(at(&second, 10), &mut out);
         linker.push(at(&second, 20), &mut out);
+        // A file that is walked over again brings the same ones again.
+        for _ in 0..3 {
+            linker.push(at(&second, 10), &mut out);
+            linker.push(at(&second, 20), &mut out);
+        }
         assert_eq!((out.len(), linker.waiting()), (0, 2));
         linker.push(at(&first, 30), &mut out);
         assert_eq!((linker.kept(&first.hash), linker.kept(&second.hash)), (Some(30), Some(20)));

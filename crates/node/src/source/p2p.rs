@@ -8,32 +8,34 @@
 //!                     └───────────── decided here ◄───────────┘
 //! ```
 //!
-//! * **Headers.** Each peer has a `talk` of its own. One is asked for what is above the locator,
-//!   and the next as soon as that one has no more, or does not keep up; so the best chain of all is
-//!   known, and a slow peer holds nobody up. Which branches are heard to their end is decided by
-//!   the receiver. New blocks are announced by headers, or by hashes, on which the peer is asked.
+//! * **Headers.** Each peer has a `talk`. One is asked for what is above the locator, and the next
+//!   as soon as that one has no more, or does not keep up; so the best chain of all is known, and a
+//!   slow peer holds nobody up. Turns go to the peer that was asked longest ago. The receiver
+//!   decides which branches are heard to their end. A peer that announces hashes, or headers that
+//!   link to nothing, is asked in its next turn.
 //! * **Blocks.** The receiver says which blocks a peer is asked for. `download` keeps what is owed,
-//!   and takes it back from a peer that does not deliver.
+//!   and gives up a peer that does not deliver.
 //! * **Bad peers.** An [`Offence`] ends the connection and bans the address for the life of the
 //!   source. A connection that is lost or silent is made again (`slot`).
 //!
-//! All decisions are made on the thread of the receiver. Time is its clock, and only the time that
-//! it waits here counts against a peer, so a receiver that is busy blames nobody.
+//! All decisions are made on the thread of the receiver, which never waits for a socket. Time is
+//! its clock, and only the time that it spends here counts against a peer, so a receiver that is
+//! busy blames nobody.
 
 mod connection;
 mod download;
+mod link;
 mod slot;
 mod talk;
 pub mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use varve_types::{BlockHash, Network};
 
 use self::connection::{Closed, Incoming};
-use self::download::{Download, Late};
+use self::download::Download;
 use self::slot::{Sign, Slot, State};
 use self::wire::{Inventory, Message};
 use super::queue::{Inbox, Outbox, queue};
@@ -49,6 +51,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// Why a connection is given up.
 const SILENT: &str = "does not answer; the connection is given up";
 const SLOW: &str = "sends headers too slowly; the connection is given up";
+const WITHHOLDING: &str = "does not send the blocks of its headers; the connection is given up";
+const DEAF: &str = "does not read what it is sent; the connection is given up";
 
 /// What a [`P2p`] source is made with.
 #[derive(Clone)]
@@ -77,6 +81,10 @@ pub struct P2p {
     /// Where peers begin that have not been asked yet, or that announce something.
     locator: Vec<BlockHash>,
     events: VecDeque<Event>,
+    /// Turns that peers were given.
+    turns: u64,
+    /// Whose headers the receiver got last.
+    heard: Option<Giver>,
     /// Whether [`Event::HeadersDone`] has been given since the last news.
     done: bool,
 }
@@ -96,6 +104,8 @@ impl P2p {
             download: Download::default(),
             locator: Vec::new(),
             events: VecDeque::new(),
+            turns: 0,
+            heard: None,
             done: false,
         };
         source.connect();
@@ -136,19 +146,22 @@ impl P2p {
             return;
         }
         let mut talks: Vec<_> = self.slots.iter_mut().filter_map(Slot::ready_mut).collect();
-        if !talks.iter().any(|peer| peer.talk.is_brisk())
-            && let Some(peer) =
-                talks.iter_mut().find(|peer| peer.talk.is_fresh && !peer.talk.is_busy())
-        {
-            peer.talk.ask(self.locator.clone());
+        if !talks.iter().any(|peer| peer.talk.is_brisk()) {
+            let due = talks.iter_mut().filter(|peer| peer.talk.is_due());
+            if let Some(peer) = due.min_by_key(|peer| peer.talk.turn()) {
+                self.turns += 1;
+                peer.talk.begin(self.turns, self.locator.clone());
+            }
         }
+        let mut deaf = Vec::new();
         for peer in &mut talks {
-            if let Some(locator) = peer.talk.take_question() {
-                // An error shows on the reading side, which ends the connection.
-                let _ = peer.link.send(&Message::GetHeaders(locator));
+            let question = peer.talk.take_question();
+            if question.is_some_and(|locator| !peer.link.send(&Message::GetHeaders(locator))) {
+                deaf.push(peer.giver);
             }
         }
         let over = !talks.is_empty() && !talks.iter().any(|peer| peer.talk.is_unfinished());
+        deaf.into_iter().for_each(|giver| self.lose(giver, DEAF));
         if over && !self.done && !self.slots.iter().any(Slot::is_expected) {
             self.done = true;
             self.events.push_back(Event::HeadersDone);
@@ -172,16 +185,11 @@ impl P2p {
                 self.done = false;
             }
             Incoming::Headers(headers) => self.headers(giver, headers),
-            Incoming::Announced => {
-                self.done = false;
-                if let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) {
-                    peer.talk.is_fresh = true;
-                }
-            }
+            Incoming::Announced => self.announced(giver),
             Incoming::Block { hash, bytes } => self.block(giver, hash, bytes),
             Incoming::NotFound(mut hashes) => {
                 hashes.retain(|hash| self.download.not_found(giver, hash));
-                self.missing(hashes);
+                self.missing(giver, hashes);
             }
             Incoming::Closed(Closed::Offence(offence)) => self.ban(giver, &offence),
             Incoming::Closed(closed) => self.lose(giver, &closed.to_string()),
@@ -190,12 +198,17 @@ impl P2p {
 
     fn headers(&mut self, giver: Giver, headers: Vec<HeaderBytes>) {
         let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) else { return };
-        peer.talk.heard(&headers);
-        if !headers.is_empty() {
-            self.download.told(giver);
+        // An answer without headers says that there are no more.
+        if peer.talk.heard(&headers) || !headers.is_empty() {
             self.done = false;
             self.events.push_back(Event::Headers { headers, giver });
         }
+    }
+
+    /// A peer has something that is not known here, and is asked in its turn.
+    fn announced(&mut self, giver: Giver) {
+        let Some(peer) = self.slot_mut(giver).and_then(Slot::ready_mut) else { return };
+        self.done &= !peer.talk.announced();
     }
 
     fn block(&mut self, giver: Giver, hash: BlockHash, bytes: Vec<u8>) {
@@ -203,12 +216,12 @@ impl P2p {
             return self.ban(giver, &Offence::Unasked { hash });
         };
         self.slot_mut(giver).into_iter().for_each(Slot::delivered);
-        self.missing(passed_over);
+        self.missing(giver, passed_over);
         self.events.push_back(Event::Block { hash, bytes, giver });
     }
 
-    fn missing(&mut self, hashes: Vec<BlockHash>) {
-        self.events.extend(hashes.into_iter().map(|hash| Event::Missing { hash }));
+    fn missing(&mut self, giver: Giver, hashes: Vec<BlockHash>) {
+        self.events.extend(hashes.into_iter().map(|hash| Event::Missing { hash, giver }));
     }
 
     /// The connection is gone. It will be made again.
@@ -216,14 +229,11 @@ impl P2p {
         let now = (self.settings.clock)();
         let owed = self.download.remove_peer(giver);
         let Some(slot) = self.slot_mut(giver) else { return };
-        // What could not be reached is reported once, not at every try.
-        let is_news = slot.ready().is_some() || slot.reason != reason;
-        slot.lost(now, !owed.is_empty(), reason.to_owned());
-        let (peer, reason) = (slot.address.clone(), reason.to_owned());
-        if is_news {
+        if slot.lost(now, !owed.is_empty(), reason) {
+            let (peer, reason) = (slot.address.clone(), reason.to_owned());
             self.events.push_back(Event::Warning(Warning::Lost { peer, reason }));
         }
-        self.missing(owed);
+        self.missing(giver, owed);
     }
 
     /// The address is not connected to again.
@@ -237,11 +247,11 @@ impl P2p {
         }
         for giver in [Some(giver), current].into_iter().flatten() {
             let owed = self.download.remove_peer(giver);
-            self.missing(owed);
+            self.missing(giver, owed);
         }
     }
 
-    /// Looks at the peers after some time of waiting.
+    /// Looks at the peers after some time.
     fn look(&mut self, waited: Duration) {
         let (mut delivering, mut lost) = (BTreeSet::new(), Vec::new());
         for slot in &mut self.slots {
@@ -254,16 +264,12 @@ impl P2p {
                 Sign::Delivering => drop(delivering.insert(giver)),
                 Sign::Quiet => {}
                 Sign::Silent => lost.push((giver, SILENT)),
+                Sign::Deaf => lost.push((giver, DEAF)),
                 Sign::Slow => lost.push((giver, SLOW)),
             }
         }
-        let Late { taken_back, withholding, silent } = self.download.waited(waited, &delivering);
-        self.missing(taken_back);
-        for giver in withholding {
-            let peer = self.name(giver);
-            self.events.push_back(Event::Warning(Warning::Withholding { peer }));
-        }
-        lost.extend(silent.into_iter().map(|giver| (giver, SILENT)));
+        let withholding = self.download.waited(waited, &delivering);
+        lost.extend(withholding.into_iter().map(|giver| (giver, WITHHOLDING)));
         lost.into_iter().for_each(|(giver, reason)| self.lose(giver, reason));
     }
 
@@ -282,8 +288,11 @@ impl P2p {
 }
 
 impl Source for P2p {
-    /// Peers that have answered are not asked again: the receiver goes on with each by `more`.
+    /// Peers that have answered are not asked again: the receiver goes on with each by `more`. It
+    /// seeks when headers were new, so those that it got last were.
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
+        let heard = self.heard.take().and_then(|giver| self.slot_mut(giver)?.ready_mut());
+        heard.into_iter().for_each(|peer| peer.talk.brought_news());
         self.locator = locator.to_vec();
         self.done = false;
         Ok(())
@@ -297,15 +306,18 @@ impl Source for P2p {
         Ok(())
     }
 
+    fn stray(&mut self, giver: Giver) {
+        self.announced(giver);
+    }
+
     fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         let network = self.settings.network;
         let new = self.download.ask(giver, hashes);
         let list: Vec<_> = new.iter().map(|hash| Inventory::block(*hash, network)).collect();
         match self.slot_mut(giver).and_then(Slot::ready_mut) {
-            // An error shows on the reading side, which ends the connection.
-            Some(peer) if !list.is_empty() => drop(peer.link.send(&Message::GetData(list))),
-            Some(_) => {}
-            None => self.missing(hashes.to_vec()),
+            Some(peer) if list.is_empty() || peer.link.send(&Message::GetData(list)) => {}
+            Some(_) => self.lose(giver, DEAF),
+            None => self.missing(giver, hashes.to_vec()),
         }
         Ok(())
     }
@@ -315,7 +327,8 @@ impl Source for P2p {
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
-        let mut left = timeout;
+        let begin = (self.settings.clock)();
+        let mut looked = begin;
         loop {
             self.connect();
             // What the receiver makes of an event decides who is asked next.
@@ -323,21 +336,23 @@ impl Source for P2p {
                 self.chase();
             }
             if let Some(event) = self.events.pop_front() {
+                if let Event::Headers { giver, .. } = &event {
+                    self.heard = Some(*giver);
+                }
                 return Ok(event);
             }
             self.check_peers()?;
-            let begin = (self.settings.clock)();
+            let left = timeout.saturating_sub(looked.saturating_sub(begin));
             let received = self.inbox.recv_timeout(left.min(TICK));
-            let waited = (self.settings.clock)().saturating_sub(begin);
-            self.look(waited);
-            match received {
-                Ok((giver, incoming)) => self.take(giver, incoming),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    left = left.saturating_sub(TICK);
-                    if left.is_zero() && self.events.is_empty() {
-                        return Ok(Event::Idle);
-                    }
-                }
+            // Messages that make no event take time too: it counts, and does not go on for ever.
+            let now = (self.settings.clock)();
+            self.look(now.saturating_sub(looked));
+            looked = now;
+            if let Ok((giver, incoming)) = received {
+                self.take(giver, incoming);
+            }
+            if now.saturating_sub(begin) >= timeout && self.events.is_empty() {
+                return Ok(Event::Idle);
             }
         }
     }

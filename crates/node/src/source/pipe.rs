@@ -96,7 +96,8 @@ impl Pipe {
                     self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
                 }
                 if let Some(offset) = incomplete {
-                    let warning = Warning::Incomplete { path: PathBuf::from("-"), offset };
+                    let (path, header) = (PathBuf::from("-"), None);
+                    let warning = Warning::Incomplete { path, offset, header };
                     self.events.push_back(Event::Warning(warning));
                 }
                 if self.linker.waiting() > 0 {
@@ -104,7 +105,8 @@ impl Pipe {
                     self.events.push_back(Event::Warning(Warning::Unlinked { count }));
                 }
                 let missing = std::mem::take(&mut self.wanted).into_iter();
-                self.events.extend(missing.map(|hash| Event::Missing { hash }));
+                let giver = Giver::ONLY;
+                self.events.extend(missing.map(|hash| Event::Missing { hash, giver }));
                 self.events.push_back(Event::HeadersDone);
             }
         }
@@ -120,9 +122,11 @@ impl Pipe {
             self.events.push_back(Event::Block { hash, bytes, giver: Giver::ONLY });
             return Ok(());
         }
-        self.waiting += bytes.len() as u64;
-        let mut linked = Vec::new();
+        let (size, before, mut linked) = (bytes.len() as u64, self.linker.waiting(), Vec::new());
         self.linker.push(Found { hash, header, with: bytes }, &mut linked);
+        // Another copy of one that waits is dropped.
+        let is_taken = !linked.is_empty() || self.linker.waiting() > before;
+        self.waiting += if is_taken { size } else { 0 };
         if self.linker.waiting() == 0 {
             self.waiting = 0;
         }
@@ -155,9 +159,10 @@ impl Source for Pipe {
     }
 
     /// Blocks come by themselves. When the pipe has ended, none will.
-    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         if self.ended {
-            self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
+            let missing = hashes.iter().map(|hash| Event::Missing { hash: *hash, giver });
+            self.events.extend(missing);
         } else {
             self.wanted.extend(hashes);
         }
@@ -201,7 +206,7 @@ impl Source for Pipe {
 /// Reads to the end. The receiver may be gone, and then so is the reason to go on.
 fn read_all(input: impl Read, network: Network, records: &Outbox<Record>) {
     let input = io::BufReader::with_capacity(1 << 18, input);
-    let mut reader = Reader { input, offset: 0, records: 0, skipped: 0 };
+    let mut reader = Reader { input, offset: 0, last_end: 0, records: 0, skipped: 0 };
     loop {
         let record = match reader.record(network.disk_magic()) {
             Ok(Some(block)) => Record::Block(block),
@@ -231,6 +236,8 @@ fn read_all(input: impl Read, network: Network, records: &Outbox<Record>) {
 struct Reader<R> {
     input: R,
     offset: u64,
+    /// Where the last record ended.
+    last_end: u64,
     /// How many records there were.
     records: u64,
     /// How many bytes between them were neither records nor zeros.
@@ -245,7 +252,7 @@ enum ReadError {
     NotARecord {
         begin: [u8; 4],
     },
-    /// There has been no record for so many bytes.
+    /// No record began within [`GAP_LIMIT`].
     Endless {
         bytes: u64,
     },
@@ -272,6 +279,7 @@ impl<R: BufRead> Reader<R> {
                 break (begin, size);
             }
             self.skipped += self.offset - begin;
+            self.check_gap()?;
         };
         let mut block = Vec::new();
         while (block.len() as u64) < size {
@@ -282,25 +290,28 @@ impl<R: BufRead> Reader<R> {
                 return Err(ReadError::Incomplete { begin });
             }
         }
-        self.records += 1;
+        (self.records, self.last_end) = (self.records + 1, self.offset);
         Ok(Some(block))
+    }
+
+    /// Refuses what goes on and on without a record.
+    fn check_gap(&self) -> Result<(), ReadError> {
+        let bytes = self.offset - self.last_end;
+        if bytes > GAP_LIMIT { Err(ReadError::Endless { bytes }) } else { Ok(()) }
     }
 
     /// Goes behind the next magic. Gives where that begins, or `None` at the end.
     fn find(&mut self, magic: [u8; 4]) -> Result<Option<u64>, ReadError> {
-        let (mut seen, from) = ([0; 4], self.offset);
+        let mut seen = [0; 4];
         let mut count = self.read(&mut seen)?;
         while count == seen.len() {
             if seen == magic {
                 return Ok(Some(self.offset - seen.len() as u64));
             }
             if seen == [0; 4] {
-                self.skip_zeros(from + GAP_LIMIT)?;
+                self.skip_zeros(self.last_end + GAP_LIMIT)?;
             }
-            let bytes = self.offset - from;
-            if bytes > GAP_LIMIT {
-                return Err(ReadError::Endless { bytes });
-            }
+            self.check_gap()?;
             let [first, a, b, c] = seen;
             if first != 0 && self.records == 0 {
                 return Err(ReadError::NotARecord { begin: seen });
@@ -353,5 +364,34 @@ impl<R: BufRead> Reader<R> {
         }
         self.offset += read as u64;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Repeats the head of a record that is too short for a block.
+    struct ShortRecords([u8; 8]);
+
+    impl Read for ShortRecords {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let (heads, _) = bytes.as_chunks_mut();
+            heads.fill(self.0);
+            Ok(heads.len() * self.0.len())
+        }
+    }
+
+    #[test]
+    fn records_without_blocks_do_not_go_on_for_ever() {
+        let magic = Network::Regtest.disk_magic();
+        let [a, b, c, d] = magic;
+        let input = ShortRecords([a, b, c, d, 79, 0, 0, 0]).take(2 * GAP_LIMIT);
+        let input = io::BufReader::with_capacity(1 << 18, input);
+        let mut reader = Reader { input, offset: 0, last_end: 0, records: 0, skipped: 0 };
+        let Err(ReadError::Endless { bytes }) = reader.record(magic) else {
+            panic!("it was read to its end, byte {}", reader.offset);
+        };
+        assert!((GAP_LIMIT..GAP_LIMIT + 100).contains(&bytes), "{bytes}");
     }
 }

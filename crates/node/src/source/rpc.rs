@@ -116,7 +116,9 @@ impl Rpc {
             Message::Block { hash, bytes: Some(bytes) } => {
                 Some(Event::Block { hash, bytes, giver })
             }
-            Message::Block { hash, bytes: None } => Some(Event::Missing { hash }),
+            Message::Block { hash, bytes: None } => {
+                Some(Event::Missing { hash, giver: Giver::ONLY })
+            }
             Message::Warning(warning) => Some(Event::Warning(warning)),
             Message::Greeted => None,
             Message::Failed(error) => {

@@ -36,9 +36,9 @@ impl Source for Stubborn {
         Ok(())
     }
 
-    fn want(&mut self, _: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
+    fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         self.wants += 1;
-        self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash }));
+        self.events.extend(hashes.iter().map(|hash| Event::Missing { hash: *hash, giver }));
         Ok(())
     }
 

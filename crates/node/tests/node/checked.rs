@@ -2,6 +2,7 @@
 //! for by a later sync.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use varve_consensus::contract::draft::TxDraft;
 use varve_io::faulty::{Crash, FaultyStorage};
@@ -101,6 +102,43 @@ fn a_block_that_fails_later_is_marked_and_the_chain_turns() {
     }
 }
 
+/// With `follow`, a header above the refused block comes later: the block is not reported again.
+#[test]
+fn a_block_that_fails_later_is_reported_once() {
+    let main = Mined::genesis().chain(1, 4);
+    let other = main[1].chain(2, 5);
+    let bad = with_failing_script(&main[3]);
+    let above = bad.chain(1, 4);
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("blocks");
+    std::fs::create_dir(&files).unwrap();
+    let write = |name: &str, blocks: &[&Mined]| {
+        let framed = crate::rig::framed(Network::Regtest, &bytes_of(blocks.iter().copied()));
+        std::fs::write(files.join(name), framed).unwrap();
+    };
+    let first = main.iter().chain([&bad]).chain(&above[..3]).chain(&other[..4]);
+    write("blk00000.dat", &first.collect::<Vec<_>>());
+    let source = |follow| Directory::open(&files, Network::Regtest, follow).unwrap();
+    let data = disk(&folder.path().join("data"));
+    let mut node = Organizer::open(data, young_options()).unwrap();
+    sync(&mut node, &mut source(false), &spends()).unwrap();
+    assert_eq!(node.snapshot().tip.1, above[2].hash);
+    let options = SyncOptions { follow: true, ..sync_options() };
+    let mut refused = Vec::new();
+    node.sync(&mut source(true), &options, &mut |report| match report {
+        Report::Refused { hash, .. } => {
+            refused.push(hash);
+            write("blk00001.dat", &[&above[3], &other[4]]);
+        }
+        Report::Committed { hash, .. } if hash == other[4].hash => {
+            options.stop.store(true, Ordering::Relaxed);
+        }
+        _ => {}
+    })
+    .unwrap();
+    assert_eq!(refused, [bad.hash]);
+}
+
 /// What was checked on a branch that has lost is not claimed of the one that has won.
 #[test]
 fn a_reorganisation_takes_the_record_with_it() {
@@ -172,6 +210,30 @@ fn a_pruned_folder_says_that_it_cannot() {
     .unwrap();
     assert_eq!(told, [150]);
     assert_eq!(scripts(&node), (0, None, 150));
+}
+
+/// Blocks that were taken with `spends` and lie below an assume-valid block are recorded as
+/// assumed, and those above it are checked in place: nothing is left to be done.
+#[test]
+fn blocks_taken_without_scripts_are_assumed_later() {
+    let main = Mined::genesis().chain(1, 5);
+    let bad = with_failing_script(&main[4]);
+    let above = bad.plain_chain(3, 2017);
+    let blocks = bytes_of(main.iter().chain([&bad]).chain(&above));
+    let folder = tempfile::tempdir().unwrap();
+    let open = || Organizer::open(disk(folder.path()), young_options()).unwrap();
+    let mut node = open();
+    sync_counting(&mut node, &blocks, &spends());
+    assert_eq!(scripts(&node), (0, None, 2023));
+    let options = SyncOptions { assume_valid: Some(above[9].hash), ..sync_options() };
+    // Two weeks of work are above the sixth block, and no higher one.
+    assert_eq!(sync_counting(&mut node, &[], &options), 2017);
+    assert_eq!(scripts(&node), (2023, Some(6), 0));
+    drop(node);
+    let mut node = open();
+    assert_eq!(scripts(&node), (2023, Some(6), 0));
+    assert_eq!(sync_counting(&mut node, &[], &options), 0);
+    assert_eq!(node.snapshot().tip.1, above[2016].hash);
 }
 
 /// Core's conditions, one by one, on a chain whose sixth block has a script that fails: the block

@@ -12,11 +12,15 @@ mod indexes;
 mod miner;
 mod peers;
 mod prune;
+mod reading;
 mod real_node;
 mod reorganisations;
 mod replay;
+mod retries;
 mod rig;
 mod rpc;
 mod script_peer;
 mod second_opinion;
 mod verdicts;
+#[path = "../peer/wire.rs"]
+mod wire;

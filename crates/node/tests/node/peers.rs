@@ -1,11 +1,15 @@
 //! The whole node against peers of every kind: branches of any length, headers without blocks,
-//! headers that come in drops.
+//! headers that come in drops, announcements without end, blocks that come slowly.
 //!
-//! The clock of the source runs ten times as fast as ours, so its pauses and limits are short.
+//! Where nothing else is said, the clock of the source runs ten times as fast as ours, so its
+//! pauses and limits are short.
 
 mod branches;
+mod floods;
+mod follow;
 mod low_work;
 mod sentences;
+mod slow;
 mod withheld;
 
 use std::path::Path;
@@ -50,16 +54,25 @@ fn open_with(folder: &Path, options: Options) -> Organizer {
     Organizer::open(disk(folder), options).unwrap()
 }
 
-/// Takes what the peers have until there is no more.
-fn sync(node: &mut Organizer, peers: &[&ScriptPeer]) -> Outcome {
+/// A source whose clock runs `speed` times as fast as ours.
+fn source(speed: u32, network: Network, peers: &[&ScriptPeer]) -> P2p {
     let begin = Instant::now();
-    let mut source = P2p::new(Settings {
-        network: Network::Regtest,
+    P2p::new(Settings {
+        network,
         peers: peers.iter().map(|peer| peer.address.clone()).collect(),
-        clock: Arc::new(move || begin.elapsed() * 10),
+        clock: Arc::new(move || begin.elapsed() * speed),
         epoch: 0,
         nonce: 5,
-    });
+    })
+}
+
+/// Takes what the peers have until there is no more.
+fn sync(node: &mut Organizer, peers: &[&ScriptPeer]) -> Outcome {
+    sync_from(source(10, Network::Regtest, peers), node)
+}
+
+fn sync_from(mut source: P2p, node: &mut Organizer) -> Outcome {
+    let begin = Instant::now();
     let (stop, over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (stopped, ended) = (stop.clone(), over.clone());
     thread::spawn(move || {

@@ -2,8 +2,8 @@
 //! and every way in which a node can be gone, busy or none.
 
 use std::net::TcpListener;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -217,6 +217,50 @@ fn a_node_that_is_not_there_is_said_within_three_seconds() {
         assert!(warnings[0].0 < Duration::from_secs(3) && warnings[0].1.contains(&address));
     }
     drop(silent);
+}
+
+/// A node that was followed to its tip and then accepts, and says nothing.
+#[test]
+fn a_node_that_goes_silent_while_it_is_followed_is_reported_and_waited_for() {
+    let chain = chain(1, 12);
+    for rest in [true, false] {
+        let server = RpcServer::start(rest, &served(&chain[..10]));
+        let mut source = rpc(server.address(), password(), true).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut node = Organizer::open(disk(folder.path()), young_options()).unwrap();
+        let (options, reader) = (SyncOptions { follow: true, ..options() }, node.reader());
+        let (stop, warnings) = (Arc::clone(&options.stop), Arc::new(Mutex::new(Vec::new())));
+        let heard = Arc::clone(&warnings);
+        let thread = thread::spawn(move || {
+            node.sync(&mut source, &options, &mut |report| {
+                if let Report::Warning(warning) = report {
+                    heard.lock().unwrap().push((Instant::now(), warning.to_string()));
+                }
+            })
+        });
+        let begin = Instant::now();
+        let wait = |what: &dyn Fn() -> bool| {
+            while !what() {
+                assert!(begin.elapsed() < Duration::from_secs(60) && !thread.is_finished());
+                thread::sleep(Duration::from_millis(10));
+            }
+        };
+        wait(&|| reader.snapshot().tip.1 == chain[9].hash);
+        server.answer_with(|_| Reaction::Hang);
+        let silent_since = Instant::now();
+        wait(&|| !warnings.lock().unwrap().is_empty());
+        let (at, warning) = warnings.lock().unwrap()[0].clone();
+        let late = at.duration_since(silent_since);
+        assert!(late < Duration::from_secs(5), "after {late:?}");
+        assert!(warning.contains("has not answered for 2 s"), "{warning}");
+        thread::sleep(Duration::from_secs(2));
+        assert_eq!(warnings.lock().unwrap().len(), 1, "once: {warnings:?}");
+        // A request that was not answered is given up after a minute; Ctrl-C does not wait for it.
+        let stopped = Instant::now();
+        stop.store(true, Ordering::Relaxed);
+        thread.join().unwrap().unwrap();
+        assert!(stopped.elapsed() < Duration::from_secs(10), "{:?}", stopped.elapsed());
+    }
 }
 
 #[test]

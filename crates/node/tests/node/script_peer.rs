@@ -7,7 +7,7 @@
 //! ```
 
 use std::collections::HashMap;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,10 +15,11 @@ use std::thread;
 use std::time::Duration;
 
 use varve_node::source::HeaderBytes;
-use varve_node::source::p2p::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
+use varve_node::source::p2p::wire::{Inventory, Message};
 use varve_types::{BlockHash, Header, Network};
 
 use crate::miner::Mined;
+use crate::wire;
 
 const NETWORK: Network = Network::Regtest;
 /// Headers in one message of a node.
@@ -26,6 +27,7 @@ pub(crate) const BATCH: usize = 2000;
 
 /// A chain that a peer has.
 pub(crate) struct Served {
+    network: Network,
     headers: Vec<HeaderBytes>,
     heights: HashMap<BlockHash, usize>,
     blocks: HashMap<BlockHash, Vec<u8>>,
@@ -34,12 +36,20 @@ pub(crate) struct Served {
 impl Served {
     /// Genesis, and these blocks above it.
     pub(crate) fn new(chain: &[Mined]) -> Arc<Self> {
-        let genesis = Mined::genesis();
-        let all = || [&genesis].into_iter().chain(chain);
+        let blocks = chain.iter().map(|block| block.bytes.clone());
+        Self::of_blocks(NETWORK, [NETWORK.genesis_block()].into_iter().chain(blocks).collect())
+    }
+
+    /// These blocks, from genesis.
+    pub(crate) fn of_blocks(network: Network, blocks: Vec<Vec<u8>>) -> Arc<Self> {
+        let headers: Vec<HeaderBytes> = blocks.iter().map(|b| *b.first_chunk().unwrap()).collect();
+        let hashes: Vec<_> = headers.iter().map(|header| Header::new(header).hash()).collect();
+        let heights = hashes.iter().copied().zip(0..).collect();
         Arc::new(Self {
-            headers: all().map(|block| *block.bytes.first_chunk().unwrap()).collect(),
-            heights: all().map(|block| block.hash).zip(0..).collect(),
-            blocks: all().map(|block| (block.hash, block.bytes.clone())).collect(),
+            network,
+            headers,
+            heights,
+            blocks: hashes.into_iter().zip(blocks).collect(),
         })
     }
 
@@ -49,18 +59,20 @@ impl Served {
         self.headers.iter().skip(fork + 1).take(BATCH).copied().collect()
     }
 
-    fn answer(&self, message: &Message, stream: &mut TcpStream) {
+    /// Does what a node does with a message.
+    pub(crate) fn answer(&self, message: &Message, stream: &mut TcpStream) {
+        let send = |stream: &mut TcpStream, message| wire::send(stream, self.network, &message);
         match message {
-            Message::GetHeaders(locator) => send(stream, &Message::Headers(self.above(locator))),
+            Message::GetHeaders(locator) => send(stream, Message::Headers(self.above(locator))),
             Message::GetData(list) => {
                 for Inventory { hash, .. } in list {
                     // A node says nothing of a block that it does not have.
                     if let Some(block) = self.blocks.get(hash) {
-                        send(stream, &Message::Block(block.clone()));
+                        send(stream, Message::Block(block.clone()));
                     }
                 }
             }
-            Message::Ping(nonce) => send(stream, &Message::Pong(*nonce)),
+            Message::Ping(nonce) => send(stream, Message::Pong(*nonce)),
             _ => {}
         }
     }
@@ -107,36 +119,17 @@ impl ScriptPeer {
 }
 
 fn talk(stream: &mut TcpStream, served: &Served, manner: &Manner) {
-    let version = Version {
-        version: 70_016,
-        services: 9,
-        time: 0,
-        nonce: 1,
-        agent: "/script/".to_owned(),
-        height: i32::try_from(served.headers.len()).unwrap() - 1,
-    };
-    send(stream, &Message::Version(version));
-    send(stream, &Message::Verack);
-    while let Some(message) = receive(stream) {
+    wire::greet(stream, served.network, 9);
+    while let Some(message) = wire::receive(stream) {
         if !manner(&message, stream) {
             served.answer(&message, stream);
         }
     }
 }
 
-/// Sends a message. The other side may have gone, which is what some tests wait for.
+/// Sends a message on regtest.
 pub(crate) fn send(stream: &mut TcpStream, message: &Message) {
-    let _ = stream.write_all(&message.encode(NETWORK));
-}
-
-fn receive(stream: &mut TcpStream) -> Option<Message> {
-    let mut head = [0; FRAME_LEN];
-    stream.read_exact(&mut head).ok()?;
-    let frame = Frame::decode(&head);
-    let mut payload = vec![0; frame.length as usize];
-    stream.read_exact(&mut payload).ok()?;
-    assert!(frame.matches(&payload), "our own messages are right");
-    Some(Message::decode(frame.command, payload).unwrap())
+    wire::send(stream, NETWORK, message);
 }
 
 /// A peer's manner: it never sends a block.
@@ -157,6 +150,60 @@ pub(crate) fn chats() -> Manner {
         });
         true
     })
+}
+
+/// A peer's manner: it sends each block after a pause.
+pub(crate) fn dawdles(served: &Arc<Served>, pause: Duration) -> Manner {
+    let served = served.clone();
+    Arc::new(move |message, stream| {
+        let Message::GetData(list) = message else { return false };
+        for item in list {
+            thread::sleep(pause);
+            served.answer(&Message::GetData(vec![*item]), stream);
+        }
+        true
+    })
+}
+
+/// A peer's manner: it has nothing, and announces a block without end once it has said so.
+pub(crate) fn floods() -> Manner {
+    Arc::new(|message, stream| {
+        let Message::GetHeaders(_) = message else { return false };
+        send(stream, &Message::Headers(Vec::new()));
+        let announcement = announcement().encode(NETWORK).repeat(50);
+        while stream.write_all(&announcement).is_ok() {}
+        true
+    })
+}
+
+/// A peer's manner: it announces a block before each answer, and has none. Counts the questions.
+pub(crate) fn teases(asked: &Arc<AtomicUsize>) -> Manner {
+    let asked = asked.clone();
+    Arc::new(move |message, stream| {
+        let Message::GetHeaders(_) = message else { return false };
+        asked.fetch_add(1, Ordering::Relaxed);
+        send(stream, &announcement());
+        send(stream, &Message::Headers(Vec::new()));
+        true
+    })
+}
+
+/// A peer's manner: before each answer it sends a header that links to nothing, so that it is asked
+/// again, and the answer is a header that is known. Counts the questions.
+pub(crate) fn strays(stray: HeaderBytes, known: HeaderBytes, asked: &Arc<AtomicUsize>) -> Manner {
+    let asked = asked.clone();
+    Arc::new(move |message, stream| {
+        let Message::GetHeaders(_) = message else { return false };
+        asked.fetch_add(1, Ordering::Relaxed);
+        send(stream, &Message::Headers(vec![stray]));
+        send(stream, &Message::Headers(vec![known]));
+        true
+    })
+}
+
+/// A block that nobody has, announced by its hash.
+fn announcement() -> Message {
+    Message::Inv(vec![Inventory::block(BlockHash::from_bytes([0x11; 32]), NETWORK)])
 }
 
 /// A peer's manner: it says of every block that it does not have it.
@@ -182,12 +229,13 @@ pub(crate) fn repeats(served: &Arc<Served>) -> Manner {
     })
 }
 
-/// A peer's manner: it answers `getheaders` with one header, after a while.
-pub(crate) fn drips(served: &Arc<Served>, pause: Duration) -> Manner {
-    let served = served.clone();
+/// A peer's manner: it answers `getheaders` with one header, after a while. Counts its answers.
+pub(crate) fn drips(served: &Arc<Served>, pause: Duration, answered: &Arc<AtomicUsize>) -> Manner {
+    let (served, answered) = (served.clone(), answered.clone());
     Arc::new(move |message, stream| match message {
         Message::GetHeaders(locator) => {
             thread::sleep(pause);
+            answered.fetch_add(1, Ordering::Relaxed);
             let mut headers = served.above(locator);
             headers.truncate(1);
             if let Some(header) = headers.first() {

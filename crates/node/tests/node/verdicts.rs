@@ -17,7 +17,7 @@ use crate::miner::{Mined, bytes_of, young_options};
 use crate::real_node::p2p;
 use crate::rig::{disk, framed, is_long, options, pipe, set_hash, sync, sync_options, tip};
 
-/// Five blocks, and a branch of four above the second.
+/// Six blocks, and a branch of three above the second.
 fn two_branches() -> (Vec<Mined>, Vec<Mined>) {
     let main = Mined::genesis().chain(1, 6);
     let branch = main[1].chain(2, 3);

@@ -5,7 +5,7 @@
 //! turn. The clock of the source runs ten times as fast as ours.
 
 use std::collections::HashMap;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -13,13 +13,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use varve_node::Source as _;
-use varve_node::source::p2p::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
+use varve_node::source::p2p::wire::{Inventory, Message};
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::{HeaderBytes, SourceError, Warning};
 use varve_sim::{Chain, Config, Profile};
 use varve_types::{BlockHash, Header, Network};
 
 use crate::receiver::Receiver;
+use crate::wire;
 
 const NETWORK: Network = Network::Regtest;
 const SERVICES: u64 = 9;
@@ -50,18 +51,7 @@ impl Served {
 }
 
 fn send(stream: &mut TcpStream, message: &Message) {
-    // The other side may have gone, which is what some tests wait for.
-    let _ = stream.write_all(&message.encode(NETWORK));
-}
-
-fn receive(stream: &mut TcpStream) -> Option<Message> {
-    let mut head = [0; FRAME_LEN];
-    stream.read_exact(&mut head).ok()?;
-    let frame = Frame::decode(&head);
-    let mut payload = vec![0; frame.length as usize];
-    stream.read_exact(&mut payload).ok()?;
-    assert!(frame.matches(&payload), "our own messages are right");
-    Some(Message::decode(frame.command, payload).unwrap())
+    wire::send(stream, NETWORK, message);
 }
 
 /// Listens, and follows a new script on every connection. Gives the address.
@@ -81,17 +71,8 @@ fn peer(ready: Arc<AtomicBool>, new_script: impl Fn(usize) -> Answer + Send + 's
 }
 
 fn talk(stream: &mut TcpStream, mut script: Answer) {
-    let version = Version {
-        version: 70_016,
-        services: SERVICES,
-        time: 0,
-        nonce: 1,
-        agent: "/script/".to_owned(),
-        height: 60,
-    };
-    send(stream, &Message::Version(version));
-    send(stream, &Message::Verack);
-    while let Some(message) = receive(stream) {
+    wire::greet(stream, NETWORK, SERVICES);
+    while let Some(message) = wire::receive(stream) {
         if !script(&message, stream) {
             return;
         }
@@ -270,16 +251,8 @@ fn a_peer_that_offers_no_blocks_is_the_last_one_there_is() {
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        let version = Version {
-            version: 70_016,
-            services: 1,
-            time: 0,
-            nonce: 1,
-            agent: String::new(),
-            height: 0,
-        };
-        send(&mut stream, &Message::Version(version));
-        while receive(&mut stream).is_some() {}
+        wire::greet(&mut stream, NETWORK, 1);
+        while wire::receive(&mut stream).is_some() {}
     });
     let mut source = source(vec![address.clone()]);
     let error = loop {
@@ -296,7 +269,7 @@ fn event_is_idle(event: &varve_node::Event) -> bool {
 }
 
 #[test]
-fn a_peer_that_stalls_loses_its_work_to_the_other() {
+fn a_peer_that_sends_no_blocks_is_given_up_and_the_other_asked() {
     let yes = Arc::new(AtomicBool::new(true));
     let turn = Arc::new(AtomicBool::new(false));
     let asked = turn.clone();
@@ -442,4 +415,28 @@ fn a_long_silence_is_no_offence_when_nothing_is_owed() {
     }
     receiver.sync(&mut source);
     assert_eq!(receiver.warnings, []);
+}
+
+/// Announcements without end, and never an answer: the receiver gets its turn all the same.
+#[test]
+fn a_flood_of_announcements_does_not_keep_the_receiver_waiting() {
+    let yes = Arc::new(AtomicBool::new(true));
+    let address = peer(yes, |_| {
+        Box::new(|_, stream| {
+            let hash = Header::new(&SERVED.headers[1]).hash();
+            let inv = Message::Inv(vec![Inventory::block(hash, NETWORK)]).encode(NETWORK);
+            while stream.write_all(&inv.repeat(50)).is_ok() {}
+            false
+        })
+    });
+    let mut source = source_at(1, vec![address]);
+    source.seek(&[NETWORK.genesis_hash()]).unwrap();
+    // Until the answer is late, there is nothing else to say than that nothing happened.
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(5) {
+        let called = Instant::now();
+        let event = source.next_event(Duration::from_millis(100)).unwrap();
+        assert!(event_is_idle(&event), "{event:?}");
+        assert!(called.elapsed() < Duration::from_secs(10), "{:?}", called.elapsed());
+    }
 }

@@ -144,9 +144,14 @@ fn a_cut_record_is_a_warning_wherever_it_is_cut() {
             assert_eq!(receiver.blocks.len(), 3, "cut at {cut}, {padding} zeros");
             let offset = last as u64;
             // Half a magic with zeros behind it is no magic.
-            let seen = padding == 0 || cut > last + 3;
-            let warning = Warning::Incomplete { path, offset };
-            assert_eq!(receiver.warnings, if seen { vec![warning] } else { vec![] });
+            let is_magic = padding == 0 || cut > last + 3;
+            let header = file.get(last + 8..last + 88);
+            let header = header.map(|header| *header.first_chunk().unwrap());
+            let warning = match is_magic {
+                true => Warning::Incomplete { path, offset, header },
+                false => Warning::Skipped { path, bytes: 2 },
+            };
+            assert_eq!(receiver.warnings, [warning]);
         }
         let pipe = std::io::Cursor::new(whole[..cut].to_vec());
         let receiver = received(&mut Pipe::new(pipe, Network::Regtest, WAITING_LIMIT));
@@ -226,7 +231,47 @@ fn a_file_of_half_a_block_is_not_of_another_network() {
     let path = folder.path().join("blk00000.dat");
     fs::write(&path, &file[..100]).unwrap();
     let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
-    assert_eq!(received(&mut source).warnings, [Warning::Incomplete { path, offset: 0 }]);
+    let header = file[8..].first_chunk().copied();
+    assert_eq!(received(&mut source).warnings, [Warning::Incomplete { path, offset: 0, header }]);
+}
+
+/// Behind the last record: bytes that are no block, and a block whose magic is damaged.
+#[test]
+fn what_lies_behind_the_last_record_is_reported() {
+    let Some((blocks, key)) = core_chain() else { return };
+    let whole = framed(&blocks);
+    let last = whole.len() - blocks[blocks.len() - 1].len() - 8;
+    let header = whole[last + 8..].first_chunk().copied();
+    for byte in [0, 77] {
+        let mut damaged = whole.clone();
+        damaged[last] = byte;
+        let offset = last as u64;
+        for (file, padding) in [(&damaged, 0), (&damaged, 3 << 20), (&whole, 3 << 20)] {
+            let folder = tempfile::tempdir().unwrap();
+            fs::write(folder.path().join("xor.dat"), key).unwrap();
+            let path = folder.path().join("blk00000.dat");
+            let mut masked = file.clone();
+            XorKey::new(key).apply(0, &mut masked);
+            // A node preallocates zeros, and does not mask them.
+            masked.resize(masked.len() + padding, 0);
+            fs::write(&path, masked).unwrap();
+            let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+            let receiver = received(&mut source);
+            let warning = Warning::Incomplete { path: path.clone(), offset, header };
+            let is_whole = *file == whole;
+            assert_eq!(receiver.warnings, if is_whole { vec![] } else { vec![warning] });
+            // Bytes that are not even a header, two megabytes behind the last record.
+            let mut masked = fs::read(&path).unwrap();
+            masked.truncate(last);
+            masked.resize(last + (2 << 20), 0);
+            masked.extend([9; 100]);
+            masked.resize(last + (4 << 20), 0);
+            fs::write(&path, masked).unwrap();
+            let mut source = Directory::open(folder.path(), Network::Regtest, false).unwrap();
+            let bytes = (2 << 20) + 100;
+            assert_eq!(received(&mut source).warnings, [Warning::Skipped { path, bytes }]);
+        }
+    }
 }
 
 #[test]
@@ -323,7 +368,8 @@ fn a_block_that_was_written_over_is_missing() {
     let place = framed(&blocks[..8]).len();
     write_at(&path, place, &framed([&blocks[9]]));
     source.want(Giver::ONLY, &[lost]).unwrap();
-    assert_eq!(source.next_event(Duration::from_secs(9)).unwrap(), Event::Missing { hash: lost });
+    let missing = Event::Missing { hash: lost, giver: Giver::ONLY };
+    assert_eq!(source.next_event(Duration::from_secs(9)).unwrap(), missing);
     source.want(Giver::ONLY, &[kept]).unwrap();
     let event = source.next_event(Duration::from_secs(9)).unwrap();
     assert!(matches!(event, Event::Block { hash, .. } if hash == kept));

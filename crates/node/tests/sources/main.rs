@@ -7,3 +7,5 @@ mod bad_peers;
 mod files;
 mod real_node;
 mod receiver;
+#[path = "../peer/wire.rs"]
+mod wire;

@@ -120,10 +120,9 @@ impl Receiver {
                 }
             }
             Event::Block { hash, bytes, giver } => self.block(source, hash, bytes, giver),
-            Event::Missing { hash } => {
-                if let Some(giver) = self.wanted.remove(&hash) {
-                    self.tried.entry(hash).or_default().push(giver);
-                }
+            Event::Missing { hash, giver } => {
+                self.wanted.remove(&hash);
+                self.tried.entry(hash).or_default().push(giver);
             }
             Event::HeadersDone => self.done = true,
             Event::Warning(warning) => self.warnings.push(warning),

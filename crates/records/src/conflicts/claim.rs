@@ -89,14 +89,14 @@ pub(super) fn check(store: &Store, claims: &[Claim], height: Height) -> Result<(
             if !taken.insert(outpoint) {
                 return Err(ConflictError::WinnersConflict(outpoint));
             }
-            // A parent that was pruned is no fault of one who has a record.
-            let Some(view) = view else { continue };
             let fault = |error| match error {
                 SlotError::Frozen => ConflictError::Frozen { outpoint },
                 SlotError::UtxoNotFound => ConflictError::NoSuchOutput(outpoint),
                 error => ConflictError::Unspendable { txid: claim.txid, outpoint, error },
             };
             let by = SpendingData::new(claim.txid, spend.vin);
+            // Nobody knows who spent an output of a parent that is gone: it may be confirmed.
+            let view = view.ok_or(SlotError::TxNotFound).map_err(fault)?;
             judge(spend, by, &view, height).map_err(fault)?;
         }
     }

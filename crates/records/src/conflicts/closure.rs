@@ -149,6 +149,7 @@ impl Walk {
     fn rivals(&mut self, store: &Store, winner: Txid, inputs: &[Outpoint]) -> Result<()> {
         let slots = store.engine().slots(inputs).map_err(StoreError::from)?;
         for (outpoint, view) in inputs.iter().zip(slots) {
+            // Whoever may not claim the output of a parent that is gone is refused by `claim`.
             let Some(view) = view else { continue };
             let Some(slot) = view.slot else {
                 return Err(ConflictError::NoSuchOutput(*outpoint));

@@ -7,17 +7,19 @@
 //! | [`abandon`] | gives one up |
 //!
 //! A new resolution that decides the other way gives up older intents as well: the chain has
-//! changed its mind.
+//! changed its mind. A crash may come before that, so [`replay`] does the same first.
 //!
 //! An abandoned intent leaves no lock. What was marked and freed stays so: winners are conflicting
 //! as before, losers may be, and whichever a later block asks for can win. It never goes back,
 //! because others may have built on what was freed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use varve_types::Txid;
+use varve_types::{Outpoint, Txid};
 
+use super::closure::read;
 use super::{ConflictBlock, ConflictError, Plan, Result, look_and_resolve};
+use crate::fields::Fields;
 use crate::intent::{Intent, IntentId};
 use crate::record::BlockId;
 use crate::store::{Store, StoreError};
@@ -41,11 +43,12 @@ pub struct Retry<'a> {
     pub is_ancestor: &'a dyn Fn(BlockId) -> bool,
 }
 
-/// Resumes all intents. One that is stuck may wait for another, so it is tried again as long as
-/// others come to their end. An error is that of the storage.
+/// Resumes all intents, oldest first, but gives up those that a newer one contradicts. One that is
+/// stuck may wait for another, so it is tried again as long as others come to their end. An error
+/// is that of the storage.
 pub fn replay(store: &Store) -> Result<Replayed> {
     let _alone = store.resolve_alone();
-    let mut left: Vec<Plan> = store.intents()?.into_iter().map(Plan::of).collect();
+    let mut left = give_up_contradicted(store)?;
     let mut done = 0;
     loop {
         let count = left.len();
@@ -96,23 +99,71 @@ pub fn abandon(store: &Store, id: IntentId) -> Result<Intent> {
     Ok(plan.into_intent())
 }
 
-/// Gives up older intents that decide the other way: those with a winner of the new one among their
-/// losers, or a loser among their winners. Resumed later they would undo the new decision.
+/// Gives up older intents that the new one contradicts. Resumed later they would undo the new
+/// decision.
 pub(super) fn supersede(store: &Store, plan: &Plan) -> Result<()> {
     let pending = store.intents()?;
     if pending.len() < 2 {
         return Ok(());
     }
-    let winners: HashSet<&Txid> = plan.winners().iter().collect();
-    let losers: HashSet<&Txid> = plan.losers().iter().collect();
+    let new = Decision::of(store, plan.intent())?;
     for old in pending {
-        let decides_otherwise = old.losers().iter().any(|txid| winners.contains(txid))
-            || old.winners().iter().any(|txid| losers.contains(txid));
-        if decides_otherwise {
+        if Decision::of(store, &old)?.contradicts(&new) {
             Plan::of(old).abandon(store)?;
         }
     }
     Ok(())
+}
+
+/// Gives up intents that a newer one contradicts and returns the others, oldest first.
+fn give_up_contradicted(store: &Store) -> Result<Vec<Plan>> {
+    let mut pending = store.intents()?;
+    pending.sort_by_key(|intent| (intent.created_at, intent.height, intent.id()));
+    let mut newer: Vec<Decision> = Vec::new();
+    let mut left = Vec::new();
+    for intent in pending.into_iter().rev() {
+        let decision = Decision::of(store, &intent)?;
+        let plan = Plan::of(intent);
+        if newer.iter().any(|newer| newer.contradicts(&decision)) {
+            plan.abandon(store)?;
+        } else {
+            left.push(plan);
+        }
+        newer.push(decision);
+    }
+    left.reverse();
+    Ok(left)
+}
+
+/// What an intent decides.
+struct Decision {
+    winners: HashSet<Txid>,
+    losers: HashSet<Txid>,
+    /// The outputs that winners claim, each with its winner.
+    claims: HashMap<Outpoint, Txid>,
+}
+
+impl Decision {
+    fn of(store: &Store, intent: &Intent) -> Result<Self> {
+        let mut claims = HashMap::new();
+        for record in read(store, intent.winners(), Fields::INPOINTS)? {
+            claims.extend(record.inputs.iter().map(|input| (*input, record.txid)));
+        }
+        let [winners, losers] =
+            [intent.winners(), intent.losers()].map(|txids| txids.iter().copied().collect());
+        Ok(Self { winners, losers, claims })
+    }
+
+    /// Whether both cannot hold: a winner of one loses in the other, or they give one output to
+    /// different winners.
+    fn contradicts(&self, other: &Self) -> bool {
+        let other_winner = |outpoint| other.claims.get(outpoint);
+        !self.winners.is_disjoint(&other.losers)
+            || !self.losers.is_disjoint(&other.winners)
+            || self.claims.iter().any(|(outpoint, winner)| {
+                other_winner(outpoint).is_some_and(|other| other != winner)
+            })
+    }
 }
 
 fn find(store: &Store, id: IntentId) -> Result<Intent> {
@@ -120,7 +171,7 @@ fn find(store: &Store, id: IntentId) -> Result<Intent> {
     found.ok_or(ConflictError::NoSuchIntent(id))
 }
 
-/// The owners of outputs that pending intents are about: they stay locked.
+/// The owners of outputs that pending intents may have freed: they stay locked.
 pub(crate) fn owners(store: &Store, intents: &[Intent]) -> Result<Vec<Txid>> {
     let mut owners = Vec::new();
     for intent in intents {

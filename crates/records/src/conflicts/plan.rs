@@ -64,6 +64,10 @@ impl Plan {
         self.losers().to_vec()
     }
 
+    pub(super) const fn intent(&self) -> &Intent {
+        &self.intent
+    }
+
     pub(super) fn into_intent(self) -> Intent {
         self.intent
     }
@@ -85,13 +89,38 @@ impl Plan {
         self.end(store, &owners)
     }
 
-    /// The owners of all outputs that winners and losers spend.
+    /// The owners of all outputs that step 3 may have freed, and so locked.
     pub(super) fn owners(&self, store: &Store) -> Result<Vec<Txid>> {
-        let named: Vec<Txid> = self.winners().iter().chain(self.losers()).copied().collect();
-        let records = read(store, &named, Fields::INPOINTS)?;
+        let records = read(store, self.losers(), Fields::INPOINTS)?;
         let inputs = records.iter().flat_map(|record| &record.inputs);
-        let owners: BTreeSet<Txid> = inputs.map(|input| input.txid).collect();
+        let mut owners: BTreeSet<Txid> = inputs.map(|input| input.txid).collect();
+        if records.len() < self.losers().len() {
+            let present: HashSet<Txid> = records.iter().map(|record| record.txid).collect();
+            owners.extend(self.owners_without_record(store, &present)?);
+        }
         Ok(owners.into_iter().collect())
+    }
+
+    /// The same for losers without a record. What they held cannot be told once it is free, so
+    /// these are all from whom they can have held something: losers, and owners of claimed outputs
+    /// that are free, or held by a winner or by one without a record.
+    fn owners_without_record(
+        &self,
+        store: &Store,
+        present: &HashSet<Txid>,
+    ) -> Result<BTreeSet<Txid>> {
+        let winners = read(store, self.winners(), Fields::INPOINTS)?;
+        let claimed: Vec<Outpoint> = winners.into_iter().flat_map(|record| record.inputs).collect();
+        let possible: HashSet<&Txid> =
+            self.intent.txids.iter().filter(|txid| !present.contains(txid)).collect();
+        let freed = |slot: &Slot| slot.spender().is_none_or(|by| possible.contains(&by.txid));
+        let mut owners: BTreeSet<Txid> = present.iter().copied().collect();
+        for (outpoint, slot) in claimed.iter().zip(slots(store, &claimed)?) {
+            if slot.is_some_and(|slot| freed(&slot)) {
+                owners.insert(outpoint.txid);
+            }
+        }
+        Ok(owners)
     }
 
     /// Step 2. Whoever spent a loser since the look was taken is a loser as well. When no loser is

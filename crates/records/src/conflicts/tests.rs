@@ -388,6 +388,42 @@ fn one_who_takes_what_was_freed_loses_too() {
     });
 }
 
+/// The one who took what was freed is confirmed below the block that asks. The refusal names the
+/// intent that stays.
+#[test]
+fn a_refusal_on_the_second_look_names_the_intent() {
+    with_engines(|new| {
+        let engine = new();
+        let plain = store(Arc::clone(&engine));
+        let case = case(&plain);
+        let thief = child(&[(&case.parent, 0)], 1, 9);
+        let blocks = vec![mined(6, 95).block];
+        let options = CreateOptions { blocks, ..options() };
+        let create =
+            Unit::spend_and_create(&thief, SpendRules::at(NEXT), &options, plain.settings());
+        let info = mined(5, 100);
+        let others =
+            vec![Operation::SetMined { txid: case.parent.txid(), info }, create.unwrap().into()];
+        let meddled = store(Arc::new(MeddlingEngine::new(engine, others)));
+        let ancestry = |id: BlockId| id == BlockId(6);
+        let winners = [case.winner.txid()];
+        let error = process_conflicting(&meddled, &winners, &block(&ancestry)).unwrap_err();
+        let text = error.to_string();
+        let ConflictError::Pending { id, error } = error else { panic!("{error}") };
+        assert!(matches!(*error, ConflictError::LoserConfirmed { .. }), "{error}");
+        assert!(text.contains(&id.to_string()), "{text}");
+        let pending = plain.intents().unwrap();
+        assert_eq!(pending.iter().map(Intent::id).collect::<Vec<_>>(), [id]);
+        abandon(&plain, id).unwrap();
+        // What is stuck names the inputs and what is wrong with each.
+        let intent = Intent { txids: vec![case.winner.txid()], ..pending[0].clone() };
+        plain.apply_one(Operation::BeginIntent(intent)).unwrap();
+        let stuck = replay(&plain).unwrap().stuck.remove(0).1.to_string();
+        let outpoint = Outpoint::new(case.parent.txid(), 0).to_string();
+        assert!(stuck.contains(&outpoint) && stuck.contains("is spent by"), "{stuck}");
+    });
+}
+
 /// Of two intents for one winner the first cannot be done while a loser of the second holds on.
 #[test]
 fn an_intent_that_waits_for_another_is_done_after_it() {

@@ -11,21 +11,16 @@ use varve_types::{Height, Txid};
 use super::Disk;
 use super::draft::{Coin, TxDraft};
 use super::node::{Block, Node, START, asks};
-use crate::conflicts::{
-    self, ConflictError, Retry, abandon, get_conflicting_children, process_conflicting, retry,
-};
+use crate::conflicts::{ConflictError, get_conflicting_children, process_conflicting};
 use crate::error::SlotError;
 use crate::extended::Transaction;
-use crate::intent::{Intent, IntentKind};
-use crate::operation::{Operation, SpendRules};
+use crate::operation::SpendRules;
 use crate::prepare::CreateOptions;
 use crate::pruner::{PruneAt, PruneReport, prune};
 use crate::record::BlockId;
-use crate::restart::recover;
-use crate::spending_data::PLACEHOLDER;
 
 /// Keeps a transaction as the loser of a double spend, whatever it claims.
-fn keep(node: &Node, inputs: &[Coin], tag: u32) -> Transaction {
+pub(super) fn keep(node: &Node, inputs: &[Coin], tag: u32) -> Transaction {
     let tx = TxDraft::spending(inputs, 2).tag(tag).build();
     let height = Height::new(START + 1);
     let options = CreateOptions { height, conflicting: true, ..CreateOptions::default() };
@@ -34,7 +29,11 @@ fn keep(node: &Node, inputs: &[Coin], tag: u32) -> Transaction {
 }
 
 /// Asks for winners at a height. A refusal must leave everything as it was.
-fn win(node: &Node, winners: &[&Transaction], height: u32) -> Result<Vec<Txid>, ConflictError> {
+pub(super) fn win(
+    node: &Node,
+    winners: &[&Transaction],
+    height: u32,
+) -> Result<Vec<Txid>, ConflictError> {
     let winners: Vec<Txid> = winners.iter().map(|tx| tx.txid()).collect();
     let before = node.everything();
     let losers = process_conflicting(&node.store, &winners, &asks(height, 9, &|_| false));
@@ -45,7 +44,7 @@ fn win(node: &Node, winners: &[&Transaction], height: u32) -> Result<Vec<Txid>, 
     losers
 }
 
-fn prune_at(node: &Node, height: u32) -> PruneReport {
+pub(super) fn prune_at(node: &Node, height: u32) -> PruneReport {
     node.stand_at(height);
     let at = PruneAt { height: Height::new(height), persisted: None, assembly_running: true };
     prune(&node.store, at).expect("the storage works")
@@ -157,6 +156,23 @@ pub fn a_rival_that_was_confirmed_and_pruned_is_not_taken_back<D: Disk<Engine: '
     node.end(disk);
 }
 
+/// The same when the owner of the output was pruned as well: who spent it is not known any more.
+pub fn a_winner_whose_parent_was_pruned_is_refused<D: Disk<Engine: 'static>>(disk: &D) {
+    let node = Node::new(disk);
+    let fund = node.fund(1, 1);
+    let rival = node.take(&[(&fund, 0)], 1);
+    let above = node.take(&[(&rival, 0), (&rival, 1)], 1);
+    node.connect(&Block::new(2, 101, &[&rival, &above])).expect("nothing conflicts");
+    let late = START + 2 + node.store.settings().retention;
+    prune_at(&node, late);
+    assert!(node.find(&rival).is_none() && node.find(&fund).is_none(), "both are pruned");
+    let second = keep(&node, &[Coin::of(&fund, 0)], 2);
+    let error = win(&node, &[&second], late + 1).expect_err("the rival is confirmed");
+    let ConflictError::Unspendable { txid, error, .. } = error else { panic!("{error}") };
+    assert_eq!((txid, error), (second.txid(), SlotError::TxNotFound));
+    node.end(disk);
+}
+
 /// The same one generation above the rival.
 pub fn a_descendant_that_was_confirmed_and_pruned_protects<D: Disk<Engine: 'static>>(disk: &D) {
     let node = Node::new(disk);
@@ -247,98 +263,5 @@ pub fn a_loser_still_preserves_a_parent_that_stands<D: Disk<Engine: 'static>>(di
     assert!(node.record(&fund).preserve_until.is_some());
     let children = get_conflicting_children(&node.store, fund.txid(), 10).expect("few");
     assert!(children.contains(&second.txid()));
-    node.end(disk);
-}
-
-/// A resolution that cannot be finished: the winner claims what was reassigned meanwhile.
-fn stuck(node: &Node) -> (Transaction, [Transaction; 2], Intent) {
-    let fund = node.fund(1, 2);
-    let coin = Coin::of(&fund, 0);
-    let winner = keep(node, std::slice::from_ref(&coin), 2);
-    let loser = node.take(&[(&fund, 1)], 1);
-    node.store.freeze(&[coin.slot()]).expect("the storage works")[0].clone().expect("unspent");
-    let intent = Intent {
-        kind: IntentKind::ResolveConflicts,
-        height: Height::new(START + 1),
-        block: asks(START + 1, 9, &|_| false).hash,
-        txids: vec![winner.txid(), PLACEHOLDER, loser.txid()],
-        created_at: 1,
-    };
-    node.store.apply_one(Operation::BeginIntent(intent.clone())).expect("the storage works");
-    (fund, [winner, loser], intent)
-}
-
-/// One resolution that is stuck is reported; everything else of a restart is done.
-pub fn a_stuck_intent_does_not_stop_a_restart<D: Disk<Engine: 'static>>(disk: &D) {
-    let node = Node::new(disk);
-    let (fund, [winner, _], intent) = stuck(&node);
-    let [other, good] = [node.fund(2, 1), node.fund(3, 1)];
-    let [first, second] = [1, 2].map(|tag| node.take(&[(&other, 0)], tag));
-    let waiting = node.take(&[(&good, 0)], 1);
-    let txids = vec![second.txid(), PLACEHOLDER, first.txid()];
-    let able = Intent { txids, ..intent.clone() };
-    node.store.apply_one(Operation::BeginIntent(able)).expect("the storage works");
-    let recovery = recover(&node.store, &|id| id == BlockId(1), &mut |_| Ok(()));
-    let recovery = recovery.expect("one stuck intent is no reason to stop");
-    assert_eq!(recovery.replayed, 1, "the other one is done");
-    assert_eq!(recovery.stuck.len(), 1);
-    assert_eq!(recovery.stuck[0].0, intent.id());
-    assert!(recovery.added.contains(&waiting.txid()) && recovery.added.contains(&second.txid()));
-    assert_eq!(node.spender(&other, 0), Some(second.txid()));
-    assert_eq!(node.store.intents().expect("the storage works"), std::slice::from_ref(&intent));
-    assert!(node.record(&fund).locked, "what was freed stays out of reach");
-    // It is not pruned away either, because it may be tried again.
-    prune_at(&node, START + 1_000);
-    assert!(node.find(&winner).is_some());
-    abandon(&node.store, intent.id()).expect("it is there");
-    node.end(disk);
-}
-
-/// When the reason is gone a stuck resolution can be tried again.
-pub fn a_stuck_intent_can_be_tried_again<D: Disk<Engine: 'static>>(disk: &D) {
-    let node = Node::new(disk);
-    let (fund, [winner, loser], intent) = stuck(&node);
-    let again = Retry { now_ms: 2, budget: 10, is_ancestor: &|_| false };
-    let error = retry(&node.store, intent.id(), &again).expect_err("the output is frozen");
-    assert!(matches!(error, ConflictError::Frozen { .. }), "{error}");
-    assert_eq!(node.store.intents().expect("the storage works"), std::slice::from_ref(&intent));
-    let slot = Coin::of(&fund, 0).slot();
-    node.store.unfreeze(&[slot]).expect("the storage works")[0].clone().expect("it is frozen");
-    assert_eq!(retry(&node.store, intent.id(), &again).expect("it is free"), [loser.txid()]);
-    assert_eq!(node.spender(&fund, 0), Some(winner.txid()));
-    let error = retry(&node.store, intent.id(), &again).expect_err("it is done");
-    assert!(matches!(error, ConflictError::NoSuchIntent(_)), "{error}");
-    node.end(disk);
-}
-
-/// Giving up leaves nothing locked: both sides have lost, and either may win later.
-pub fn a_stuck_intent_can_be_abandoned<D: Disk<Engine: 'static>>(disk: &D) {
-    let node = Node::new(disk);
-    let (fund, [winner, loser], intent) = stuck(&node);
-    assert_eq!(conflicts::replay(&node.store).expect("the storage works").stuck.len(), 1);
-    assert!(node.record(&fund).locked && node.record(&loser).conflicting);
-    assert_eq!(abandon(&node.store, intent.id()).expect("it is there"), intent);
-    assert!(!node.record(&fund).locked);
-    assert!(node.record(&loser).delete_at.is_some(), "losers are scheduled");
-    assert!(node.record(&winner).conflicting);
-    abandon(&node.store, intent.id()).expect_err("it is gone");
-    assert_eq!(win(&node, &[&loser], START + 1).expect("nobody is in the way"), []);
-    assert_eq!(node.spender(&fund, 1), Some(loser.txid()));
-    node.end(disk);
-}
-
-/// The chain decides the other way while a resolution is stuck. The stuck one is obsolete: resumed
-/// later it would undo the decision.
-pub fn a_newer_decision_supersedes_a_stuck_one<D: Disk<Engine: 'static>>(disk: &D) {
-    let node = Node::new(disk);
-    let (fund, [_, loser], _) = stuck(&node);
-    assert_eq!(conflicts::replay(&node.store).expect("the storage works").stuck.len(), 1);
-    let losers = process_conflicting(&node.store, &[loser.txid()], &asks(START + 2, 8, &|_| false));
-    assert_eq!(losers.expect("nobody is in the way"), []);
-    assert_eq!(node.store.intents().expect("the storage works"), []);
-    assert!(!node.record(&fund).locked && node.stands(&loser));
-    let replayed = conflicts::replay(&node.store).expect("the storage works");
-    assert_eq!((replayed.done, replayed.stuck.len()), (0, 0));
-    assert_eq!(node.spender(&fund, 1), Some(loser.txid()));
     node.end(disk);
 }

@@ -20,7 +20,7 @@
 use varve_io::{GlobalOffset, Result};
 
 use super::base::Base;
-use super::commit::{Commit, storage};
+use super::commit::{Commit, panicked, storage};
 use super::entry::EntryKind;
 use super::fetch::Fetched;
 use super::group::GroupFrame;
@@ -34,7 +34,7 @@ pub(super) const WALK: u64 = 256 << 10;
 /// Bytes that are walked at once when a store is opened: what lives there is in memory meanwhile.
 const STEP: u64 = 4 << 20;
 /// Files that opening cleans at most.
-const FILES: u64 = 2;
+const FILES: usize = 2;
 
 /// How far the front was walked.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Cleaner {
     segment_size: u64,
     /// All before this was walked and touched.
     walked: GlobalOffset,
-    /// The end of the log at the last walk.
+    /// The end of the log when somebody last looked whether to walk.
     seen: GlobalOffset,
 }
 
@@ -110,20 +110,21 @@ impl Commit {
             cleaner.walked = to;
         }
         let log = &self.base.log;
+        // Also when nothing is walked now: a walk is never in debt for what was written long ago.
+        let written = log.end().since(cleaner.seen).unwrap_or(0);
+        cleaner.seen = log.end();
         let live = self.index()?.live();
         if !cleaner.is_due(log, live) {
             return Ok(false);
         }
         let Some(boundary) = cleaner.boundary(log, replay_from) else { return Ok(false) };
-        let written = log.end().since(cleaner.seen).unwrap_or(0);
-        cleaner.seen = log.end();
         let front = cleaner.walk(log, boundary, at_least.max(2 * written)).map_err(storage)?;
         let index = self.index()?;
         let needed = front.entries.iter().filter(|entry| is_needed(&index, &self.base, entry));
         let keys: Vec<Key> = needed.map(|(key, ..)| *key).collect();
         drop(index);
         let mut fetched = Fetched::default();
-        self.fetch(keys.clone(), &mut fetched)?;
+        self.fetch(&keys, &mut fetched)?;
         for key in keys.iter().filter(|key| key.part == Part::RECORD) {
             self.fetch_body(key.txid, boundary, &mut fetched)?;
         }
@@ -141,16 +142,22 @@ impl Commit {
 
     fn try_tend(&self) -> Result<(), EngineError> {
         self.checkpoint_if_overdue()?;
-        let segment_size = self.cleaner.lock().map_or(STEP, |cleaner| cleaner.segment_size);
-        let steps = FILES.saturating_mul(segment_size).div_ceil(STEP).max(FILES);
-        for _ in 0..steps {
-            if !self.clean(STEP)? {
-                break;
-            }
-            // Writes what was moved.
+        // By the files that are there: the process that wrote them may have made larger ones.
+        let ends = self.base.log.full_ends();
+        let end = ends.get(FILES - 1).or(ends.last()).copied().unwrap_or_default();
+        loop {
+            let more = self.walked()? < end && self.clean(STEP)?;
+            // Writes what was moved, also by the walk that followed the group before.
             self.run(&Fetched::default(), |_| Ok(()))?;
+            if !more {
+                return self.prune_log();
+            }
         }
-        self.prune_log()
+    }
+
+    /// How far the front was walked.
+    pub(super) fn walked(&self) -> Result<GlobalOffset, EngineError> {
+        Ok(self.cleaner.lock().map_err(|_| panicked())?.walked)
     }
 }
 

@@ -283,6 +283,12 @@ impl Commit {
         Ok(())
     }
 
+    /// Whether somebody executes or publishes at this moment.
+    #[cfg(test)]
+    pub(super) fn is_executing(&self) -> bool {
+        self.groups.try_lock().is_err()
+    }
+
     /// Why the upkeep after the last group failed, if it did.
     pub(super) fn trouble(&self) -> Result<Option<EngineError>, EngineError> {
         Ok(self.groups()?.trouble.clone())
@@ -372,6 +378,6 @@ pub(super) fn storage(error: Error) -> EngineError {
     }
 }
 
-fn panicked() -> EngineError {
+pub(super) fn panicked() -> EngineError {
     EngineError::Poisoned { cause: "a thread panicked while it changed records".into() }
 }

@@ -10,22 +10,24 @@
 //!
 //! Each entry is touched where it lies: a file in memory costs nothing, a map gets its pages from
 //! the disk here, outside of the lock. What lies in a file that has neither is read and *kept* for
-//! the batch. Between this and the execution a record may change; then its newest version is of the
-//! youngest groups, which are in memory.
+//! the batch. What the cleaner moves while it is read here is looked up again. Between this and the
+//! execution a record may change; then its newest version is of the youngest groups, which are in
+//! memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use varve_io::{Error, GlobalOffset};
+use varve_io::GlobalOffset;
 use varve_types::{Outpoint, Txid};
 
 use super::body;
 use super::chunk::CHUNK;
-use super::commit::{Commit, storage};
+use super::commit::Commit;
 use super::entry::EntryHead;
 use super::key::{Key, Part};
 use super::log::Entry;
 use super::overlay::{BodyPlace, HeldRecord, Value};
+use super::read::{Miss, retry};
 use super::working::{chunks, intent_key};
 use crate::engine::EngineError;
 use crate::operation::Operation;
@@ -48,18 +50,13 @@ impl Fetched {
     }
 }
 
-/// Whether something was read at a place that the log does not have any more.
-fn is_gone(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(Error::OutOfRange { .. }))
-}
-
 impl Commit {
     /// Brings what a batch of operations will look at into memory.
     pub(super) fn fetch_for(&self, operations: &[Operation]) -> Result<Fetched, EngineError> {
         let mut fetched = Fetched::default();
         let mut keys = Vec::with_capacity(operations.len());
         operations.iter().for_each(|operation| add_keys(operation, &mut keys));
-        self.fetch(keys, &mut fetched)?;
+        self.fetch(&keys, &mut fetched)?;
         for operation in operations {
             let (txid, reach) = match operation {
                 Operation::SetConflicting { txid, .. } => (txid, Reach::Parents),
@@ -67,57 +64,40 @@ impl Commit {
                 Operation::Delete { txid } => (txid, Reach::Own),
                 _ => continue,
             };
-            match self.fetch_record(*txid, reach, &mut fetched) {
-                // It was moved by the cleaner meanwhile. The batch reads it where it is now.
-                Err(EngineError::Storage(error)) if is_gone(&*error) => {}
-                result => result?,
-            }
+            retry(|| self.fetch_record(*txid, reach, &mut fetched))?;
         }
         Ok(fetched)
     }
 
     /// Brings the newest versions of keys into memory.
-    pub(super) fn fetch(&self, keys: Vec<Key>, fetched: &mut Fetched) -> Result<(), EngineError> {
-        let mut positions = Vec::with_capacity(keys.len());
-        let index = self.index()?;
-        for key in &keys {
-            let hash = self.base.hasher.hash(key);
-            positions.extend(index.candidates(hash).map(|slot| slot.at()));
-        }
-        drop(index);
-        self.fetch_at(&positions, fetched)
+    pub(super) fn fetch(&self, keys: &[Key], fetched: &mut Fetched) -> Result<(), EngineError> {
+        retry(|| {
+            let mut positions = Vec::with_capacity(keys.len());
+            let index = self.index()?;
+            for key in keys {
+                let hash = self.base.hasher.hash(key);
+                positions.extend(index.candidates(hash).map(|slot| slot.at()));
+            }
+            drop(index);
+            self.fetch_at(&positions, fetched)
+        })
     }
 
-    /// Brings entries into memory. One that is gone has moved: whoever looks finds the new place.
-    pub(super) fn fetch_at(
-        &self,
-        positions: &[GlobalOffset],
-        fetched: &mut Fetched,
-    ) -> Result<(), EngineError> {
+    /// Brings entries into memory.
+    fn fetch_at(&self, positions: &[GlobalOffset], fetched: &mut Fetched) -> Result<(), Miss> {
         self.base.warmer.warm(&self.base.log, positions);
         for at in positions {
             if self.base.log.touch(*at) || fetched.kept.contains_key(at) {
                 continue;
             }
-            match self.base.log.entry(*at) {
-                Ok(entry) => {
-                    let (head, bytes) = entry.into_shared();
-                    fetched.kept.insert(*at, (head, bytes));
-                }
-                Err(Error::OutOfRange { .. }) => {}
-                Err(error) => return Err(storage(error)),
-            }
+            let (head, bytes) = self.base.log.entry(*at)?.into_shared();
+            fetched.kept.insert(*at, (head, bytes));
         }
         Ok(())
     }
 
     /// Brings a record with all that an operation on it looks at.
-    fn fetch_record(
-        &self,
-        txid: Txid,
-        reach: Reach,
-        fetched: &mut Fetched,
-    ) -> Result<(), EngineError> {
+    fn fetch_record(&self, txid: Txid, reach: Reach, fetched: &mut Fetched) -> Result<(), Miss> {
         let Some(record) = self.published(txid, fetched)? else { return Ok(()) };
         let head = &record.state.head;
         let mut children = Children { all: Vec::new(), wanted: reach == Reach::Family };
@@ -128,7 +108,7 @@ impl Commit {
             let upto = count.min(number.saturating_add(CHUNKS));
             let keys = (number..upto).map(|part| Key { txid, part: Part::new(part) });
             let keys: Vec<Key> = keys.collect();
-            self.fetch(keys.clone(), fetched)?;
+            self.fetch(&keys, fetched)?;
             if children.wanted {
                 self.each_published(&keys, fetched, |value| {
                     if let Value::Chunk(chunk) = value {
@@ -151,7 +131,7 @@ impl Commit {
             keys.extend(children.all.iter().map(|txid| Key::record(*txid)));
         }
         for some in keys.chunks(TOGETHER) {
-            self.fetch(some.to_vec(), fetched)?;
+            self.fetch(some, fetched)?;
         }
         Ok(())
     }
@@ -163,19 +143,14 @@ impl Commit {
         boundary: GlobalOffset,
         fetched: &mut Fetched,
     ) -> Result<(), EngineError> {
-        let record = self.published(txid, fetched)?;
-        match record.map(|record| record.body) {
+        retry(|| match self.published(txid, fetched)?.map(|record| record.body) {
             Some(BodyPlace::At(body)) if body.at < boundary => self.fetch_at(&[body.at], fetched),
             _ => Ok(()),
-        }
+        })
     }
 
-    /// The record of a transaction as it is published; `None` when it moves meanwhile, too.
-    fn published(
-        &self,
-        txid: Txid,
-        fetched: &Fetched,
-    ) -> Result<Option<Box<HeldRecord>>, EngineError> {
+    /// The record of a transaction as it is published.
+    fn published(&self, txid: Txid, fetched: &Fetched) -> Result<Option<Box<HeldRecord>>, Miss> {
         let mut found = None;
         self.each_published(&[Key::record(txid)], fetched, |value| {
             if let Value::Record(record) = value {
@@ -185,43 +160,31 @@ impl Commit {
         Ok(found)
     }
 
-    /// Shows what keys hold as it is published, as far as it does not move meanwhile.
+    /// Shows what keys hold as it is published.
     fn each_published(
         &self,
         keys: &[Key],
         fetched: &Fetched,
         mut show: impl FnMut(Value),
-    ) -> Result<(), EngineError> {
+    ) -> Result<(), Miss> {
         for key in keys {
             let hash = self.base.hasher.hash(key);
             let index = self.index()?;
             let positions: Vec<_> = index.candidates(hash).map(|slot| slot.at()).collect();
             drop(index);
             for at in positions {
-                let read = || {
-                    let entry = self.base.entry(at, fetched)?;
-                    let wanted = entry.head.key == *key;
-                    wanted.then(|| self.base.decode(at, &entry)).transpose()
-                };
-                match read() {
-                    Ok(Some(value)) => show(value),
-                    Ok(None) | Err(Error::OutOfRange { .. }) => {}
-                    Err(error) => return Err(storage(error)),
+                let entry = self.base.entry(at, fetched)?;
+                if entry.head.key == *key {
+                    show(self.base.decode(at, &entry)?);
                 }
             }
         }
         Ok(())
     }
 
-    fn inputs(&self, at: GlobalOffset, fetched: &Fetched) -> Result<Vec<Outpoint>, EngineError> {
-        let read = || {
-            let bytes = self.base.body(at, fetched)?;
-            self.base.check(at, body::inputs(&bytes))
-        };
-        match read() {
-            Err(Error::OutOfRange { .. }) => Ok(Vec::new()),
-            read => read.map_err(storage),
-        }
+    fn inputs(&self, at: GlobalOffset, fetched: &Fetched) -> Result<Vec<Outpoint>, Miss> {
+        let bytes = self.base.body(at, fetched)?;
+        Ok(self.base.check(at, body::inputs(&bytes))?)
     }
 }
 

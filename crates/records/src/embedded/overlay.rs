@@ -59,6 +59,9 @@ pub(super) enum Value {
 pub(super) struct HeldRecord {
     pub(super) state: State,
     pub(super) body: BodyPlace,
+    /// The group that is being written holds this body: its place is known when that is done. A
+    /// body that the open group itself brought, or moves, is never taken for that one.
+    pub(super) body_flies: bool,
     /// The slots behind the first chunk, when the record is new.
     pub(super) further: Option<Further>,
 }
@@ -104,7 +107,8 @@ impl Held {
             Value::Record(record) => {
                 let HeldRecord { state, body, .. } = &**record;
                 let (state, body) = (state.clone(), body.clone());
-                Value::Record(Box::new(HeldRecord { state, body, further: None }))
+                let body_flies = self.dirty && !matches!(body, BodyPlace::At(_));
+                Value::Record(Box::new(HeldRecord { state, body, body_flies, further: None }))
             }
             Value::Chunk(chunk) => Value::Chunk(chunk.clone()),
             Value::Intent(intent) => Value::Intent(intent.clone()),
@@ -182,9 +186,10 @@ impl Overlay {
         held.before = before;
         held.flying = false;
         if let (Value::Record(record), Some(body)) = (&mut held.value, body)
-            && matches!(record.body, BodyPlace::New { .. } | BodyPlace::Moved(_))
+            && record.body_flies
         {
             record.body = BodyPlace::At(body);
+            record.body_flies = false;
         }
     }
 

@@ -33,7 +33,7 @@ const WARM: usize = 4_096;
 const TRIES: usize = 10_000;
 
 /// Why a record has to be looked up again, or cannot be had.
-enum Miss {
+pub(super) enum Miss {
     Moved,
     Failed(EngineError),
 }
@@ -254,7 +254,7 @@ impl Slots<'_> {
 }
 
 /// Looks again while what is looked at moves. It cannot move so often; what seems to is not there.
-fn retry<T>(mut look: impl FnMut() -> Result<T, Miss>) -> Result<T, EngineError> {
+pub(super) fn retry<T>(mut look: impl FnMut() -> Result<T, Miss>) -> Result<T, EngineError> {
     for _ in 0..TRIES {
         match look() {
             Ok(found) => return Ok(found),

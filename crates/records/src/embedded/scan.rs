@@ -15,10 +15,11 @@
 use varve_io::GlobalOffset;
 use varve_types::{Height, Txid};
 
-use super::commit::{Commit, storage};
+use super::commit::Commit;
 use super::index::{List, Listed};
 use super::key::Key;
 use super::overlay::Value;
+use super::read::retry;
 use crate::engine::{CURSOR_LEN, Cursor, EngineError, Scan, ScanPage};
 use crate::intent::Intent;
 
@@ -63,7 +64,8 @@ impl Commit {
         room: usize,
     ) -> Result<Vec<(u32, Txid)>, EngineError> {
         let from = behind.map_or((0, 0), |(height, tag, _)| (height, tag));
-        loop {
+        // What cleaning drops in between is looked up again: the index knows the new places.
+        retry(|| {
             let index = self.index()?;
             let Some(shard) = index.shards().get(number) else { return Ok(Vec::new()) };
             let listed = match list(scan) {
@@ -73,17 +75,11 @@ impl Commit {
             drop(index);
             let positions: Vec<GlobalOffset> = listed.iter().map(|found| found.at).collect();
             self.base.warmer.warm(&self.base.log, &positions);
-            match self.places(&listed) {
-                Ok(mut places) => {
-                    places.sort_unstable();
-                    let places = places.into_iter().filter(|place| Some(*place) > behind);
-                    return Ok(places.take(room).map(|(height, _, txid)| (height, txid)).collect());
-                }
-                // Dropped by cleaning in between: the index knows the new places.
-                Err(varve_io::Error::OutOfRange { .. }) => {}
-                Err(error) => return Err(storage(error)),
-            }
-        }
+            let mut places = self.places(&listed)?;
+            places.sort_unstable();
+            let places = places.into_iter().filter(|place| Some(*place) > behind);
+            Ok(places.take(room).map(|(height, _, txid)| (height, txid)).collect())
+        })
     }
 
     fn places(&self, listed: &[Listed]) -> varve_io::Result<Vec<Place>> {
@@ -96,7 +92,7 @@ impl Commit {
 
     /// All intents, in the order of their ids.
     pub(super) fn intents(&self) -> Result<Vec<Intent>, EngineError> {
-        loop {
+        retry(|| {
             let places: Vec<GlobalOffset> = self.index()?.intents().collect();
             let read = |at: &GlobalOffset| {
                 let entry = self.base.log.entry(*at)?;
@@ -105,15 +101,10 @@ impl Commit {
                     _ => Err(self.base.missing(*at)),
                 }
             };
-            match places.iter().map(read).collect::<varve_io::Result<Vec<_>>>() {
-                Ok(mut intents) => {
-                    intents.sort_by_key(Intent::id);
-                    return Ok(intents);
-                }
-                Err(varve_io::Error::OutOfRange { .. }) => {}
-                Err(error) => return Err(storage(error)),
-            }
-        }
+            let mut intents = places.iter().map(read).collect::<varve_io::Result<Vec<_>>>()?;
+            intents.sort_by_key(Intent::id);
+            Ok(intents)
+        })
     }
 }
 

@@ -11,6 +11,8 @@ mod faults;
 mod flying;
 #[cfg(not(feature = "weak-hash"))]
 mod gate;
+#[cfg(not(feature = "weak-hash"))]
+mod moved;
 mod random;
 mod short;
 mod size;

@@ -130,7 +130,12 @@ impl Base {
             EntryKind::Whole | EntryKind::State => {
                 let (state, body, _) = self.check(at, State::decode(payload, at))?;
                 let body = BodyPlace::At(body);
-                Value::Record(Box::new(HeldRecord { state, body, further: None }))
+                Value::Record(Box::new(HeldRecord {
+                    state,
+                    body,
+                    body_flies: false,
+                    further: None,
+                }))
             }
             EntryKind::Chunk => {
                 let mut reader = Reader::new(payload);
@@ -238,7 +243,7 @@ impl Working for Work<'_> {
         let further = (new.utxos.len() > first.len()).then(|| Further { all: hashes(), spending });
         let state = State { head, first: Chunk::new(first, spending) };
         let body = BodyPlace::New { inputs: new.inputs.clone(), body: new.body.clone() };
-        let record = HeldRecord { state, body, further };
+        let record = HeldRecord { state, body, body_flies: false, further };
         *self.open.change(id) = Value::Record(Box::new(record));
         if removed_here {
             self.renew_chunks(id, key, new.utxos.len());

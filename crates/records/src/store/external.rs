@@ -1,6 +1,7 @@
 //! What changes of a record mean for its blob, and the cleaner of blobs.
 
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
 use varve_types::{Height, Txid};
 
@@ -14,7 +15,7 @@ use crate::record::Record;
 const CLEAN_BATCH: usize = 1_000;
 
 /// What the cleaner did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanReport {
     /// Transactions whose files were looked at.
     pub examined: u64,
@@ -22,6 +23,26 @@ pub struct CleanReport {
     pub removed: u64,
     /// Heights beside blobs that were not those of the record, put right.
     pub corrected: u64,
+    /// Transactions whose files could not be read or removed: the next round tries again.
+    pub failed: u64,
+    /// The first of these failures.
+    pub error: Option<String>,
+}
+
+/// How cleaning goes, as far as this process knows.
+#[derive(Debug, Default)]
+pub(super) struct CleanState {
+    /// Something failed since the last round ended.
+    failed: bool,
+    /// The last failure, until a round ends without one.
+    pub(super) trouble: Option<String>,
+}
+
+impl CleanReport {
+    fn fail(&mut self, error: &BlobError) {
+        self.failed += 1;
+        self.error.get_or_insert_with(|| error.to_string());
+    }
 }
 
 impl Store {
@@ -63,11 +84,11 @@ impl Store {
 
     /// Looks at the next files of blobs, at most `limit` of them, going on where the last call
     /// stopped and beginning again behind the last file. Removes blobs that no record needs, and
-    /// puts the heights beside the others right. A blob without a record goes at the height beside
-    /// it, or at once when there is none.
-    pub fn clean_blobs(&self, limit: usize) -> Result<CleanReport> {
+    /// puts the heights beside the others right. A blob without a record goes when the height
+    /// beside it is reached, or at once when there is none. Files that fail are counted and passed
+    /// over.
+    pub fn clean_blobs(&self, height: Height, limit: usize) -> Result<CleanReport> {
         let mut report = CleanReport::default();
-        let height = self.block_state().height;
         let begun = self.blobs.cleaned_to()?;
         let mut after = begun.clone();
         let mut left = limit;
@@ -76,9 +97,14 @@ impl Store {
             let page = self.blobs.page(after.as_deref(), asked)?;
             let records = self.engine.read(&page.txids, Fields::HEAD)?;
             for (txid, record) in page.txids.iter().zip(&records) {
-                match record.as_ref().filter(|record| record.external) {
-                    Some(record) => report.corrected += u64::from(self.correct(record)?),
-                    None => report.removed += u64::from(self.clean(*txid, height)?),
+                let (count, done) = match record.as_ref().filter(|record| record.external) {
+                    Some(record) => (&mut report.corrected, self.correct(record)),
+                    None => (&mut report.removed, self.clean(*txid, height)),
+                };
+                match done {
+                    Ok(done) => *count += u64::from(done),
+                    Err(StoreError::Blob(error)) => report.fail(&error),
+                    Err(error) => return Err(error),
                 }
             }
             report.examined += page.txids.len() as u64;
@@ -91,19 +117,37 @@ impl Store {
         if after != begun {
             self.blobs.set_cleaned_to(after.as_deref())?;
         }
+        self.note_cleaning(&report, after.is_none());
         Ok(report)
     }
 
-    /// The same as far as the settings say. Blobs that cannot be cleaned now are cleaned later:
-    /// that is counted and not reported, because what the caller did is done.
-    pub(crate) fn clean_some_blobs(&self) -> Result<CleanReport> {
-        match self.clean_blobs(self.settings.clean_batch) {
-            Err(StoreError::Blob(_)) => {
-                self.lost_hints.fetch_add(1, Ordering::Relaxed);
-                Ok(CleanReport::default())
+    /// The same as far as the settings say. That blobs cannot be cleaned now is no failure, because
+    /// what the caller did is done: it is in the report and in the health.
+    pub(crate) fn clean_some_blobs(&self, height: Height) -> Result<CleanReport> {
+        match self.clean_blobs(height, self.settings.clean_batch) {
+            Err(StoreError::Blob(error)) => {
+                let mut report = CleanReport::default();
+                report.fail(&error);
+                self.note_cleaning(&report, false);
+                Ok(report)
             }
             cleaned => cleaned,
         }
+    }
+
+    fn note_cleaning(&self, report: &CleanReport, round_ends: bool) {
+        let mut state = self.cleaning();
+        state.failed |= report.failed > 0;
+        if report.error.is_some() {
+            state.trouble.clone_from(&report.error);
+        }
+        if round_ends && !std::mem::take(&mut state.failed) {
+            state.trouble = None;
+        }
+    }
+
+    pub(super) fn cleaning(&self) -> MutexGuard<'_, CleanState> {
+        self.cleaning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks again, at the height beside the blob and at the record, and removes the blob.

@@ -102,6 +102,9 @@ impl Store {
         if lost > 0 {
             text += &format!("; {lost} changes of blobs were lost, pruning makes up for them");
         }
+        if let Some(trouble) = &self.cleaning().trouble {
+            text += &format!("; blobs that nobody needs could not be removed: {trouble}");
+        }
         Health { healthy: true, text }
     }
 

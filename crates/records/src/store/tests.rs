@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use varve_io::Storage;
 use varve_io::faulty::{Crash, FaultyStorage};
+use varve_io::{Disk, Storage};
 use varve_types::{Amount, Outpoint, TxOut};
 
 use super::*;
@@ -220,7 +220,7 @@ fn a_stale_height_beside_a_blob_does_not_lose_it() {
             store.blobs().put(tx.txid(), BlobKind::Tx, tx.bytes()).unwrap();
         }
         store.blobs().set_delete_at(later.txid(), Some(Height::new(102))).unwrap();
-        let clean = || store.clean_blobs(usize::MAX).unwrap();
+        let clean = || store.clean_blobs(store.block_state().height, usize::MAX).unwrap();
         let report = clean();
         assert_eq!((report.removed, report.corrected), (1, 1));
         assert_eq!(store.blobs().delete_at(kept.txid()).unwrap(), None, "as the record says");
@@ -295,7 +295,7 @@ fn a_crash_between_blob_and_record_leaves_nothing_that_is_half_there() {
             store.create(&tx, &options()).unwrap();
             assert_eq!(store.record(&tx).body, Some(Body::Transaction(tx.clone())));
             store.delete(&[tx.txid()]).unwrap();
-            assert_eq!(store.clean_blobs(usize::MAX).unwrap().removed, 0);
+            assert_eq!(store.clean_blobs(NEXT, usize::MAX).unwrap().removed, 0);
             assert_eq!(store.blobs().page(None, usize::MAX).unwrap().txids, []);
         }
         // And the other way: a record whose creation returned has its blob after any crash.
@@ -511,5 +511,38 @@ fn a_thousand_transactions_take_a_few_calls() {
         assert_eq!(calls(&|| drop(store.outputs(&outpoints).unwrap())), 1);
         assert_eq!(calls(&|| drop(store.set_mined_multi(&txids, &mined(2, 101)).unwrap())), 1);
         assert_eq!(calls(&|| store.set_locked(&txids, false).unwrap()), 1);
+    });
+}
+
+/// A file that cannot be read is counted and reported, and those behind it are cleaned.
+#[test]
+fn cleaning_passes_over_a_blob_that_cannot_be_read() {
+    with_engines(|new| {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path()).unwrap();
+        let bucket = DiskBucket::open(Arc::new(disk), Fanout::None).unwrap();
+        let store = store_with(new(), Blobs::new(bucket, Fanout::None), Settings::default());
+        let orphans = [1, 2, 3].map(|salt| root(salt, 1));
+        for tx in &orphans {
+            store.blobs().put(tx.txid(), BlobKind::Tx, tx.bytes()).unwrap();
+        }
+        let mut txids = orphans.each_ref().map(|tx| tx.txid().to_string());
+        txids.sort();
+        // A directory in the place of the height beside the first.
+        let height = folder.path().join(format!("{}.tx.dah", txids[0]));
+        std::fs::create_dir(&height).unwrap();
+        let at = PruneAt { height: NEXT, persisted: None, assembly_running: true };
+        for removed in [2, 0] {
+            let report = prune(&store, at).unwrap().blobs;
+            assert_eq!((report.failed, report.removed), (1, removed), "{report:?}");
+            let error = report.error.unwrap();
+            assert!(error.contains(&txids[0]), "{error}");
+            let health = store.health();
+            assert!(health.healthy && health.text.contains(&error), "{}", health.text);
+        }
+        // Without it the next round ends well.
+        std::fs::remove_dir(&height).unwrap();
+        assert_eq!(prune(&store, at).unwrap().blobs.removed, 1);
+        assert_eq!(store.health().text, "ok");
     });
 }

@@ -88,7 +88,7 @@ impl Database {
     pub(super) fn make_checkpoint(&mut self) -> Result<(), Error> {
         self.take_checkpoint(true)?;
         // What the lane has met is the error, not what it kept the checkpoint from.
-        self.undo.wait(0)?;
+        self.undo.wait()?;
         let saved = self.whole().carry_out(&Stop::never());
         self.note(saved)
     }

@@ -8,6 +8,8 @@
 //! spent it, or a run has taken it over. Then such coins are looked up again, and the second try
 //! or the verdict counts. Lookups may read from the disk, so the joiner makes them without holding
 //! the set: it calls [`Database::append_current`] itself, and does beside it what is done here.
+//! Where that has to wait for the disk, it gives a [`Pause`], which the joiner finishes without the
+//! set.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -19,9 +21,10 @@ use varve_types::{BlockHash, Outpoint};
 use super::Database;
 use crate::changes::Changes;
 use crate::coins::Coins;
+use crate::compacter::JobEnd;
 use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
-use crate::undo::{Spenders, UndoHead};
+use crate::undo::{RecordRead, Spenders, UndoHead};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::Spend;
@@ -33,6 +36,26 @@ pub struct Appended {
     pub version: Arc<Version>,
     /// What the rules may ask about the block.
     pub view: DatabaseView,
+}
+
+/// What the writer has to wait for before it can go on: the disk, in either case.
+#[derive(Debug)]
+pub(crate) enum Pause {
+    /// The writer is too far ahead of this job.
+    Job(JobEnd),
+    /// An undo record that is not in memory.
+    Record(RecordRead),
+}
+
+impl Pause {
+    /// Waits, without the set.
+    pub(crate) fn finish(self) -> Result<(), Error> {
+        match self {
+            Self::Job(end) => end.wait(),
+            Self::Record(read) => read.finish()?,
+        }
+        Ok(())
+    }
 }
 
 impl Database {
@@ -68,30 +91,47 @@ impl Database {
     /// for the set below it afterwards.
     fn connect(&mut self, block: &BlockAt<'_>, prepared: &mut Prepared) -> Result<(), Error> {
         prepared.bring_up_to(&self.latest)?;
-        let connected = match self.append_current(block, prepared) {
+        let connected = match self.append_waiting(block, prepared) {
             Err(error) if error.is_moved() => {
                 prepared.find_again(&self.latest)?;
-                self.append_current(block, prepared)
+                self.append_waiting(block, prepared)
             }
             result => result,
         };
         connected.map_err(|error| self.spender_search().name_in(error))
     }
 
-    /// Makes the step of a block for which everything was found at the latest version, without
-    /// reading anything. [`Error::is_moved`] says of an error whether to find coins again.
-    pub(crate) fn append_current(
+    fn append_waiting(
         &mut self,
         block: &BlockAt<'_>,
         prepared: &mut Prepared,
     ) -> Result<(), Error> {
+        while let Some(pause) = self.append_current(block, prepared)? {
+            pause.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the step of a block for which everything was found at the latest version, without
+    /// waiting for a disk. [`Error::is_moved`] says of an error whether to find coins again. A
+    /// pause means that nothing was done: finish it and call again.
+    pub(crate) fn append_current(
+        &mut self,
+        block: &BlockAt<'_>,
+        prepared: &mut Prepared,
+    ) -> Result<Option<Pause>, Error> {
         self.check_next(block)?;
         let (made_for, asked) = (prepared.block, block.hash());
         if made_for != asked {
             return Err(Error::OtherBlock { made_for, asked });
         }
-        self.maintain(prepared.window_bytes())?;
+        if let Some(end) = self.maintain_or_wait(prepared.window_bytes())? {
+            return Ok(Some(Pause::Job(end)));
+        }
         let sequence = self.next_sequence()?;
+        if let Some(read) = self.undo.survivor_to_read(sequence) {
+            return Ok(Some(Pause::Record(read)));
+        }
         let Prepared { changes, coins, .. } = prepared;
         changes.verdict(block, |place| coins.birth(place).is_some())?;
         let (places, spends) = gone(changes, coins);
@@ -113,7 +153,7 @@ impl Database {
         // What is left is too little for a second thread.
         self.step(at, (adds, &spends), tip, NonZeroUsize::MIN)?;
         self.undo.push(staged);
-        Ok(())
+        Ok(None)
     }
 
     /// What it takes to say who spent a coin that a block misses, without the set.

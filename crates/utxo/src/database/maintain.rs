@@ -18,7 +18,8 @@
 //! The writer goes on meanwhile, but not without limit. It waits for a flush when a step would not
 //! fit into the window, for a merge when there are `fan_in` runs more than a lookup should probe,
 //! and for the undo log when more of it is in memory than its share (`budget`).
-//! [`Database::waits`] counts all three.
+//! [`Database::waits`] counts all three. The joiner waits without holding the set
+//! ([`Database::maintain_or_wait`]), so that its caller is not held up.
 //!
 //! **When a job fails**, the step before which that is noticed fails with its error, and nothing
 //! has changed: the pane is still in the window, the runs are as they were, the last checkpoint
@@ -35,7 +36,7 @@ use super::checkpoint::Merged;
 use super::work::{Flushing, MergeLane, Merging, RunResult, Waits, Written, file_len};
 use crate::budget::{self, Budget, Buffers, MemoryUse};
 use crate::compact::{Choice, choose, choose_beside, merge_debt, merge_unless};
-use crate::compacter::Stop;
+use crate::compacter::{JobEnd, Stop};
 use crate::database::Database;
 use crate::error::Error;
 use crate::footer::{RunNumber, Span};
@@ -109,13 +110,22 @@ impl Database {
     }
 
     /// Takes in what is done and starts what is due, before a step that brings `coming` bytes into
-    /// the window.
+    /// the window, and waits where the writer is too far ahead.
     pub(super) fn maintain(&mut self, coming: usize) -> Result<(), Error> {
+        while let Some(end) = self.maintain_or_wait(coming)? {
+            end.wait();
+        }
+        Ok(())
+    }
+
+    /// Does the same without waiting: it gives the job to wait for before the next try, if there
+    /// is one.
+    pub(super) fn maintain_or_wait(&mut self, coming: usize) -> Result<Option<JobEnd>, Error> {
         self.undo.settle()?;
         self.flush_pane(coming)?;
         self.merge()?;
         self.checkpoint_if_due()?;
-        self.hold_back(coming)
+        Ok(self.hold_back(coming))
     }
 
     /// Makes the set durable as it is now, and starts what is due besides.
@@ -125,32 +135,28 @@ impl Database {
         self.make_checkpoint()
     }
 
-    /// Waits where the writer has run too far ahead of the threads.
-    fn hold_back(&mut self, coming: usize) -> Result<(), Error> {
+    /// The job that the writer has to wait for, where it has run too far ahead of the threads.
+    fn hold_back(&mut self, coming: usize) -> Option<JobEnd> {
         let (memory, _) = self.window_memory();
-        if self.budget().is_full(memory, coming) && !self.work.flush.is_free() {
+        if let Some(flush) = self.work.flush.end()
+            && self.budget().is_full(memory, coming)
+        {
             self.work.waits.for_memory += 1;
-            self.take_flush(true)?;
+            return Some(flush);
         }
-        let unwritten = self.budget().unwritten;
-        if self.undo.unwritten() > unwritten {
+        if self.undo.unwritten() > self.budget().unwritten
+            && let Some(write) = self.undo.next_end()
+        {
             self.work.waits.for_undo += 1;
-            self.undo.wait(unwritten)?;
+            return Some(write);
         }
         let parameters = self.manifest.parameters;
         let most = parameters.max_probed.saturating_add(parameters.fan_in) as usize;
-        let is_held =
-            |set: &Self| set.runs.as_slice().len() > most && set.work.merges().next().is_some();
-        if is_held(self) {
-            self.work.waits.for_runs += 1;
-            while is_held(self) {
-                // The short one first: it may be enough.
-                let short = !self.work.beside.is_free();
-                self.take_merge(if short { MergeLane::Beside } else { MergeLane::Main }, true)?;
-                self.merge()?;
-            }
-        }
-        Ok(())
+        // The short one first: it may be enough.
+        let merge = self.work.beside.end().or_else(|| self.work.merge.end());
+        let held = merge.filter(|_| self.runs.as_slice().len() > most);
+        self.work.waits.for_runs += u64::from(held.is_some());
+        held
     }
 
     pub(super) fn budget(&self) -> Budget {
@@ -162,7 +168,7 @@ impl Database {
 
     /// Starts to write the run of the oldest pane, if it is due and no other is on its way.
     fn flush_pane(&mut self, coming: usize) -> Result<(), Error> {
-        self.take_flush(false)?;
+        self.take_flush()?;
         let (memory, budget) = (self.window_memory().0, self.budget());
         if self.window.panes().last().is_some_and(|youngest| budget.is_pane_full(youngest.memory)) {
             self.window.seal();
@@ -185,12 +191,12 @@ impl Database {
         let task = move || write_run(&stop, &storage, (key, sizes), (named, &flush));
         let job = self.work.flush_lane.start(task);
         self.work.flush.fill(about, job);
-        self.take_flush(false)
+        self.take_flush()
     }
 
     /// Takes the run of a pane in: it waits for the next step.
-    fn take_flush(&mut self, wait: bool) -> Result<(), Error> {
-        let Some((Flushing { pane, .. }, written)) = self.work.flush.take(wait) else {
+    fn take_flush(&mut self) -> Result<(), Error> {
+        let Some((Flushing { pane, .. }, written)) = self.work.flush.take(false) else {
             return Ok(());
         };
         match written {
@@ -214,8 +220,8 @@ impl Database {
     /// Merges as long as there is something to merge and a lane for it.
     fn merge(&mut self) -> Result<(), Error> {
         loop {
-            self.take_merge(MergeLane::Main, false)?;
-            self.take_merge(MergeLane::Beside, false)?;
+            self.take_merge(MergeLane::Main)?;
+            self.take_merge(MergeLane::Beside)?;
             let Some((lane, range)) = self.next_merge() else { return Ok(()) };
             let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default().to_vec();
             let whole = range.end == self.runs.as_slice().len();
@@ -268,8 +274,8 @@ impl Database {
     }
 
     /// Takes a merged run in: it takes the place of its parts.
-    fn take_merge(&mut self, lane: MergeLane, wait: bool) -> Result<(), Error> {
-        let Some((merging, merged)) = self.work.merge_slot(lane).take(wait) else {
+    fn take_merge(&mut self, lane: MergeLane) -> Result<(), Error> {
+        let Some((merging, merged)) = self.work.merge_slot(lane).take(false) else {
             return Ok(());
         };
         let merged = merged?;

@@ -9,7 +9,7 @@
 
 use varve_types::{BlockHash, Height};
 
-use super::Database;
+use super::{Database, Pause};
 use crate::error::Error;
 use crate::sequence::Sequence;
 use crate::spent_coins::{Disconnect, SpentCoins};
@@ -34,13 +34,33 @@ impl Database {
     /// Disconnects the blocks that were appended and not published. Readers see no difference. A
     /// joiner does so when it ends; where that failed, the caller does before it goes on.
     pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
+        self.retry_undo();
+        while let Some(pause) = self.rewind_or_pause()? {
+            pause.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Tries again to write the undo records that could not be written.
+    pub(crate) fn retry_undo(&mut self) {
         self.undo.retry();
+    }
+
+    /// Goes on with [`Database::rewind_unpublished`] as far as possible without waiting for a disk.
+    /// A pause means that it has not come to the end: finish it and call again.
+    pub(crate) fn rewind_or_pause(&mut self) -> Result<Option<Pause>, Error> {
         let published = self.snapshot().tip();
         while self.tip != published {
-            self.disconnect(None)?;
+            if let Some(end) = self.maintain_or_wait(0)? {
+                return Ok(Some(Pause::Job(end)));
+            }
+            if let Some(read) = self.undo.tip_to_read() {
+                return Ok(Some(Pause::Record(read)));
+            }
+            self.disconnect_now(None)?;
         }
         self.publish();
-        Ok(())
+        Ok(None)
     }
 
     /// Disconnects the tip, with the help of `source` when its undo record is gone or damaged.
@@ -75,8 +95,15 @@ impl Database {
     }
 
     fn disconnect(&mut self, source: Option<&dyn SpentCoins>) -> Result<(), Error> {
+        if self.tip.is_some() {
+            self.maintain(0)?;
+        }
+        self.disconnect_now(source)
+    }
+
+    /// Makes the step, after maintenance.
+    fn disconnect_now(&mut self, source: Option<&dyn SpentCoins>) -> Result<(), Error> {
         let (height, hash) = self.tip.ok_or(Error::Empty)?;
-        self.maintain(0)?;
         let sequence = self.next_sequence()?;
         let by_record = match (self.by_record(height, hash), source) {
             (Err(Error::Undo(error)), Some(_)) if error.is_damage() => None,

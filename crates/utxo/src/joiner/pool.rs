@@ -1,8 +1,8 @@
 //! The workers' common ground: the state under its lock, the database under another.
 //!
-//! The state's lock is held for a decision; the database's while a step is made or rewound, by the
-//! one worker that the state has chosen for it, so that no worker waits for another. The caller
-//! takes it for moments.
+//! The state's lock is held for a decision; the database's while a step is made or rewound in
+//! memory, by the one worker that the state has chosen for it, so that no worker waits for another.
+//! Nobody waits for a disk while holding it, so the caller, which takes it too, gets it soon.
 
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ use super::state::{Job, State};
 use super::worker::Worker;
 use super::{AsBlock, JoinerOptions, Retired, SubmitError};
 use crate::database::Database;
+use crate::error::Error;
 use crate::prepare::Repeats;
 use crate::view::DatabaseView;
 
@@ -60,19 +61,29 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         }
     }
 
-    /// Runs `body` beside the workers.
-    pub(super) fn run<O>(&self, workers: NonZeroUsize, body: impl FnOnce() -> O) -> O {
+    /// Runs `body` beside the workers: as many as the system has threads for, up to `workers`. An
+    /// error when it has none, and `body` was not run.
+    pub(super) fn run<O>(
+        &self,
+        workers: NonZeroUsize,
+        body: impl FnOnce() -> O,
+    ) -> Result<O, Error> {
         std::thread::scope(|scope| {
+            let _ends = End(self);
             for number in 0..workers.get() {
                 let thread = Builder::new().name(format!("utxo-joiner-{number}"));
                 let spawned = thread.spawn_scoped(scope, || {
                     let _ends = EndOnPanic(self);
                     Worker::new(self).run();
                 });
-                spawned.expect("the system has a thread for every worker that was asked for");
+                match spawned {
+                    Ok(_) => {}
+                    Err(error) if number == 0 => return Err(Error::Thread(error)),
+                    // Fewer workers are slower, and nothing is wrong.
+                    Err(_) => break,
+                }
             }
-            let _ends = End(self);
-            body()
+            Ok(body())
         })
     }
 

@@ -14,7 +14,7 @@ use super::pool::{Next, Pool};
 use super::slot::{JoinState, Ticket};
 use super::state::{Job, Task};
 use super::{AsBlock, JoinError};
-use crate::database::Appended;
+use crate::database::{Appended, Database, Pause};
 use crate::error::Error;
 use crate::prepare::{Parsed, Prepared, Queried};
 use crate::query::PageBuffers;
@@ -94,9 +94,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
                 pool.update(|state| state.checked((height, ticket), result));
             }
             Task::Rewind => {
-                let result = pool.with_database(|set| {
-                    set.rewind_unpublished().map(|()| Arc::clone(set.latest()))
-                });
+                let result = self.rewind();
                 pool.update(|state| state.rewound(result));
             }
         }
@@ -111,10 +109,12 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         version: &Version,
     ) -> Result<Appended, Error> {
         prepared.bring_up_to(version)?;
-        let mut connected = self.pool.with_database(|set| set.append_current(block, &mut prepared));
+        let connect =
+            |prepared: &mut Prepared| self.write_set(|set| set.append_current(block, prepared));
+        let mut connected = connect(&mut prepared);
         if connected.as_ref().is_err_and(Error::is_moved) {
             prepared.find_again(version)?;
-            connected = self.pool.with_database(|set| set.append_current(block, &mut prepared));
+            connected = connect(&mut prepared);
         }
         match connected {
             Ok(()) => {
@@ -126,6 +126,25 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
                 Err(search.name_in(error))
             }
         }
+    }
+
+    /// Takes back what was appended and not published.
+    fn rewind(&self) -> Result<Arc<Version>, Error> {
+        self.pool.with_database(Database::retry_undo);
+        self.write_set(Database::rewind_or_pause)?;
+        Ok(self.pool.with_database(|set| Arc::clone(set.latest())))
+    }
+
+    /// Writes to the set until that is done. Whatever it has to wait for in between, it waits for
+    /// without holding the set.
+    fn write_set(
+        &self,
+        mut write: impl FnMut(&mut Database) -> Result<Option<Pause>, Error>,
+    ) -> Result<(), Error> {
+        while let Some(pause) = self.pool.with_database(&mut write)? {
+            pause.finish()?;
+        }
+        Ok(())
     }
 
     /// Looks the block's keys up, and starts the reads that it takes.

@@ -27,14 +27,14 @@
 //!   last 4,096 blocks begin and gives whole segments before that away.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, Storage, StoreId};
+use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, SegmentsReader, Storage, StoreId};
 use varve_types::{Height, Reader};
 
 use super::writer::{PendingUndo, UndoWriter};
-use super::{Spenders, UndoCheckpoint, UndoHead, UndoRecord};
-use crate::compacter::Compaction;
+use super::{Spenders, UndoCheckpoint, UndoError, UndoHead, UndoRecord};
+use crate::compacter::{Compaction, JobEnd};
 use crate::entry_list::EntryError;
 use crate::sequence::Sequence;
 
@@ -64,52 +64,6 @@ impl Default for UndoConfig {
     }
 }
 
-/// Why a record cannot be had or kept.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum UndoError {
-    /// The storage failed.
-    #[error(transparent)]
-    Storage(#[from] varve_io::Error),
-    /// A record that verified does not decode.
-    #[error("the undo record at position {at} is damaged: {error}; build the store anew")]
-    Damaged {
-        /// Where it is in the log.
-        at: GlobalOffset,
-        /// What is wrong.
-        error: EntryError,
-    },
-    /// An earlier write failed, and what came after it was not tried.
-    #[error("undo records from position {at} on are not written: {cause}")]
-    Unwritten {
-        /// Where the log ends.
-        at: GlobalOffset,
-        /// How the earlier write failed, and what to do.
-        cause: Arc<str>,
-    },
-    /// The block below the last record that is kept cannot be disconnected from here.
-    #[error("no undo record is kept for this block; pass a source of spent coins")]
-    TooDeep,
-}
-
-impl UndoError {
-    /// True when a stored record is not what was written, or not there.
-    #[must_use]
-    pub fn is_damage(&self) -> bool {
-        match self {
-            Self::Storage(error) => {
-                error.is_damage()
-                    || matches!(
-                        error,
-                        varve_io::Error::OutOfRange { .. } | varve_io::Error::NotFound { .. }
-                    )
-            }
-            Self::Damaged { .. } => true,
-            Self::Unwritten { .. } | Self::TooDeep => false,
-        }
-    }
-}
-
 /// A record that can be pushed without fail.
 #[derive(Debug)]
 pub(crate) struct Staged {
@@ -123,6 +77,23 @@ pub(crate) struct Staged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Below(Option<GlobalOffset>);
 
+/// A record that is to be read, by whoever may wait for the disk. The log has it then.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordRead {
+    reader: SegmentsReader,
+    at: GlobalOffset,
+    payload: Arc<OnceLock<Arc<Vec<u8>>>>,
+}
+
+impl RecordRead {
+    /// Reads it.
+    pub(crate) fn finish(&self) -> Result<(), UndoError> {
+        let payload = Arc::new(self.reader.frame(self.at)?[..].to_vec());
+        self.payload.get_or_init(|| payload);
+        Ok(())
+    }
+}
+
 /// The chain of records, and the one who changes it.
 #[derive(Debug)]
 pub(crate) struct UndoLog {
@@ -133,6 +104,8 @@ pub(crate) struct UndoLog {
     /// Payloads of the last records, oldest first.
     recent: VecDeque<(GlobalOffset, Arc<Vec<u8>>)>,
     recent_bytes: usize,
+    /// The record that was asked for last, for others to read.
+    asked: Option<RecordRead>,
     /// Records behind the checkpoint that nobody has pushed again yet.
     survivors: VecDeque<(Sequence, GlobalOffset)>,
 }
@@ -158,7 +131,7 @@ impl UndoLog {
         marks.retain(|(_, position)| *position >= log.start());
         let writer = UndoWriter::new(log, compaction).map_err(crate::Error::Thread)?;
         let recent = VecDeque::new();
-        Ok(Self { writer, config, tip, marks, recent, recent_bytes: 0, survivors })
+        Ok(Self { writer, config, tip, marks, recent, recent_bytes: 0, asked: None, survivors })
     }
 
     /// Makes the record of a block that is to be connected on the tip ready. `encode` appends its
@@ -199,7 +172,7 @@ impl UndoLog {
             self.marks.retain(|(other, _)| *other < height);
             self.marks.push((height, at));
         }
-        self.tip = Some(at);
+        (self.tip, self.asked) = (Some(at), None);
         self.remember(at, payload);
     }
 
@@ -214,9 +187,14 @@ impl UndoLog {
         self.writer.retry();
     }
 
-    /// Waits for the lane until at most `bytes` of records are not written.
-    pub(crate) fn wait(&mut self, bytes: usize) -> Result<(), UndoError> {
-        self.writer.wait(bytes)
+    /// Waits for the lane until all records are written.
+    pub(crate) fn wait(&mut self) -> Result<(), UndoError> {
+        self.writer.wait()
+    }
+
+    /// A handle to wait for the change that the lane makes next.
+    pub(crate) fn next_end(&self) -> Option<JobEnd> {
+        self.writer.next_end()
     }
 
     /// Bytes of memory that records take which are not written.
@@ -244,9 +222,32 @@ impl UndoLog {
         Ok(Some((record, Below(parent))))
     }
 
+    /// What is to be read before [`UndoLog::tip`] can answer without the disk.
+    pub(crate) fn tip_to_read(&mut self) -> Option<RecordRead> {
+        self.read_of(self.tip?)
+    }
+
+    /// What is to be read before [`UndoLog::stage`] can answer for this step without the disk.
+    pub(crate) fn survivor_to_read(&mut self, sequence: Sequence) -> Option<RecordRead> {
+        let (_, at) = *self.survivors.front().filter(|(next, _)| *next == sequence)?;
+        self.read_of(at)
+    }
+
+    /// The read of a record that is not in memory.
+    fn read_of(&mut self, at: GlobalOffset) -> Option<RecordRead> {
+        let reader = self.writer.reader();
+        if at < reader.start() || self.in_memory(at).is_some() {
+            return None;
+        }
+        let read = RecordRead { reader: reader.clone(), at, payload: Arc::default() };
+        self.asked = Some(read.clone());
+        Some(read)
+    }
+
     /// Goes to the block below: the tip was disconnected.
     pub(crate) fn pop(&mut self, below: Below) {
         let at = std::mem::replace(&mut self.tip, below.0);
+        self.asked = None;
         self.marks.pop_if(|(_, mark)| Some(*mark) == at);
     }
 
@@ -324,11 +325,17 @@ impl UndoLog {
         self.writer.written()
     }
 
+    fn in_memory(&self, at: GlobalOffset) -> Option<&Arc<Vec<u8>>> {
+        let recent = self.recent.iter().rev().find(|(place, _)| *place == at);
+        let asked = self.asked.as_ref().filter(|asked| asked.at == at);
+        recent
+            .map(|(_, payload)| payload)
+            .or_else(|| self.writer.find(at))
+            .or_else(|| asked?.payload.get())
+    }
+
     fn payload(&self, at: GlobalOffset) -> Result<Arc<Vec<u8>>, UndoError> {
-        if let Some((_, payload)) = self.recent.iter().rev().find(|(place, _)| *place == at) {
-            return Ok(Arc::clone(payload));
-        }
-        if let Some(payload) = self.writer.find(at) {
+        if let Some(payload) = self.in_memory(at) {
             return Ok(Arc::clone(payload));
         }
         let reader = self.writer.reader();

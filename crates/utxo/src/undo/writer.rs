@@ -21,15 +21,16 @@
 //! full disk is waited out, and a step that was made is never taken back.
 //!
 //! **Back-pressure.** [`UndoWriter::unwritten`] says how much is kept; the set's writer waits
-//! ([`UndoWriter::wait`]) when that is more than its share of the memory.
+//! ([`UndoWriter::next_end`]) while that is more than its share of the memory.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use varve_io::{FRAME_HEADER_LEN, GlobalOffset, PendingSync, Segments, SegmentsReader};
 
 use super::UndoError;
-use crate::compacter::{Compaction, Job, Lane};
+use crate::compacter::{Compaction, Job, JobEnd, Lane};
 
 /// Memory that a change takes beside its record: the task, its answer and their places in queues.
 const CHANGE_LEN: usize = 256;
@@ -37,8 +38,10 @@ const CHANGE_LEN: usize = 256;
 /// Writes the log in a lane.
 #[derive(Debug)]
 pub(super) struct UndoWriter {
-    /// Locked by the lane's jobs only, one at a time.
+    /// Locked by the lane's jobs alone, for as long as they write: nobody else waits for it.
     log: Arc<Mutex<Written>>,
+    /// The number of the last round in which something has failed; 0 when nothing has.
+    failed_round: Arc<AtomicU64>,
     reader: SegmentsReader,
     /// Changes that are not known to be made, in order.
     changes: VecDeque<Pending>,
@@ -48,6 +51,7 @@ pub(super) struct UndoWriter {
     end: GlobalOffset,
     /// Bytes of frames handed over since the log was opened.
     written: u64,
+    /// Counted from 1.
     round: u64,
     lane: Lane,
 }
@@ -108,7 +112,8 @@ impl UndoWriter {
             changes: VecDeque::new(),
             unwritten: 0,
             written: 0,
-            round: 0,
+            failed_round: Arc::default(),
+            round: 1,
             lane: Lane::new(compaction, "utxo-undo")?,
         })
     }
@@ -173,21 +178,23 @@ impl UndoWriter {
 
     /// Hands over again what has failed, without an error: whoever begins again may have made room.
     pub(super) fn retry(&mut self) {
-        let has_failed = {
-            let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.failed.as_ref().is_some_and(|(failed, _)| *failed >= self.round)
-        };
-        if has_failed {
+        if self.failed_round.load(Ordering::Acquire) >= self.round {
+            // Those behind the one that failed are refused at once, so this takes moments.
             while let Ok(true) = self.take_first(true) {}
             self.hand_over_again();
         }
     }
 
-    /// Waits until at most `bytes` are kept.
-    pub(super) fn wait(&mut self, bytes: usize) -> Result<(), UndoError> {
+    /// Waits until all is written.
+    pub(super) fn wait(&mut self) -> Result<(), UndoError> {
         self.hand_over_again();
-        while self.unwritten > bytes && self.take_first(true)? {}
+        while self.take_first(true)? {}
         Ok(())
+    }
+
+    /// A handle to wait for the first change that is not known to be made.
+    pub(super) fn next_end(&self) -> Option<JobEnd> {
+        self.changes.front().and_then(|first| first.job.as_ref()).map(Job::end)
     }
 
     /// Has everything up to the present end made durable, when the lane has come there.
@@ -221,11 +228,13 @@ impl UndoWriter {
 
     fn start(&self, change: &Change) -> Job<Result<(), UndoError>> {
         let (log, round, change) = (Arc::clone(&self.log), self.round, change.clone());
+        let failed_round = Arc::clone(&self.failed_round);
         self.lane.start(move || {
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             let made = change.make(log.in_round(round)?);
             if let Err(error) = &made {
                 log.failed = Some((round, error.to_string().into()));
+                failed_round.store(round, Ordering::Release);
             }
             made
         })
@@ -259,7 +268,10 @@ impl Change {
     fn make(self, log: &mut Segments) -> Result<(), UndoError> {
         match self {
             Self::Append { at, payload } => {
-                debug_assert_eq!(log.end(), at, "changes are made in their order");
+                let end = log.end();
+                if end != at {
+                    return Err(UndoError::OutOfOrder { at, end });
+                }
                 log.append(&[&payload])?;
             }
             Self::Cut(to) => log.truncate(to)?,
@@ -268,5 +280,32 @@ impl Change {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use varve_io::faulty::FaultyStorage;
+    use varve_io::{Kind, SegmentsConfig, StoreId};
+
+    /// The record above it names the position, so one that lies elsewhere would never be found.
+    #[test]
+    fn a_record_is_written_where_it_belongs_or_not_at_all() {
+        let config = SegmentsConfig {
+            prefix: "undo".to_owned(),
+            kind: Kind(*b"UTXOUND1"),
+            store: StoreId([1; 16]),
+            segment_size: 1 << 20,
+        };
+        let storage = Arc::new(FaultyStorage::new(1));
+        let mut log = Segments::open(storage, config, GlobalOffset::ZERO).unwrap();
+        let append = |at| Change::Append { at, payload: Arc::new(vec![7; 10]) };
+        let elsewhere = append(GlobalOffset::ZERO.plus(1)).make(&mut log);
+        assert!(matches!(elsewhere, Err(UndoError::OutOfOrder { .. })), "{elsewhere:?}");
+        assert_eq!(log.end(), GlobalOffset::ZERO);
+        append(GlobalOffset::ZERO).make(&mut log).unwrap();
+        assert!(log.end() > GlobalOffset::ZERO);
     }
 }

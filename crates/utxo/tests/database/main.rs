@@ -15,6 +15,7 @@ mod load;
 mod node;
 mod random;
 mod real;
+mod refused_threads;
 mod replay;
 mod room;
 mod slow_disk;

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering::Release;
 
 use varve_io::{
     Access, Caching, File, FileOffset, PAGE_LEN, PAGE_PAYLOAD_LEN, PageFile, PageFileWriter,
-    PageNumber, seal_page,
+    PageNumber, is_far, remove_unnamed, seal_page,
 };
 
-use super::{CELL_LEN, CELLS, Cells, CellsMark, Ordering, is_redo};
+use super::{CELL_LEN, CELLS, Cells, CellsMark, Ordering, redo_epoch};
 use crate::primitive::error::{Error, Result};
 
 /// New pages are gathered up to this many bytes before they are written.
@@ -41,16 +41,16 @@ impl CellSaver {
     /// The saver of cells that were opened at `mark`. Applies the mark's redo file when it is still
     /// there and removes those of other epochs.
     pub(super) fn recover(cells: Arc<Cells>, mark: CellsMark) -> Result<Self> {
-        let own = cells.identity.redo_name(mark.epoch);
-        let names = cells.storage.list()?;
-        let (own, junk): (Vec<_>, Vec<_>) = names
-            .into_iter()
-            .filter(|name| is_redo(&cells.identity.table, name))
-            .partition(|name| mark.redo > 0 && *name == own);
-        for name in &junk {
-            cells.storage.remove(name)?;
+        let mut unapplied = false;
+        for name in cells.storage.list()? {
+            let Some(epoch) = redo_epoch(&cells.identity.table, &name) else { continue };
+            if mark.redo > 0 && epoch == mark.epoch {
+                unapplied = true;
+                continue;
+            }
+            let store = (cells.identity.store, 0);
+            remove_unnamed(cells.storage.as_ref(), &name, store, is_far(epoch, mark.epoch))?;
         }
-        let unapplied = !own.is_empty();
         let mut saver =
             Self { cells, current: mark, unapplied, prepared: None, names_changed: false };
         saver.apply()?;

@@ -1,20 +1,42 @@
-//! Opening a table of records: the body is cut to its mark, the rest is linked again.
+//! Opening a table of records: the body is cut to its mark, the rest is linked again. At rest,
+//! nothing is cut and nothing is left to link.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use varve_io::{MappedLog, MappedLogConfig, Storage};
+use varve_io::{LogReader, MappedLog, MappedLogConfig, Storage};
 
 use super::{Link, ROWS_MAX, RecordHead, Records, RecordsOwner, Row, State};
 use crate::primitive::cells::Cells;
 use crate::primitive::error::{Error, Result};
+use crate::primitive::head::Geometry;
 use crate::primitive::mark::Mark;
 use crate::primitive::stage::{Stage, UNLINKED};
 use crate::primitive::table::TableConfig;
 
 /// Rows that wait for the link they hold, by their cell and that link.
 type Waiting = HashMap<(u64, u64), (u64, u64)>;
+
+impl<const K: usize, const V: usize> Records<K, V> {
+    /// Opens a table that nobody writes to, as it was at `mark`. Nothing is changed. `None` when
+    /// the saved head does not know all rows.
+    pub(crate) fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: &TableConfig,
+        mark: Mark,
+    ) -> Result<Option<Self>> {
+        let (rows, geometry) = check::<K, V>(config, mark)?;
+        if mark.linked < rows {
+            return Ok(None);
+        }
+        let log = LogReader::at_rest(Arc::clone(&storage), body::<K, V>(config), mark.log);
+        let cells = Cells::at_rest(storage, config.identity(), mark.cells)?;
+        let state = State { body: log.snapshot(), stage: Stage::new(rows) };
+        let state = ArcSwap::from_pointee(state);
+        Ok(Some(Self { name: config.name.clone(), cells, geometry, state }))
+    }
+}
 
 impl<const K: usize, const V: usize> RecordsOwner<K, V> {
     /// Opens the table as it was at `mark`. `hash` is asked for the key of every row that the saved
@@ -42,22 +64,7 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
     }
 
     fn open_unlinked(storage: Arc<dyn Storage>, config: &TableConfig, mark: Mark) -> Result<Self> {
-        let bad = |what| Error::BadMark { table: config.name.clone(), what };
-        let row_len = Row::<K, V>::LEN as u64;
-        let end = mark.log.end.get();
-        let rows = end / row_len;
-        if !end.is_multiple_of(row_len) || rows > ROWS_MAX {
-            return Err(bad("the body does not end with a row; restore the manifest"));
-        }
-        if mark.linked > rows {
-            return Err(bad(
-                "the head knows rows that the body does not have; restore the manifest",
-            ));
-        }
-        let geometry = mark.geometry(config.geometry);
-        if !geometry.is_sound() {
-            return Err(bad("a head needs a bucket, and a bucket a row"));
-        }
+        let (rows, geometry) = check::<K, V>(config, mark)?;
         let log = MappedLog::open(Arc::clone(&storage), body::<K, V>(config), mark.log)?;
         let (cells, saver) = Cells::open(storage, config.identity(), mark.cells)?;
         let state = State { body: log.reader().snapshot(), stage: Stage::new(rows) };
@@ -66,6 +73,28 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         let (shared, linked) = (Arc::new(shared), mark.linked);
         Ok(Self { shared, log, saver, linked, linked_next: linked })
     }
+}
+
+/// The rows and the geometry of the table, when its mark can be used.
+fn check<const K: usize, const V: usize>(
+    config: &TableConfig,
+    mark: Mark,
+) -> Result<(u64, Geometry)> {
+    let bad = |what| Error::BadMark { table: config.name.clone(), what };
+    let row_len = Row::<K, V>::LEN as u64;
+    let end = mark.log.end.get();
+    let rows = end / row_len;
+    if !end.is_multiple_of(row_len) || rows > ROWS_MAX {
+        return Err(bad("the body does not end with a row; restore the manifest"));
+    }
+    if mark.linked > rows {
+        return Err(bad("the head knows rows that the body does not have; restore the manifest"));
+    }
+    let geometry = mark.geometry(config.geometry);
+    if !geometry.is_sound() {
+        return Err(bad("a head needs a bucket, and a bucket a row"));
+    }
+    Ok((rows, geometry))
 }
 
 /// The body's log: segments of whole rows.

@@ -21,7 +21,7 @@ use varve_io::{Disk, Storage, StoreId};
 use varve_records::blob::{Blobs, DiskBucket, Fanout, ObjectBucket};
 use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use varve_records::store::Store;
-use varve_records::{MemoryDisk, MemoryEngine, Settings};
+use varve_records::{Engine as _, MemoryDisk, MemoryEngine, Settings};
 
 use super::session::Session;
 use super::tip::TipFile;
@@ -52,7 +52,7 @@ fn embedded(folder: &Path, settings: Settings, memory: u64) -> Result<Session> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let storage: Arc<dyn Storage> = Arc::new(Disk::open(folder)?);
     let engine = EmbeddedEngine::open(Arc::clone(&storage), options)?;
-    check_memory(engine.sizes()?.index as u64, &options, memory)?;
+    check_memory(engine.status()?.memory, &options, memory)?;
     let fanout = Fanout::default();
     let bucket = DiskBucket::open(storage.directory("blobs")?, fanout)?;
     let blobs = Blobs::new(bucket, fanout);
@@ -79,14 +79,14 @@ fn check_memory(index: u64, options: &EmbeddedOptions, memory: u64) -> Result<()
 
 /// Bytes of memory that the index of the records in a folder takes; `None` when there are none, or
 /// another process has them.
-pub(crate) fn index_memory(folder: &Path, memory: u64) -> Option<usize> {
+pub(crate) fn index_memory(folder: &Path, memory: u64) -> Option<u64> {
     if !folder.join("manifest").exists() {
         return None;
     }
     let key = StoreKey { id: StoreId(random().ok()?), secret: random().ok()? };
     let storage: Arc<dyn Storage> = Arc::new(Disk::open(folder).ok()?);
     let engine = EmbeddedEngine::open(storage, EmbeddedOptions::new(key).within(memory)).ok()?;
-    Some(engine.sizes().ok()?.index)
+    Some(engine.status().ok()?.memory)
 }
 
 fn in_memory(settings: Settings) -> Result<Session> {

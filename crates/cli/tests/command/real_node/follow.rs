@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use varve_testdata::bitcoind::Bitcoind;
 
 use super::{check_tip, ways};
@@ -55,6 +56,22 @@ impl Process {
         self.child.wait().unwrap();
         runs
     }
+}
+
+/// The first message of headers has less work than our chain, and so has the second alone.
+#[test]
+fn a_branch_of_4500_from_genesis_over_2500_by_peer() {
+    let Some(node) = Bitcoind::start(&[]) else { return };
+    node.mine(2500);
+    let folder = tempfile::tempdir().unwrap();
+    let mut process = Process::start(folder.path(), &["--peer", &node.p2p_address(), "--follow"]);
+    process.tells(&node.tip());
+    let first = node.call("getblockhash", &json!([1]));
+    node.call("invalidateblock", &json!([first]));
+    node.mine(4500);
+    process.tells(&node.tip());
+    assert!(process.kill(), "it goes on");
+    check_tip(folder.path(), &node);
 }
 
 impl Drop for Process {

@@ -20,7 +20,7 @@ fn tree() -> HeaderTree {
 
 fn aim() -> Aim {
     let (tip, stop) = (HeaderId::GENESIS, Height::new(u32::MAX));
-    Aim { tip, stop, is_trusted: false, all_branches: false }
+    Aim { tip, stop, is_trusted: false, now: Duration::ZERO }
 }
 
 fn hashes(tree: &HeaderTree, ids: &[HeaderId]) -> Vec<BlockHash> {
@@ -39,7 +39,7 @@ fn a_giver_is_asked_for_its_own_branch_alone() {
     assert_eq!(choose(&mut fetch, A), hashes(&tree, &one[..16]));
     assert_eq!(choose(&mut fetch, B), hashes(&tree, &other[..16]), "though A has the most work");
     // What A does not send is not asked of it again, nor of B, which does not offer it.
-    hashes(&tree, &one[..16]).iter().for_each(|hash| fetch.missed(hash));
+    hashes(&tree, &one[..16]).iter().for_each(|hash| fetch.missed(&tree, hash, A));
     assert_eq!(choose(&mut fetch, A), hashes(&tree, &one[16..32]));
     assert_eq!(choose(&mut fetch, B), hashes(&tree, &other[16..]));
     assert_eq!(fetch.missing(&tree), hashes(&tree, &one[..1]), "one sentence");
@@ -58,13 +58,40 @@ fn a_block_is_asked_of_one_at_a_time_and_then_of_another() {
     let choose = |fetch: &mut Fetch, giver| fetch.choose(&tree, &aim(), giver, 16);
     assert_eq!(choose(&mut fetch, A), hashes(&tree, &chain[..16]));
     assert_eq!(choose(&mut fetch, B), hashes(&tree, &chain[16..30]));
-    hashes(&tree, &chain[..3]).iter().for_each(|hash| fetch.missed(hash));
+    hashes(&tree, &chain[..3]).iter().for_each(|hash| fetch.missed(&tree, hash, A));
     assert_eq!(choose(&mut fetch, B), hashes(&tree, &chain[..3]));
-    fetch.missed(&tree.hash(chain[0]));
+    fetch.missed(&tree, &tree.hash(chain[0]), B);
     assert_eq!(choose(&mut fetch, B), []);
     fetch.forget(A);
     fetch.offer(&tree, Giver(3), chain[39]);
     assert_eq!(choose(&mut fetch, Giver(3))[0], tree.hash(chain[0]), "the next one may have it");
+}
+
+/// The slow one keeps its blocks; who has nothing else to do is asked for the lowest of them too.
+#[test]
+fn a_block_that_is_late_is_asked_of_one_more() {
+    const C: Giver = Giver(3);
+    let mut tree = tree();
+    let chain = insert(&mut tree, &chain_above(&genesis(), 40, 1));
+    let mut fetch = Fetch::default();
+    [A, B, C].into_iter().for_each(|giver| fetch.offer(&tree, giver, chain[39]));
+    let at = |millis| Aim { now: Duration::from_millis(millis), ..aim() };
+    let of = |from: usize, to: usize| hashes(&tree, &chain[from..to]);
+    assert_eq!(fetch.choose(&tree, &at(0), A, 16), of(0, 16));
+    assert_eq!(fetch.choose(&tree, &at(1000), B, 16), of(16, 32));
+    assert_eq!(fetch.choose(&tree, &at(1999), B, 16), of(32, 40), "not late yet");
+    assert_eq!(fetch.choose(&tree, &at(2000), B, 4), of(0, 4), "nothing else, and as room allows");
+    assert_eq!(fetch.choose(&tree, &at(2000), C, 2), of(4, 6), "never of three");
+    assert_eq!(fetch.choose(&tree, &at(2000), A, 16), [], "A owes its own, and B is not late");
+    // Whichever does not send it, the other still owes it.
+    fetch.missed(&tree, &of(0, 1)[0], B);
+    fetch.missed(&tree, &of(1, 2)[0], A);
+    assert_eq!(fetch.choose(&tree, &at(2500), C, 2), of(0, 2));
+    // The first copy counts, and the second changes nothing.
+    of(0, 40).iter().for_each(|hash| fetch.arrived(hash));
+    assert!(!fetch.is_waiting());
+    fetch.missed(&tree, &of(2, 3)[0], A);
+    assert!(!fetch.is_waiting());
 }
 
 #[test]
@@ -104,7 +131,7 @@ fn bytes_that_are_not_the_block_are_asked_for_a_few_times() {
         .take_while(|_| {
             let chosen = fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX);
             fetch.arrived(&hash);
-            fetch.spoiled(&hash, Giver::ONLY);
+            fetch.spoiled(&tree, &hash, Giver::ONLY);
             !chosen.is_empty()
         })
         .count();
@@ -112,4 +139,37 @@ fn bytes_that_are_not_the_block_are_asked_for_a_few_times() {
     assert_eq!(fetch.missing(&tree), [hash]);
     fetch.try_again();
     assert_eq!(fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX), [hash]);
+}
+
+/// A folder without the blocks of twenty thousand headers is asked for each of them once, and what
+/// it does not have is not looked at again until the next try.
+#[test]
+fn what_was_asked_for_in_vain_is_not_walked_past() {
+    let mut tree = tree();
+    let chain = insert(&mut tree, &chain_above(&genesis(), 20_000, 1));
+    let mut fetch = Fetch::new(true);
+    chain.iter().for_each(|id| fetch.add_unfetched(tree.height(*id), *id));
+    fetch.offer(&tree, Giver::ONLY, chain[19_999]);
+    let aim = Aim { is_trusted: true, stop: Height::new(15_000), ..aim() };
+    for round in 0..3 {
+        let mut asked = 0;
+        loop {
+            let chosen = fetch.choose(&tree, &aim, Giver::ONLY, usize::MAX);
+            if chosen.is_empty() {
+                break;
+            }
+            asked += chosen.len();
+            chosen.iter().for_each(|hash| fetch.missed(&tree, hash, Giver::ONLY));
+        }
+        assert_eq!((asked, fetch.unfetched.len()), (15_000, 5000), "round {round}");
+        assert!(fetch.try_again());
+    }
+    // Bytes that are not the block, from a folder: a few times, and then with the next try.
+    let hash = tree.hash(chain[0]);
+    for expected in [Some(hash), Some(hash), Some(hash), None] {
+        let chosen = fetch.choose(&tree, &Aim { stop: Height::new(1), ..aim }, Giver::ONLY, 10);
+        assert_eq!(chosen.first().copied(), expected);
+        fetch.arrived(&hash);
+        fetch.spoiled(&tree, &hash, Giver::ONLY);
+    }
 }

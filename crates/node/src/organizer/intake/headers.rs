@@ -1,13 +1,15 @@
 //! What is done with a message of headers: stored or not, and what its giver is asked next.
 
+use varve_types::Header;
+
 use super::super::vetting::{Known, Next, Vetted};
-use super::{Intake, Report, locator};
+use super::{Intake, Report};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError};
 use crate::source::{Giver, HeaderBytes, Warning};
 use crate::stores::Stores;
 
-/// How often one giver may send headers in a row that link to nothing.
+/// How often a source that the user vouches for may send headers in a row that link to nothing.
 const STRAYS: u32 = 10;
 
 /// What became of headers that were to be stored.
@@ -68,8 +70,10 @@ impl Intake<'_> {
                 let above = last.map(|last| stores.chain.read().tree.locator(last));
                 above.map_or(Ok(()), |locator| self.more(giver, &locator))
             }
-            Next::Stray if self.may_stray(giver) => self.more(giver, &locator(stores)),
-            Next::Stray => Ok(()),
+            Next::Stray => {
+                self.source.stray(giver);
+                Ok(())
+            }
             Next::TooLittle { below_known } => {
                 let peer = self.source.name(giver);
                 if below_known && self.low.insert(peer.clone()) {
@@ -112,18 +116,33 @@ impl Intake<'_> {
                         self.fetch.add_unfetched(tree.height(id), id);
                     }
                 }
-                Err(InsertError::Orphan { .. }) => inserted.has_orphan = true,
+                Err(InsertError::Orphan { .. }) => {
+                    inserted.has_orphan = true;
+                    if self.source.is_trusted() {
+                        self.left_out.add_above(Header::new(header));
+                    }
+                }
+                // The operator's own mark: nobody is to blame, and nothing is new.
+                Err(InsertError::Invalid { invalid, .. }) if invalid.is_by_operator() => {
+                    inserted.is_refused = true;
+                }
                 Err(error) => {
                     let reason = error.reason();
                     if !inserted.is_refused && error.is_blameworthy() {
                         self.source.blame(giver, &reason);
                     }
                     inserted.is_refused = true;
+                    if self.source.is_trusted() || !error.is_blameworthy() {
+                        let tree = &stores.chain.read().tree;
+                        let (header, culprit) = (Header::new(header), error.culprit());
+                        self.left_out.add_header(tree, header, culprit, &reason);
+                    }
                     self.refuse(error.culprit(), &reason);
                 }
             }
         }
-        if inserted.has_new || inserted.is_refused {
+        let links = inserted.last.is_some() && !inserted.has_orphan;
+        if inserted.has_new || inserted.is_refused || links {
             self.strays.remove(&giver);
         }
         if inserted.has_new {

@@ -70,6 +70,8 @@ pub(super) struct Walk {
     last: Option<(HeaderBytes, Location)>,
     /// Bytes between records that are no record.
     skipped: u64,
+    /// Bytes behind the last record, up to the last that is not zero.
+    trailing: u64,
     /// The file as it was when the walk last set out.
     stamp: Option<Stamp>,
     /// The walk is at the end of the file, or has not set out.
@@ -81,6 +83,12 @@ pub(super) struct Walk {
     /// Set when the file was changed and only its end has been looked at; then how often the walk
     /// has set out since.
     spared: Option<u64>,
+}
+
+/// A record at the end of a file that is left out.
+pub(super) struct Unread {
+    pub(super) offset: u64,
+    pub(super) header: Option<HeaderBytes>,
 }
 
 /// What changes with a file.
@@ -114,6 +122,7 @@ impl Walk {
             next: 0,
             last: None,
             skipped: 0,
+            trailing: 0,
             stamp: None,
             rests: true,
             searches: true,
@@ -174,9 +183,9 @@ impl Walk {
 
     /// Decides where the walk begins, and how far it looks for records.
     ///
-    /// What was appended begins at `next`, and costs no more than it is long. What was written over
-    /// may be anywhere, so a file that was changed is also walked over from its beginning: at once
-    /// when that is cheap, else after so many polls that it is cheap for each of them.
+    /// Appended records begin at `next`. Overwritten ones may be anywhere, so a file that has
+    /// changed is also walked over from its beginning: at once when that is cheap, else once enough
+    /// polls have passed that its cost per poll is low.
     fn set_out(&mut self, file: &File, stamp: Stamp) -> Result<(), SourceError> {
         let before = self.stamp.replace(stamp);
         let replaced = before.is_none_or(|b| b.inode != stamp.inode || b.length > stamp.length);
@@ -188,7 +197,8 @@ impl Walk {
         let pages = stamp.length.saturating_sub(self.next) / PAGE;
         let is_cheap = |polls: u64| polls.saturating_mul(CHEAP) >= self.records + pages;
         if replaced || spared.is_some_and(is_cheap) {
-            (self.next, self.last, self.skipped, self.records) = (0, None, 0, 0);
+            (self.next, self.last, self.records) = (0, None, 0);
+            (self.skipped, self.trailing) = (0, 0);
             (self.spared, self.searches) = (None, true);
             return Ok(());
         }
@@ -199,23 +209,33 @@ impl Walk {
         Ok(())
     }
 
-    /// Where a record begins that is not all there.
-    pub(super) fn incomplete(&self, framing: Framing) -> Result<Option<u64>, SourceError> {
-        if let Some((_, location)) = &self.last {
-            return Ok(Some(location.offset - FRAME_LEN));
+    /// The last record, when it is cut off, or damaged and still known by its header: one above a
+    /// block of which `is_known` is true.
+    pub(super) fn unread(
+        &self,
+        framing: Framing,
+        is_known: impl Fn(&BlockHash) -> bool,
+    ) -> Result<Option<Unread>, SourceError> {
+        if let Some((header, location)) = self.last {
+            return Ok(Some(Unread { offset: location.offset - FRAME_LEN, header: Some(header) }));
         }
         let Some(file) = self.open()? else { return Ok(None) };
-        let mut begin = [0; 4];
-        let read = read_some(&file, self.next, &mut begin).map_err(failed(&self.path))?;
-        let begin = begin.get_mut(..read).unwrap_or_default();
-        framing.key.apply(self.next, begin);
-        let is_record = read > 0 && framing.network.disk_magic().starts_with(begin);
-        Ok(is_record.then_some(self.next))
+        let mut head = [0; FRAME + Header::LEN];
+        let read = read_some(&file, self.next, &mut head).map_err(failed(&self.path))?;
+        framing.key.apply(self.next, &mut head);
+        let is_whole = read == head.len();
+        let magic = head.get(..read.min(4)).unwrap_or_default();
+        let is_record = read > 0 && framing.network.disk_magic().starts_with(magic);
+        let header = head.last_chunk().copied().filter(|_| is_whole);
+        let follows = |header: &HeaderBytes| is_known(&Header::new(header).previous());
+        let is_unread = is_record || header.as_ref().is_some_and(follows);
+        Ok(is_unread.then_some(Unread { offset: self.next, header }))
     }
 
-    /// How many bytes between records are no record.
-    pub(super) const fn skipped(&self) -> u64 {
-        self.skipped
+    /// How many bytes are no record: between records, and behind the last unless what is there is
+    /// reported as unread. The zeros that a node preallocates are not counted.
+    pub(super) const fn skipped(&self, is_unread: bool) -> u64 {
+        self.skipped + if is_unread { 0 } else { self.trailing }
     }
 
     /// Whether no record has been found.
@@ -255,15 +275,20 @@ impl Walk {
         let from = self.last.map_or(self.next, |(_, location)| location.offset - FRAME_LEN);
         let magic = framing.network.disk_magic();
         let mut chunk = vec![0; CHUNK];
-        let mut at = from + 1;
+        let mut at = from;
+        self.trailing = 0;
         loop {
             let read = read_some(file, at, &mut chunk).map_err(failed(&self.path))?;
             let bytes = chunk.get_mut(..read).unwrap_or_default();
+            if let Some(last) = bytes.iter().rposition(|byte| *byte != 0) {
+                self.trailing = at - from + last as u64 + 1;
+            }
             framing.key.apply(at, bytes);
             let begins = bytes.windows(magic.len()).zip(at..).filter(|(begin, _)| *begin == magic);
-            for (_, begin) in begins {
+            for (_, begin) in begins.filter(|(_, begin)| *begin > from) {
                 if self.head(file, framing, begin, length)?.is_some() {
                     self.skipped += begin - from;
+                    self.trailing = 0;
                     (self.next, self.last) = (begin, None);
                     return Ok(true);
                 }

@@ -10,8 +10,8 @@
 //! | [`SWEEP`] of all files in turn | every poll | old files that were replaced or written over |
 //! | the list of the folder | seldom | files out of order, such as one that was missing |
 //!
-//! The folder is listed when its time of change is another, but only after so many polls that it
-//! costs each of them [`LIST`] entries.
+//! The folder is listed when its modification time has changed, and at most once every
+//! entries / [`LIST`] polls, so a poll reads [`LIST`] entries on average.
 //!
 //! With 5,000 files a change in an old one is seen after at most 80 seconds, and a file that turns
 //! up between others after 40; with fewer than sixteen files all is seen at the next poll.

@@ -9,22 +9,22 @@
 //! blocks, through a channel of a few messages: while that is full it does not read, and the peer
 //! waits. So a connection holds one message in memory.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs as _};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::io::{self, Read as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use varve_sha256::Message as Hashed;
 use varve_types::{BlockHash, Header, Network};
 
+use super::link::Link;
 use super::wire::{Command, FRAME_LEN, Frame, Message, PayloadError, Version, protocol};
 use crate::source::queue::{Outbox, Weigh};
 use crate::source::{Giver, HeaderBytes};
 
 const CONNECT: Duration = Duration::from_secs(5);
 const HANDSHAKE: Duration = Duration::from_secs(10);
-const WRITE: Duration = Duration::from_secs(20);
 /// Messages that may come before the handshake is through.
 const HANDSHAKE_MESSAGES: usize = 32;
 /// How much a payload grows by before its bytes are there: a length is not believed. A step is also
@@ -137,30 +137,6 @@ impl Weigh for (Giver, Incoming) {
     }
 }
 
-/// The writing side.
-pub(super) struct Link {
-    stream: Mutex<TcpStream>,
-    network: Network,
-    /// Bytes that have been read: a sign of life.
-    pub(super) received: AtomicU64,
-    /// Those of them that are of blocks.
-    pub(super) block_bytes: AtomicU64,
-}
-
-impl Link {
-    /// Sends a message. An error shows on the reading side too, so it may be left to that.
-    pub(super) fn send(&self, message: &Message) -> io::Result<()> {
-        let bytes = message.encode(self.network);
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner).write_all(&bytes)
-    }
-
-    /// Ends the connection; the reading side sees its end.
-    pub(super) fn close(&self) {
-        // It may be closed already.
-        let _ = self.stream.lock().unwrap_or_else(PoisonError::into_inner).shutdown(Shutdown::Both);
-    }
-}
-
 /// The link of a call, from when the connection is made. Whoever waits for the handshake closes it.
 pub(super) type Line = Arc<OnceLock<Arc<Link>>>;
 
@@ -187,13 +163,7 @@ impl Call {
         let stream = connect(&self.address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(HANDSHAKE))?;
-        stream.set_write_timeout(Some(WRITE))?;
-        let link = Arc::new(Link {
-            stream: Mutex::new(stream.try_clone()?),
-            network: self.network,
-            received: AtomicU64::new(0),
-            block_bytes: AtomicU64::new(0),
-        });
+        let link = Arc::new(Link::new(&stream, self.network)?);
         // Nobody else sets it.
         let _ = self.line.set(link.clone());
         let mut reader = MessageReader { stream, link: link.clone() };
@@ -202,12 +172,12 @@ impl Call {
             other => other,
         })?;
         reader.stream.set_read_timeout(None)?;
-        link.send(&Message::SendHeaders)?;
+        link.answer(&Message::SendHeaders)?;
         self.pass(Incoming::Ready(link.clone()))?;
         loop {
             let incoming = match reader.message()? {
                 Message::Ping(nonce) => {
-                    link.send(&Message::Pong(nonce))?;
+                    link.answer(&Message::Pong(nonce))?;
                     continue;
                 }
                 Message::Headers(headers) => {
@@ -244,13 +214,13 @@ impl Call {
             agent: concat!("/varve:", env!("CARGO_PKG_VERSION"), "/").to_owned(),
             height: 0,
         };
-        reader.link.send(&Message::Version(ours))?;
+        reader.link.answer(&Message::Version(ours))?;
         let (mut greeted, mut agreed) = (false, false);
         for _ in 0..HANDSHAKE_MESSAGES {
             match reader.message()? {
                 Message::Version(theirs) => {
                     self.judge(&theirs)?;
-                    reader.link.send(&Message::Verack)?;
+                    reader.link.answer(&Message::Verack)?;
                     greeted = true;
                 }
                 Message::Verack => agreed = true,
@@ -379,6 +349,7 @@ fn check_linked(headers: &[HeaderBytes]) -> Result<(), Offence> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
     use std::net::TcpListener;
     use std::thread;
 
@@ -391,12 +362,7 @@ mod tests {
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut peer, _) = listener.accept().unwrap();
         let network = Network::Regtest;
-        let link = Arc::new(Link {
-            stream: Mutex::new(stream.try_clone().unwrap()),
-            network,
-            received: AtomicU64::new(0),
-            block_bytes: AtomicU64::new(0),
-        });
+        let link = Arc::new(Link::new(&stream, network).unwrap());
         let mut reader = MessageReader { stream, link: link.clone() };
         let reading = thread::spawn(move || reader.message());
         let block = Message::Block(vec![7; 300_000]);

@@ -12,17 +12,14 @@
 //! 1. Nodes answer in order, and say nothing when they are asked for a block that they do not have.
 //!    So a block that comes shows that those asked of its peer before will not: they are taken
 //!    back.
-//! 2. A peer that sends no part of a block for [`HOLD`] while another could take more loses all
-//!    that it has in flight and is given half as much from then on, at last nothing: it
-//!    *withholds*. Each block that it delivers, and each message that tells of new blocks, gives
-//!    one back.
-//! 3. A peer that owes blocks and sends no part of one for [`SILENCE`] is given up, whatever else
-//!    it sends; so is one that comes to owe more than [`MAX_OWED`].
-//! 4. A block that comes late is as good as another. One that its peer was never asked for is an
+//! 2. A peer that owes blocks and sends no part of one for [`SILENCE`] is given up, whatever else
+//!    it sends; so is one that comes to owe more than [`MAX_OWED`]. Until then it keeps what it was
+//!    asked for. Whoever is slow holds nobody up: the receiver asks another for the same blocks.
+//! 3. A block that comes late is as good as another. One that its peer was never asked for is an
 //!    offence.
 //!
 //! A branch whose blocks are withheld costs the others nothing: each peer has its own room. Nothing
-//! here knows a socket or a clock: time is what the caller says it waited.
+//! here knows a socket or a clock: the caller says how much time has passed.
 
 #[cfg(test)]
 mod tests;
@@ -36,9 +33,7 @@ use crate::source::Giver;
 
 /// Blocks in flight from one peer.
 pub(super) const IN_FLIGHT: usize = 16;
-/// How long a peer may send no part of a block while another could take more.
-pub(super) const HOLD: Duration = Duration::from_secs(2);
-/// How long a peer that owes blocks may send no part of one at all.
+/// How long a peer that owes blocks may send no part of one.
 pub(super) const SILENCE: Duration = Duration::from_secs(20);
 /// Blocks that a peer may owe, with those that were taken back.
 const MAX_OWED: usize = 4 * IN_FLIGHT;
@@ -55,11 +50,8 @@ struct Load {
     /// How many blocks it has been asked for.
     questions: u64,
     in_flight: usize,
-    limit: usize,
     /// How long it has owed blocks and sent no part of one.
     quiet: Duration,
-    /// It was reported as one that withholds.
-    is_reported: bool,
 }
 
 struct Asked {
@@ -67,23 +59,11 @@ struct Asked {
     in_flight: bool,
 }
 
-/// What follows from waiting.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Late {
-    /// Blocks that others may be asked for.
-    pub(super) taken_back: Vec<BlockHash>,
-    /// Peers that have now lost all their room.
-    pub(super) withholding: Vec<Giver>,
-    /// Peers to be given up.
-    pub(super) silent: Vec<Giver>,
-}
-
 impl Download {
     /// A peer that can be asked.
     pub(super) fn add_peer(&mut self, peer: Giver) {
-        let (asked, quiet) = (HashMap::new(), Duration::ZERO);
-        let (questions, in_flight, limit, is_reported) = (0, 0, IN_FLIGHT, false);
-        let load = Load { asked, questions, in_flight, limit, quiet, is_reported };
+        let asked = HashMap::new();
+        let load = Load { asked, questions: 0, in_flight: 0, quiet: Duration::ZERO };
         self.peers.insert(peer, load);
     }
 
@@ -94,17 +74,7 @@ impl Download {
 
     /// How many more blocks a peer can be asked for; `None` when it is gone.
     pub(super) fn room(&self, peer: Giver) -> Option<usize> {
-        let load = self.peers.get(&peer)?;
-        // When nobody has any room left, they are better than nobody.
-        let nobody = self.peers.values().all(|load| load.limit == 0);
-        Some(load.limit.max(usize::from(nobody)).saturating_sub(load.in_flight))
-    }
-
-    /// A peer told of new blocks.
-    pub(super) fn told(&mut self, peer: Giver) {
-        if let Some(load) = self.peers.get_mut(&peer) {
-            load.limit = (load.limit + 1).min(IN_FLIGHT);
-        }
+        self.peers.get(&peer).map(|load| IN_FLIGHT.saturating_sub(load.in_flight))
     }
 
     /// A peer is asked for blocks. Returns those that it does not owe already.
@@ -128,7 +98,6 @@ impl Download {
         let load = self.peers.get_mut(&peer)?;
         let Asked { question, in_flight } = load.asked.remove(hash)?;
         load.in_flight -= usize::from(in_flight);
-        load.limit = (load.limit + 1).min(IN_FLIGHT);
         Some(load.take_back(|asked| asked.question < question))
     }
 
@@ -140,26 +109,17 @@ impl Download {
         in_flight
     }
 
-    /// The caller waited so long, and these peers sent parts of blocks meanwhile.
-    pub(super) fn waited(&mut self, time: Duration, delivering: &BTreeSet<Giver>) -> Late {
-        let mut late = Late::default();
-        let with_room: BTreeSet<Giver> =
-            self.peers.keys().copied().filter(|peer| self.room(*peer) > Some(0)).collect();
+    /// Counts time in which these peers sent parts of blocks. Returns the peers to be given up.
+    pub(super) fn waited(&mut self, time: Duration, delivering: &BTreeSet<Giver>) -> Vec<Giver> {
+        let mut silent = Vec::new();
         for (peer, load) in &mut self.peers {
             let excused = load.in_flight == 0 || delivering.contains(peer);
             load.quiet = if excused { Duration::ZERO } else { load.quiet + time };
             if load.quiet >= SILENCE || load.asked.len() > MAX_OWED {
-                late.silent.push(*peer);
-            } else if load.quiet >= HOLD && with_room.iter().any(|other| other != peer) {
-                load.quiet = Duration::ZERO;
-                load.limit /= 2;
-                late.taken_back.extend(load.take_back(|_| true));
-                if load.limit == 0 && !std::mem::replace(&mut load.is_reported, true) {
-                    late.withholding.push(*peer);
-                }
+                silent.push(*peer);
             }
         }
-        late
+        silent
     }
 }
 

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The pause before the next try is 1, 2, 4, … 60 seconds. An address that could not be reached
-//! [`TRIES`] times is no longer *expected*: a sync that does not follow ends without it. Nor is one
-//! that was lost as often while it owed an answer, without a block between; that one is left
-//! alone for [`BARREN_PAUSE`].
+//! [`TRIES`] times, or was lost as often without a block between, is no longer *expected*: a sync
+//! that does not follow ends without it. One that owed an answer each time is left alone for
+//! [`BARREN_PAUSE`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::Settings;
-use super::connection::{Call, Incoming, Line, Link};
+use super::connection::{Call, Incoming, Line};
+use super::link::Link;
 use super::talk::{Fault, Talk};
 use super::wire::Message;
 use crate::source::Giver;
@@ -27,9 +28,9 @@ use crate::source::queue::Outbox;
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// The pause after connections that came to nothing.
 const BARREN_PAUSE: Duration = Duration::from_secs(600);
-/// How often an address is tried before nobody waits for it.
+/// Tries in vain after which nobody waits for an address.
 const TRIES: u32 = 3;
-/// A connection that is quiet for so long is asked for a sign of life.
+/// A connection that is quiet for this long is asked for a sign of life.
 const PING: Duration = Duration::from_secs(60);
 /// And given up after this.
 const DEAD: Duration = Duration::from_secs(120);
@@ -42,7 +43,8 @@ pub(super) struct Slot {
     pub(super) state: State,
     /// Tries since the last that got through.
     failures: u32,
-    /// Connections in a row that ended while an answer was owed, without a block.
+    /// Connections in a row that ended without a block, and those of them that owed an answer.
+    losses: u32,
     barren: u32,
     /// Why it was lost last.
     pub(super) reason: String,
@@ -58,7 +60,7 @@ pub(super) enum State {
 
 /// A peer that can be asked.
 pub(super) struct Peer {
-    giver: Giver,
+    pub(super) giver: Giver,
     pub(super) link: Arc<Link>,
     pub(super) talk: Talk,
     /// How many bytes had come when it was last looked at, and for how long no more have.
@@ -77,6 +79,8 @@ pub(super) enum Sign {
     Delivering,
     /// It does not answer, or not even sends a sign of life.
     Silent,
+    /// It does not read what it is sent.
+    Deaf,
     /// It sends headers too slowly.
     Slow,
 }
@@ -85,7 +89,7 @@ impl Slot {
     /// An address to be tried at once.
     pub(super) const fn new(address: String) -> Self {
         let state = State::Waiting { until: Duration::ZERO };
-        Self { address, state, failures: 0, barren: 0, reason: String::new() }
+        Self { address, state, failures: 0, losses: 0, barren: 0, reason: String::new() }
     }
 
     /// Whether it is time to connect.
@@ -96,7 +100,7 @@ impl Slot {
     /// Whether it is being tried and may have something that nobody knows of.
     pub(super) fn is_expected(&self) -> bool {
         let tried = matches!(self.state, State::Calling { .. } | State::Waiting { .. });
-        tried && self.failures.max(self.barren) < TRIES
+        tried && self.failures.max(self.losses) < TRIES
     }
 
     /// The giver that this address is at the moment.
@@ -168,22 +172,30 @@ impl Slot {
     }
 
     /// It has sent a block that was wanted.
-    pub(super) const fn delivered(&mut self) {
-        self.barren = 0;
+    pub(super) fn delivered(&mut self) {
+        (self.losses, self.barren) = (0, 0);
+        self.reason.clear();
     }
 
-    /// The connection is gone; `owing` when there was something that it still was to send.
-    pub(super) fn lost(&mut self, now: Duration, owing: bool, reason: String) {
+    /// The connection is gone; `owing` when it still had blocks to send. Whether that is worth a
+    /// sentence: what goes wrong the same way at every try is reported once.
+    pub(super) fn lost(&mut self, now: Duration, owing: bool, reason: &str) -> bool {
         self.close();
+        let mut is_news = self.reason != reason;
         match &self.state {
-            State::Ready(peer) if owing || peer.talk.is_unfinished() => self.barren += 1,
-            State::Ready(_) => {}
+            State::Ready(peer) => {
+                let barren = owing || peer.talk.is_unfinished();
+                is_news |= !barren;
+                self.losses += 1;
+                self.barren += u32::from(barren);
+            }
             _ => self.failures += 1,
         }
         let tries = self.failures.saturating_sub(1).min(6);
         let pause = Duration::from_secs(1 << tries).min(LONGEST_PAUSE);
         let until = now + if self.barren < TRIES { pause } else { BARREN_PAUSE };
-        (self.state, self.reason) = (State::Waiting { until }, reason);
+        (self.state, self.reason) = (State::Waiting { until }, reason.to_owned());
+        is_news
     }
 
     /// The address is not tried again. `false`: it was banned before.
@@ -235,8 +247,9 @@ impl Peer {
         }
         if self.quiet >= PING && !self.pinged {
             self.pinged = true;
-            // An error shows on the reading side, which ends the connection.
-            let _ = self.link.send(&Message::Ping(received));
+            if !self.link.send(&Message::Ping(received)) {
+                return Sign::Deaf;
+            }
         }
         Sign::Quiet
     }

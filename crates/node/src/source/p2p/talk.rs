@@ -8,12 +8,15 @@
 //! ```text
 //! fresh ─► asked ─► answered ─► idle ─► (announcement, or more) ─► asked …
 //!            │
-//!            ├─ 2 s, or on the whole less than 4,000 headers a second, or a million headers: it is
-//!            │  no longer *brisk*, and the next peer is asked beside it
+//!            ├─ 2 s, or on the whole less than 4,000 headers a second, or 500 answers in a row: it
+//!            │  is no longer *brisk*, and the next peer is asked beside it
 //!            ├─ 30 s without an answer: it is given up
 //!            └─ on the whole less than 200 headers a second for more than a minute, not counting
 //!               answers that come within 5 s: it is given up
 //! ```
+//!
+//! Announcements are cheap to make up. After [`IN_VAIN`] answers without a new header a peer is
+//! asked about its announcements once in [`REST`], and a sync does not wait for it.
 
 use std::time::Duration;
 
@@ -26,8 +29,14 @@ use crate::source::HeaderBytes;
 const BRISK: Duration = Duration::from_secs(2);
 /// How long a talk that is slow on the whole keeps others from theirs.
 const TURN: Duration = Duration::from_secs(10);
-/// Headers of one talk after which others get theirs, however quick it is.
-const TURN_HEADERS: u32 = 1_000_000;
+/// Answers of one talk after which others get theirs, however quick it is: a million headers.
+const TURN_ANSWERS: u32 = 500;
+/// Answers without a new header after which announcements are asked about more slowly.
+const IN_VAIN: u32 = 10;
+/// The pause between two questions about such announcements.
+const REST: Duration = Duration::from_secs(1);
+/// Answers without a new header after which nobody waits for the end: twenty million headers.
+const ENDLESS: u32 = 10_000;
 /// How long one answer may take at all.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Answers within this time never count as slow.
@@ -41,13 +50,20 @@ const SLOWEST_HEADER: Duration = Duration::from_millis(5);
 /// The talk with one peer.
 pub(super) struct Talk {
     /// It may have headers that it was not asked for.
-    pub(super) is_fresh: bool,
+    is_fresh: bool,
     /// The locator to be sent next.
     next: Option<Vec<BlockHash>>,
     question: Option<Question>,
-    /// Headers in the answers of this talk, and the time that was waited for them.
-    turn: u32,
+    /// The number of the last turn that it was given; turns are counted over all peers.
+    turn: u64,
+    /// Answers of this turn, the headers in them, and the time that was waited for them.
+    answers: u32,
+    headers: u32,
     waited: Duration,
+    /// Answers since one brought a new header.
+    in_vain: u32,
+    /// Time until announcements are asked about again.
+    rest: Duration,
     /// Headers in all answers, and the time that was waited for those that did not come soon.
     received: u32,
     late: Duration,
@@ -67,9 +83,49 @@ pub(super) enum Fault {
 
 impl Talk {
     pub(super) const fn new() -> Self {
-        let (waited, late) = (Duration::ZERO, Duration::ZERO);
-        let (next, question) = (None, None);
-        Self { is_fresh: true, next, question, turn: 0, waited, received: 0, late }
+        Self {
+            is_fresh: true,
+            next: None,
+            question: None,
+            turn: 0,
+            answers: 0,
+            headers: 0,
+            waited: Duration::ZERO,
+            in_vain: 0,
+            rest: Duration::ZERO,
+            received: 0,
+            late: Duration::ZERO,
+        }
+    }
+
+    /// The turn that this peer was last given; the one with the lowest is next.
+    pub(super) const fn turn(&self) -> u64 {
+        self.turn
+    }
+
+    /// Whether it can be given a turn.
+    pub(super) const fn is_due(&self) -> bool {
+        self.is_fresh && !self.is_busy() && self.rest.is_zero()
+    }
+
+    /// Gives the peer a turn: it is asked for the headers above this locator.
+    pub(super) fn begin(&mut self, turn: u64, locator: Vec<BlockHash>) {
+        self.turn = turn;
+        if self.in_vain >= IN_VAIN {
+            self.rest = REST;
+        }
+        self.ask(locator);
+    }
+
+    /// It announced something. Whether the announcement is worth waiting for.
+    pub(super) const fn announced(&mut self) -> bool {
+        self.is_fresh = true;
+        self.in_vain < IN_VAIN
+    }
+
+    /// Headers that it sent were new.
+    pub(super) const fn brought_news(&mut self) {
+        (self.in_vain, self.rest) = (0, Duration::ZERO);
     }
 
     /// Whether an answer is owed, or a question is to be sent.
@@ -77,17 +133,17 @@ impl Talk {
         self.next.is_some() || self.question.is_some()
     }
 
-    /// Whether it may have headers that are not here yet.
+    /// Whether it may have headers that are not here yet, and is worth waiting for.
     pub(super) const fn is_unfinished(&self) -> bool {
-        self.is_fresh || self.is_busy()
+        (self.is_fresh && self.in_vain < IN_VAIN) || (self.is_busy() && self.in_vain < ENDLESS)
     }
 
     /// Whether it answers so well that nobody else need be asked meanwhile.
     pub(super) fn is_brisk(&self) -> bool {
         let asked = self.question.as_ref().map_or(Duration::ZERO, |question| question.waited);
-        let over = self.turn >= TURN_HEADERS
+        let over = self.answers >= TURN_ANSWERS
             || asked >= BRISK
-            || self.waited + asked >= TURN + TURN_HEADER * self.turn;
+            || self.waited + asked >= TURN + TURN_HEADER * self.headers;
         self.is_busy() && !over
     }
 
@@ -107,26 +163,31 @@ impl Talk {
         Some(locator)
     }
 
-    /// Headers came.
-    pub(super) fn heard(&mut self, headers: &[HeaderBytes]) {
+    /// Headers came. Whether they are an answer.
+    pub(super) fn heard(&mut self, headers: &[HeaderBytes]) -> bool {
         let below = headers.first().map(|first| Header::new(first).previous());
         let is_answer =
             |question: &mut Question| below.is_none_or(|below| question.locator.contains(&below));
-        if let Some(Question { waited, .. }) = self.question.take_if(is_answer) {
-            self.waited += waited;
+        let answered = self.question.take_if(is_answer);
+        if let Some(Question { waited, .. }) = &answered {
+            self.waited += *waited;
             self.late += waited.saturating_sub(GRACE);
             let count = u32::try_from(headers.len()).unwrap_or(u32::MAX);
-            self.turn = self.turn.saturating_add(count);
+            self.answers += 1;
+            self.headers = self.headers.saturating_add(count);
             self.received = self.received.saturating_add(count);
+            self.in_vain = self.in_vain.saturating_add(1);
         }
         if !self.is_busy() && headers.len() < MAX_HEADERS {
-            // It has no more. The next talk gets a turn of its own.
-            (self.turn, self.waited) = (0, Duration::ZERO);
+            // It has no more, so its turn is over.
+            (self.answers, self.headers, self.waited) = (0, 0, Duration::ZERO);
         }
+        answered.is_some()
     }
 
-    /// Time has been waited. Whether it was too long.
+    /// Counts time. Whether an answer takes too long.
     pub(super) fn waited(&mut self, time: Duration) -> Option<Fault> {
+        self.rest = self.rest.saturating_sub(time);
         let question = self.question.as_mut()?;
         question.waited += time;
         let late = self.late + question.waited.saturating_sub(GRACE);
@@ -214,6 +275,29 @@ mod tests {
         talk.heard(&full[..1]);
         talk.ask(vec![hash_of(&genesis())]);
         assert!(talk.is_brisk(), "a new talk");
+    }
+
+    /// An announcement before each answer, and never a new header.
+    #[test]
+    fn announcements_in_vain_are_asked_about_slowly_and_nobody_waits_for_them() {
+        let mut talk = Talk::new();
+        for turn in 1..=10 {
+            assert!(talk.is_due() && talk.is_unfinished());
+            talk.begin(turn, vec![hash_of(&genesis())]);
+            assert!(talk.take_question().is_some() && talk.announced());
+            assert!(talk.heard(&[]));
+            assert!(!talk.heard(&[]), "nobody asked");
+        }
+        assert!(talk.is_due() && !talk.is_unfinished() && !talk.announced());
+        talk.begin(11, vec![hash_of(&genesis())]);
+        assert!(talk.take_question().is_some() && talk.is_unfinished(), "it owes an answer");
+        talk.heard(&[]);
+        talk.announced();
+        assert!(!talk.is_due() && !talk.is_unfinished());
+        assert_eq!(talk.waited(SECOND), None);
+        assert!(talk.is_due() && talk.turn() == 11);
+        talk.brought_news();
+        assert!(talk.is_unfinished() && talk.announced());
     }
 
     /// Announcements that are asked about for years, each answered within seconds.

@@ -22,7 +22,7 @@ const BODY_LIMIT: u64 = 16 << 20;
 
 const WARMING_UP: i64 = -28;
 
-/// How a node is told who asks.
+/// The credentials that go with every JSON-RPC call.
 #[derive(Clone, Debug)]
 pub enum Login {
     /// Nothing: REST needs no login.

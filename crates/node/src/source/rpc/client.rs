@@ -7,12 +7,11 @@
 //! | headers above it | `/rest/headers/2000/HASH.bin` | `getblockhash`, `getblockheader` |
 //! | blocks | `/rest/block/HASH.bin` | `getblock HASH 0`, in hex |
 //!
-//! Calls go in batches.
-//! A batch of blocks asks for so many that the answer is about [`BATCH_BYTES`] long, by the sizes
-//! of the last ones; an answer that is longer than the limit is asked for again block by block.
+//! Calls go in batches. A batch of blocks is sized by the last blocks, so that its answer has about
+//! [`BATCH_BYTES`]; when the answer exceeds the limit, its blocks are requested one by one.
 //!
-//! Every question is repeated until it is answered, refused, or the source ends: what happens in
-//! between is told to [`Link`]. REST that was turned off by a restart is not asked again.
+//! Every request is retried until it is answered or refused, or the source ends; failures before
+//! that are reported to [`Link`]. REST that a restart has turned off is not tried again.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -30,7 +30,7 @@ use super::link::{Link, Stop, TICK, Trouble};
 
 /// How long a connection may take, over all addresses of a host.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long nothing may come before the user is told.
+/// How long a server may be silent before that is reported.
 const QUIET: Duration = Duration::from_secs(2);
 /// How long an answer may take, and how many bytes of it must come in a second.
 const ANSWER: Duration = Duration::from_secs(60);

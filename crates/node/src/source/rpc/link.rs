@@ -10,8 +10,10 @@
 //! | busy | warming up, work queue full | a warning, and it is asked again |
 //! | refused | wrong login, not a node | an error |
 //!
-//! Without `follow` an unreachable node is an error too: at once when it was never reached, else
-//! when it has been gone for [`PATIENCE`].
+//! An *outage* lasts from the first trouble of a kind to the next answer, and is reported once, and
+//! again when its reason changes. A node that is busy answers, so that ends an outage of the other
+//! kind. Without `follow` an unreachable node is an error too: at once when it was never reached,
+//! else when it has been gone for [`PATIENCE`].
 //!
 //! A thread that waits looks at [`Link::is_closed`] every [`TICK`], so dropping the source ends all
 //! of them promptly.
@@ -30,12 +32,12 @@ use crate::source::{Clock, HeaderBytes, SourceError, Warning};
 pub(super) const TICK: Duration = Duration::from_millis(100);
 /// How long a node that was reached before may be gone, when it is not followed.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The least time between two warnings: about a node that has just gone, and about one that still
-/// is or that works on and off.
+/// The least time between two warnings: the second is about a node that is gone, or about one that
+/// is busy or has another reason than before.
 const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_secs(10);
 
-/// What a thread tells the receiver.
+/// What a thread sends to the receiver.
 pub(super) enum Message {
     /// The node is one of the right network and answers.
     Greeted,
@@ -97,10 +99,40 @@ pub(super) struct Link {
 struct Health {
     /// Whether it has ever answered.
     reached: bool,
-    /// Since when it has not.
-    since: Option<Duration>,
-    /// The last warning, and when it was given.
-    said: Option<(Duration, String)>,
+    gone: Option<Outage>,
+    busy: Option<Outage>,
+    /// When the last warning was given.
+    warned: Option<Duration>,
+}
+
+/// A time without answers of one kind.
+struct Outage {
+    since: Duration,
+    /// The reason that was reported, if one was.
+    reported: Option<String>,
+}
+
+impl Health {
+    /// Notes a trouble. Whether a warning is due, and how long the node has been gone.
+    fn trouble(&mut self, trouble: &Trouble, now: Duration) -> (bool, Duration) {
+        let (outage, reason, wait) = match trouble {
+            Trouble::Unreachable(reason) => (&mut self.gone, reason, SOON),
+            Trouble::Busy(reason) => {
+                // An answer that there is no answer yet is still one.
+                (self.reached, self.gone) = (true, None);
+                (&mut self.busy, reason, LATER)
+            }
+        };
+        let outage = outage.get_or_insert(Outage { since: now, reported: None });
+        let wait = if outage.reported.is_some() { LATER } else { wait };
+        let is_news = outage.reported.as_ref() != Some(reason);
+        let is_due = is_news && self.warned.is_none_or(|at| now.saturating_sub(at) >= wait);
+        if is_due {
+            outage.reported = Some(reason.clone());
+            self.warned = Some(now);
+        }
+        (is_due, now.saturating_sub(outage.since))
+    }
 }
 
 impl Link {
@@ -152,33 +184,21 @@ impl Link {
     /// The node has answered.
     pub(super) fn well(&self) {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-        (health.reached, health.since) = (true, None);
+        (health.reached, health.gone, health.busy) = (true, None, None);
     }
 
     /// The node has not answered. `Ok`: ask again later.
     pub(super) fn trouble(&self, trouble: &Trouble) -> Result<(), Stop> {
-        let (reason, unreachable) = match trouble {
-            Trouble::Unreachable(reason) => (reason, true),
-            Trouble::Busy(reason) => (reason, false),
-        };
+        let (Trouble::Unreachable(reason) | Trouble::Busy(reason)) = trouble;
         let now = (self.clock)();
         let due = {
             let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
-            // An answer that there is no answer yet is still one.
-            health.reached |= !unreachable;
-            let is_new = health.since.is_none();
-            let since = *health.since.get_or_insert(now);
-            let gone = !health.reached || now.saturating_sub(since) >= PATIENCE;
-            if unreachable && gone && !self.follow {
+            let (due, lasts) = health.trouble(trouble, now);
+            let is_gone = matches!(trouble, Trouble::Unreachable(_))
+                && (!health.reached || lasts >= PATIENCE);
+            if is_gone && !self.follow {
                 let advice = "; start the node, or pass --follow to wait for it";
                 return Err(Stop::Failed(self.silent(format!("{reason}{advice}"))));
-            }
-            let wait = if is_new && unreachable { SOON } else { LATER };
-            let due = health.said.as_ref().is_none_or(|(at, said)| {
-                now.saturating_sub(*at) >= wait && (is_new || said != reason)
-            });
-            if due {
-                health.said = Some((now, reason.clone()));
             }
             due
         };
@@ -213,3 +233,6 @@ impl Link {
         Stop::Failed(SourceError::Rpc { address, reason })
     }
 }
+
+#[cfg(test)]
+mod tests;

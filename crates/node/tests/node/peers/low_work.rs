@@ -8,11 +8,12 @@ use varve_node::source::p2p::wire::Message;
 use varve_node::{Options, Organizer};
 use varve_types::Network;
 
-use super::{LONG, SHORT, assert_tip, open_with, sync};
+use super::{LONG, SHORT, assert_tip, open_with, source, sync, sync_from};
 use crate::miner::{Mined, young_options};
+use crate::rig::options;
 use crate::script_peer::{ScriptPeer, Served, send};
 
-/// Regtest whose chain is known to have so many blocks.
+/// Regtest whose chain is known to have this many blocks.
 fn known(blocks: u32) -> Options {
     let params = young_options().params;
     let minimum_work = Work::of(params.pow.limit).times(blocks + 1);
@@ -43,6 +44,33 @@ fn headers_below_the_known_work_are_never_stored() {
         let outcome = sync(&mut node, &peers);
         assert_tip(&node, &LONG[4499], &outcome);
         assert_eq!(node.chain_tips().len(), 1, "nothing of the other");
+    }
+}
+
+/// The last message of a branch is full, and the one after it empty.
+#[test]
+fn a_branch_that_ends_with_a_full_message_is_one_sentence_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = open_with(folder.path(), known(4400));
+    let outcome = sync(&mut node, &[&ScriptPeer::honest(&LONG[..4000])]);
+    assert_empty(&node);
+    assert_eq!(outcome.said.len(), 1, "{:#?}", outcome.said);
+    assert_eq!(outcome.count("less work than the network's"), 1, "{:#?}", outcome.said);
+}
+
+/// The real network's rules and known work, and the first 4,312 of its real headers.
+#[test]
+fn the_first_real_headers_are_not_stored() {
+    let Some(blocks) = varve_testdata::chains::mainnet() else { return };
+    for count in [4313, 4001] {
+        let served = Served::of_blocks(Network::Mainnet, blocks[..count].to_vec());
+        let peer = ScriptPeer::start(served, Arc::new(|_, _| false));
+        let folder = tempfile::tempdir().unwrap();
+        let mut node = open_with(folder.path(), options(Network::Mainnet));
+        let outcome = sync_from(source(10, Network::Mainnet, &[&peer]), &mut node);
+        assert_empty(&node);
+        assert_eq!(outcome.said.len(), 1, "{:#?}", outcome.said);
+        assert_eq!(outcome.count("less work than the network's"), 1, "{:#?}", outcome.said);
     }
 }
 

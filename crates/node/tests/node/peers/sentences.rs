@@ -1,4 +1,4 @@
-//! What a user is told of peers that cannot be used, and of blocks that are refused.
+//! What is reported of peers that cannot be used, and of blocks that are refused.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};

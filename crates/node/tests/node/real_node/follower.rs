@@ -103,6 +103,10 @@ impl Source for Stoppable {
         self.source.more(giver, locator)
     }
 
+    fn stray(&mut self, giver: Giver) {
+        self.source.stray(giver);
+    }
+
     fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
         self.source.want(giver, hashes)
     }

@@ -33,6 +33,26 @@ fn the_best_chain_wins_whichever_node_has_it() {
     assert_eq!(stale, [(tips[1].0, tips[1].1.clone(), tips[1].0 - 300)]);
 }
 
+/// Deeper than the headers of another branch may be below the tip to be stored one by one.
+#[test]
+fn a_reorganisation_of_200_is_followed_while_it_is_announced() {
+    let Some(node) = Bitcoind::start(&[]) else { return };
+    node.mine(300);
+    let folder = tempfile::tempdir().unwrap();
+    let ours = Follower::start("deep", folder.path(), Box::new(p2p(&[&node])));
+    ours.reaches(&node.tip());
+    for _ in 0..2 {
+        // One call for each block, so that each is announced by itself.
+        let first = node.call("getblockhash", &json!([node.height() - 199]));
+        node.call("invalidateblock", &json!([first]));
+        (0..201).for_each(|_| drop(node.mine(1)));
+        ours.reaches(&node.tip());
+    }
+    let told = ours.told();
+    assert!(!told.iter().any(|told| told.contains("Warning")), "{told:#?}");
+    ours.stop();
+}
+
 /// The first message of headers has less work than our chain, and so has the second alone.
 #[test]
 fn a_reorganisation_from_genesis_longer_than_messages_of_headers() {

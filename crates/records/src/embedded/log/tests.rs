@@ -241,3 +241,17 @@ fn the_front_goes_and_positions_stay() {
     assert!(found.iter().all(|(at, _)| *at > full[4]));
     log.entry(places[39]).unwrap();
 }
+
+/// The file is gone already: that is no reason to keep all behind it for ever.
+#[test]
+fn pruning_passes_over_a_file_that_is_gone() {
+    let (storage, mut writer, log) = fresh();
+    for group in 0..20_u8 {
+        write(&mut writer, &[group, 200]).unwrap();
+    }
+    storage.remove(&file_name(0)).unwrap();
+    let second = log.full_ends()[1];
+    writer.prune(second).unwrap();
+    assert_eq!(log.start(), second);
+    assert!(!storage.list().unwrap().contains(&file_name(1)));
+}

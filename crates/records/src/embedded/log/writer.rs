@@ -181,9 +181,9 @@ impl LogWriter {
             if first.end() > before {
                 return Ok(());
             }
-            self.storage.remove(&file_name(first.number))?;
+            self.remove(first.number)?;
             // One by one, so that no crash leaves a hole in the series.
-            self.storage.sync_dir()?;
+            self.sync_names()?;
             self.log.change(|list| _ = list.drain(..1));
         }
     }

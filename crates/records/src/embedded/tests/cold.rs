@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use varve_types::{Height, Outpoint, Txid};
 
-use super::gate::{Gate, GatedStorage};
+use super::gate::{Call, Gate, GatedStorage};
 use super::size::create;
 use super::threads::spend;
 use super::twin::small;
@@ -105,7 +105,7 @@ fn check(operation: impl Fn(Txid) -> Operation + Sync) {
             assert!(!matches!(reply, Reply::Pruned(pruned) if pruned != Pruned::Removed));
         };
         let number = u32::try_from(left).unwrap();
-        if !gate.stop_at(left, act, || commit_another(&engine, number)) {
+        if !gate.stop_at((Call::Read, left), act, || commit_another(&engine, number)) {
             break;
         }
         stops += 1;
@@ -144,10 +144,10 @@ fn cleaning_reads_while_others_commit() {
     for round in 0..400_u32 {
         let old = Operation::Delete { txid: name(6, round.saturating_sub(1)) };
         let act = || apply(&engine, &[old, create(name(6, round), OUTPUTS)]);
-        let left = round as usize % 5;
-        stops += u32::from(gate.stop_at(left, act, || commit_another(&engine, round)));
+        let at = (Call::Read, round as usize % 5);
+        stops += u32::from(gate.stop_at(at, act, || commit_another(&engine, round)));
     }
     assert!(stops > 20, "cleaning was stopped: {stops}");
-    let sizes = engine.sizes().unwrap();
-    assert!(sizes.log < 2 * sizes.live + 6 * 20_000, "it was cleaned: {sizes:?}");
+    let sizes = engine.status().unwrap();
+    assert!(sizes.stored < 2 * sizes.live + 6 * 20_000, "it was cleaned: {sizes:?}");
 }

@@ -76,7 +76,7 @@ fn a_record_that_is_being_written_is_removed() {
     let engine = meanwhile(|engine, txid| {
         engine.apply(&CONTEXT, &[Operation::Delete { txid }]).unwrap()[0].result.is_ok()
     });
-    assert_eq!(engine.sizes().unwrap().keys, 0);
+    assert_eq!(engine.status().unwrap().keys, 0);
 }
 
 /// A group that cannot be written takes with it what was done on top of it: of many who spend from

@@ -1,23 +1,37 @@
-//! A storage without maps, in which the reads of one thread can be held up.
+//! A storage without maps, in which the reads or the writes of one thread can be held up.
 //!
 //! Without a map every look at a file that is not in memory is a read, so nothing cold hides behind
-//! a page fault. Threads named [`GATED`] stop at a read that the test chooses; all others go on.
+//! a page fault. Threads named [`GATED`] stop at a read or a write that the test chooses; all
+//! others go on. Reads that a gated thread makes while it holds up others are counted.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
 use varve_io::faulty::FaultyStorage;
 use varve_io::{Access, Caching, Error, File, FileOffset, LockGuard, Map, Result, Storage};
 
-/// The name of threads whose reads can be held up.
+use crate::embedded::EmbeddedEngine;
+
+/// The name of threads that can be held up.
 pub(super) const GATED: &str = "gated";
 
-/// Reads that may pass.
+/// What a thread is held up at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Call {
+    #[default]
+    Read,
+    Write,
+}
+
+/// Calls that may pass.
 #[derive(Debug, Default)]
-struct Reads {
+struct Calls {
+    /// All others pass.
+    call: Call,
     left: usize,
     /// Somebody waits for more.
     waiting: bool,
@@ -28,45 +42,54 @@ struct Reads {
 /// The gate.
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    reads: Mutex<Reads>,
+    calls: Mutex<Calls>,
     changed: Condvar,
+    /// The engine that is watched.
+    engine: OnceLock<Weak<EmbeddedEngine>>,
+    /// Reads of gated threads while somebody executed.
+    reads_under_lock: AtomicUsize,
 }
 
 impl Gate {
-    /// Lets so many reads pass from here on.
-    pub(super) fn arm(&self, left: usize) {
-        *self.reads.lock().unwrap() = Reads { left, waiting: false, finished: false };
+    /// Counts the reads of gated threads under the lock of this engine.
+    pub(super) fn watch(&self, engine: &Arc<EmbeddedEngine>) {
+        self.engine.set(Arc::downgrade(engine)).unwrap();
+    }
+
+    /// The reads of gated threads while somebody executed: they, when nobody else is there.
+    pub(super) fn reads_under_lock(&self) -> usize {
+        self.reads_under_lock.load(Ordering::SeqCst)
     }
 
     /// Lets everything pass.
     pub(super) fn open(&self) {
-        self.reads.lock().unwrap().left = usize::MAX;
+        self.calls.lock().unwrap().left = usize::MAX;
         self.changed.notify_all();
     }
 
-    /// Does something in a gated thread up to its read number `left`, then `meanwhile` while it is
-    /// stopped there, then the rest. False when it did not come to that read.
+    /// Does something in a gated thread up to its call number `left`, then `meanwhile` while it is
+    /// stopped there, then the rest. False when it did not come to that call.
     pub(super) fn stop_at(
         &self,
-        left: usize,
+        (call, left): (Call, usize),
         act: impl FnOnce() + Send,
         meanwhile: impl FnOnce(),
     ) -> bool {
-        self.arm(left);
+        *self.calls.lock().unwrap() = Calls { call, left, waiting: false, finished: false };
         thread::scope(|scope| {
             let gated = thread::Builder::new().name(GATED.to_owned());
             let handle = gated.spawn_scoped(scope, || {
                 act();
-                self.reads.lock().unwrap().finished = true;
+                self.calls.lock().unwrap().finished = true;
                 self.changed.notify_all();
             });
-            let reads = self.reads.lock().unwrap();
-            let until = |reads: &mut Reads| !reads.waiting && !reads.finished;
-            let (reads, late) =
-                self.changed.wait_timeout_while(reads, Duration::from_secs(60), until).unwrap();
+            let calls = self.calls.lock().unwrap();
+            let until = |calls: &mut Calls| !calls.waiting && !calls.finished;
+            let (calls, late) =
+                self.changed.wait_timeout_while(calls, Duration::from_secs(60), until).unwrap();
             assert!(!late.timed_out(), "the gated thread does something");
-            let stopped = reads.waiting;
-            drop(reads);
+            let stopped = calls.waiting;
+            drop(calls);
             if stopped {
                 meanwhile();
             }
@@ -76,17 +99,23 @@ impl Gate {
         })
     }
 
-    fn pass(&self) {
+    fn pass(&self, call: Call) {
         if thread::current().name() != Some(GATED) {
             return;
         }
-        let mut reads = self.reads.lock().unwrap();
-        while reads.left == 0 {
-            reads.waiting = true;
-            self.changed.notify_all();
-            reads = self.changed.wait(reads).unwrap();
+        let engine = self.engine.get().and_then(Weak::upgrade);
+        if call == Call::Read && engine.is_some_and(|engine| engine.commit.is_executing()) {
+            self.reads_under_lock.fetch_add(1, Ordering::SeqCst);
         }
-        reads.left = reads.left.saturating_sub(1);
+        let mut calls = self.calls.lock().unwrap();
+        while calls.call == call && calls.left == 0 {
+            calls.waiting = true;
+            self.changed.notify_all();
+            calls = self.changed.wait(calls).unwrap();
+        }
+        if calls.call == call {
+            calls.left = calls.left.saturating_sub(1);
+        }
     }
 }
 
@@ -100,6 +129,11 @@ pub(super) struct GatedStorage {
 impl GatedStorage {
     pub(super) fn new(gate: &Arc<Gate>) -> Self {
         Self { inner: FaultyStorage::new(1), gate: Arc::clone(gate) }
+    }
+
+    /// The same directory with maps and without the gate.
+    pub(super) fn reopen(&self) -> FaultyStorage {
+        self.inner.reopen()
     }
 }
 
@@ -158,11 +192,12 @@ impl File for GatedFile {
     }
 
     fn read_at(&self, offset: FileOffset, bytes: &mut [u8]) -> Result<()> {
-        self.gate.pass();
+        self.gate.pass(Call::Read);
         self.file.read_at(offset, bytes)
     }
 
     fn write_at(&self, offset: FileOffset, bytes: &[u8]) -> Result<()> {
+        self.gate.pass(Call::Write);
         self.file.write_at(offset, bytes)
     }
 

@@ -67,9 +67,9 @@ fn forty_five_thousand_outputs_make_three_records() {
     twin.apply(&[Operation::Delete { txid: big }, create(big, 45_000), spends[4].clone()]);
     twin.apply(&[Operation::Delete { txid: big }]);
     twin.apply(&[create(big, 45_000), Operation::Delete { txid: big }]);
-    assert_eq!(twin.engine().sizes().unwrap().keys, 0);
+    assert_eq!(twin.engine().status().unwrap().keys, 0);
     twin.reopen();
-    assert_eq!(twin.engine().sizes().unwrap().keys, 0);
+    assert_eq!(twin.engine().status().unwrap().keys, 0);
 }
 
 /// Five million outputs: the store needs no more memory than a copy of their hashes and what it

@@ -11,6 +11,7 @@ use super::super::*;
 use crate::compacter::{Compaction, Lane};
 use crate::fixture::KEY;
 use crate::manifest::Parameters;
+use crate::prepare::{Prepared, Repeats};
 use crate::undo::UndoConfig;
 
 const PARAMETERS: Parameters =
@@ -100,12 +101,13 @@ fn young_runs_are_merged_while_the_whole_set_is() {
     let merging = database.work.merge.about().unwrap().inputs.clone();
     let mut beside = 0;
     for _ in 0..60 {
+        let merged = database.written().merged;
         append(&mut database, 2);
-        beside += usize::from(!database.work.beside.is_free());
         while !database.work.beside.is_free() {
             database.maintain(0).unwrap();
             std::thread::yield_now();
         }
+        beside += usize::from(database.written().merged > merged);
         let runs = database.runs.as_slice().len();
         assert!(runs <= 6 + 1, "{runs} runs, of which {} are being merged", merging.len());
     }
@@ -154,6 +156,48 @@ fn a_flush_that_takes_long_is_waited_for_only_when_the_window_is_full() {
     later.join().unwrap();
     assert!(database.waits().for_memory > 0);
     assert!(database.written().flushed > 0, "it has waited for a run");
+}
+
+/// A record that is not in memory is read by whoever may wait: when a block is taken back, and when
+/// a block that survived a crash is appended again.
+#[test]
+fn undo_records_are_read_without_the_set() {
+    let compaction = Compaction::Inline;
+    let undo = UndoConfig { cache: 0, ..UndoConfig::default() };
+    let options = Options { compaction, undo, ..Options::new(Network::Regtest, KEY) };
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut database = Database::open(storage.clone(), options).unwrap();
+    append(&mut database, 3);
+    database.flush().unwrap();
+    let below = database.tip();
+    let coinbase = TxDraft::coinbase(Height::new(1), 1);
+    let previous = below.unwrap().1;
+    let bytes = BlockDraft { previous, ..BlockDraft::new(vec![coinbase]) }.bytes();
+    let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
+    let at = BlockAt::new(Height::new(1), &block);
+    let prepare = |database: &Database| {
+        Prepared::new(database.latest(), Network::Regtest, &at, Repeats::Possible).unwrap()
+    };
+    let prepared = prepare(&database);
+    database.append_prepared(&at, prepared).unwrap();
+    let Some(Pause::Record(read)) = database.rewind_or_pause().unwrap() else {
+        panic!("the record is in memory");
+    };
+    assert_ne!(database.tip(), below, "nothing was done");
+    read.finish().unwrap();
+    assert!(database.rewind_or_pause().unwrap().is_none());
+    assert_eq!(database.tip(), below);
+
+    drop(database);
+    let mut database = Database::open(storage, options).unwrap();
+    assert_eq!(database.tip(), below);
+    let mut prepared = prepare(&database);
+    let Some(Pause::Record(read)) = database.append_current(&at, &mut prepared).unwrap() else {
+        panic!("the record that survived is in memory");
+    };
+    read.finish().unwrap();
+    assert!(database.append_current(&at, &mut prepared).unwrap().is_none());
+    assert_eq!(database.tip(), Some((Height::new(1), block.hash())));
 }
 
 /// Steps go on while a checkpoint is written; it is whole, of the step at which it was decided. The

@@ -62,7 +62,7 @@ fn sync(log: &mut UndoLog) -> UndoCheckpoint {
 
 /// The bytes that the log holds.
 fn bytes(log: &mut UndoLog) -> u64 {
-    log.wait(0).unwrap();
+    log.wait().unwrap();
     let reader = log.writer.reader();
     reader.end().since(reader.start()).unwrap()
 }
@@ -254,7 +254,7 @@ fn nobody_waits_for_a_write_but_a_checkpoint() {
         let storage = Arc::new(FaultyStorage::new(0));
         let mut log = open_with(&storage, Compaction::Threads, &UndoCheckpoint::default());
         push(&mut log, &record(1, 1));
-        log.wait(0).unwrap();
+        log.wait().unwrap();
         let gate = storage.hold(operation, "");
         // More than a segment, so that one is sealed, which syncs it and the directory.
         (2..=60).for_each(|n| push(&mut log, &record(n, n)));
@@ -269,7 +269,7 @@ fn nobody_waits_for_a_write_but_a_checkpoint() {
         assert!(!finishing.is_finished());
         drop(gate);
         finishing.join().unwrap().unwrap();
-        log.wait(0).unwrap();
+        log.wait().unwrap();
         assert_eq!(log.unwritten(), 0);
         drop(log);
         let left = Arc::new(storage.crash(storage.operations(), Crash::LoseAll));
@@ -291,7 +291,7 @@ fn what_failed_before_is_tried_again_without_an_error() {
         storage.set_capacity(None);
         log.retry();
         log.settle().unwrap();
-        log.wait(0).unwrap();
+        log.wait().unwrap();
         let checkpoint = sync(&mut log);
         let mut log = open(&storage, &checkpoint);
         assert_eq!(walk(&mut log, 99), (1..=20).rev().collect::<Vec<_>>());
@@ -305,17 +305,17 @@ fn what_could_not_be_written_is_written_later() {
         let storage = Arc::new(FaultyStorage::new(0));
         let mut log = open_with(&storage, compaction, &UndoCheckpoint::default());
         (1..=5).for_each(|n| push(&mut log, &record(n, n)));
-        log.wait(0).unwrap();
+        log.wait().unwrap();
         storage.set_capacity(Some(1_500));
         (6..=30).for_each(|n| push(&mut log, &record(n, n)));
-        let error = log.wait(0).unwrap_err();
+        let error = log.wait().unwrap_err();
         assert!(error.to_string().contains("the disk is full"), "{error}");
         let (_, pending) = log.begin_sync();
         assert!(matches!(pending.finish(), Err(UndoError::Unwritten { .. })));
         push(&mut log, &record(31, 31));
-        assert!(log.wait(0).is_err(), "it is still full");
+        assert!(log.wait().is_err(), "it is still full");
         storage.set_capacity(None);
-        log.wait(0).unwrap();
+        log.wait().unwrap();
         let checkpoint = sync(&mut log);
         let mut log = open(&storage, &checkpoint);
         assert_eq!(walk(&mut log, 99), (1..=31).rev().collect::<Vec<_>>());

@@ -156,18 +156,22 @@ fn shown(intent: &Intent) -> Value {
 
 /// Why a walk or a resolution failed.
 pub(super) fn failure(error: ConflictError) -> Failure {
-    let message = error.to_string();
-    let coded = |code| Failure::Refused { code, message: message.clone() };
     match error {
         ConflictError::Store(error) => error.into(),
-        ConflictError::Stuck { error, .. } => coded(RecordError::cause(&error)),
-        ConflictError::Frozen { .. } | ConflictError::FrozenChild(_) => {
-            coded(ErrorCode::UtxoFrozen)
-        }
-        ConflictError::NoSuchOutput(_) => coded(ErrorCode::UtxoNotFound),
-        ConflictError::Unspendable { error, .. } => coded(error.code()),
-        ConflictError::NoSuchIntent(_) => coded(ErrorCode::NotFound),
-        _ => coded(ErrorCode::Processing),
+        error => Failure::Refused { code: code(&error), message: error.to_string() },
+    }
+}
+
+fn code(error: &ConflictError) -> ErrorCode {
+    match error {
+        ConflictError::Store(error) => error.code(),
+        ConflictError::Stuck { error, .. } => RecordError::cause(error),
+        ConflictError::Frozen { .. } | ConflictError::FrozenChild(_) => ErrorCode::UtxoFrozen,
+        ConflictError::NoSuchOutput(_) => ErrorCode::UtxoNotFound,
+        ConflictError::Unspendable { error, .. } => error.code(),
+        ConflictError::NoSuchIntent(_) => ErrorCode::NotFound,
+        ConflictError::Pending { error, .. } => code(error),
+        _ => ErrorCode::Processing,
     }
 }
 

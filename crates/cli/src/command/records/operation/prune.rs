@@ -35,6 +35,8 @@ pub(super) fn prune(session: &Session, arguments: &Arguments<'_>) -> Result<Valu
         "expired": report.expired,
         "removed": report.removed,
         "blobs_removed": report.blobs.removed,
+        "blobs_failed": report.blobs.failed,
+        "blobs_error": report.blobs.error,
         "kept": report.kept.iter().map(kept).collect::<Value>(),
     }))
 }
@@ -47,6 +49,7 @@ const fn kept_why(why: Pruned) -> &'static str {
         Pruned::Unspent => "UNSPENT",
         Pruned::Unmined => "UNMINED",
         Pruned::NeededBy(_) => "NEEDED",
+        Pruned::Pending => "PENDING",
     }
 }
 

@@ -10,7 +10,7 @@ use super::super::link::Message;
 use super::*;
 use crate::source::queue::{Inbox, queue};
 
-/// A server that gives each answer on a connection of its own and then closes it.
+/// A server that closes the connection after each answer.
 fn serve(answers: Vec<&'static str>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -74,8 +74,8 @@ fn hostile_answers_are_errors() {
     }
 }
 
-/// A server that accepts and then sends a byte now and then, or none: the user is told within
-/// seconds, and the request ends.
+/// A server that accepts and then sends a byte now and then, or none: the silence is reported
+/// within seconds, and the request ends.
 #[test]
 fn a_server_that_stalls_is_given_up() {
     for byte_each in [None, Some(Duration::from_millis(20))] {

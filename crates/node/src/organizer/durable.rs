@@ -1,0 +1,54 @@
+//! Making everything durable: on the way, and for good.
+//!
+//! A node that works on makes a checkpoint of its stores and of the set, so that a crash costs
+//! little. One that is done *rests*: opening finds nothing to do, and a reader need not open it all
+//! (`reading`).
+
+use std::num::NonZeroUsize;
+
+use crate::error::Error;
+use crate::organizer::Organizer;
+use crate::stores::Stores;
+
+impl Organizer {
+    /// Makes everything durable, so that opening again finds nothing to do, and drops the blocks
+    /// that need not be kept.
+    pub fn checkpoint(&mut self) -> Result<(), Error> {
+        self.rest()?;
+        self.prune()
+    }
+
+    /// Makes everything durable while the node works on.
+    pub(crate) fn make_durable(&mut self) -> Result<(), Error> {
+        self.save(Stores::checkpoint)
+    }
+
+    /// Makes everything durable when the node is done, so that readers need not open all of it.
+    pub(crate) fn rest(&mut self) -> Result<(), Error> {
+        let coins = self.utxo.latest().coin_count();
+        let index = self.utxo.memory().index;
+        self.save(|stores| stores.rest(coins, index))
+    }
+
+    /// The stores and the set side by side. Neither needs the other: the set may be ahead of the
+    /// commit log, and behind it.
+    fn save(
+        &mut self,
+        save_stores: impl FnOnce(&mut Stores) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Self { stores, utxo, options, .. } = self;
+        let (stored, flushed) = if options.workers == NonZeroUsize::MIN {
+            (save_stores(stores), utxo.flush())
+        } else {
+            std::thread::scope(|scope| {
+                let set = scope.spawn(|| utxo.flush());
+                let stored = save_stores(stores);
+                (stored, set.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        };
+        stored?;
+        flushed?;
+        stores.since_checkpoint = 0;
+        Ok(())
+    }
+}
