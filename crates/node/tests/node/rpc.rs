@@ -192,12 +192,12 @@ fn what_is_no_node_or_refuses_is_said_at_once() {
 /// Nobody listens; somebody accepts and says nothing; somebody hangs up.
 #[test]
 fn a_node_that_is_not_there_is_said_within_three_seconds() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let nobody = "127.0.0.1:1".to_owned();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let rude = RpcServer::start(false, &served(&[]));
     rude.answer_with(|_| Reaction::Raw(Vec::new()));
     let silent_address = silent.local_addr().unwrap().to_string();
-    for address in [free, silent_address, rude.address()] {
+    for address in [nobody, silent_address, rude.address()] {
         let begin = Instant::now();
         let error = rpc(address.clone(), password(), false).err().unwrap().to_string();
         assert!(begin.elapsed() < Duration::from_secs(3), "{error}");
@@ -265,7 +265,8 @@ fn a_node_that_goes_silent_while_it_is_followed_is_reported_and_waited_for() {
 
 #[test]
 fn a_node_that_comes_later_is_followed() {
-    let place = TcpListener::bind("127.0.0.1:0").unwrap();
+    // Nobody else takes the port meanwhile: other tests use another address.
+    let place = TcpListener::bind("127.0.0.2:0").unwrap();
     let address = place.local_addr().unwrap().to_string();
     drop(place);
     let mut source = rpc(address.clone(), password(), true).unwrap();
