@@ -1,8 +1,9 @@
 //! Runs the command, and reads what it says.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -49,12 +50,23 @@ pub(crate) fn refusal(output: &Output) -> String {
     sentence
 }
 
-/// A small simulated chain with branches, and its answers.
+/// A small simulated chain with branches, and its answers. Most tests begin with it, so it is made
+/// once, and each gets a copy of its files.
 pub(crate) fn simulate(folder: &Path) -> Value {
-    simulate_blocks(folder, "124")
+    static FILES: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        simulate_blocks(folder.path(), "124");
+        let names = ["blocks/blk00000.dat", "expected.json"].map(PathBuf::from);
+        names.map(|name| (name.clone(), fs::read(folder.path().join(name)).unwrap())).into()
+    });
+    fs::create_dir_all(folder.join("blocks")).unwrap();
+    for (name, bytes) in &*FILES {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
 }
 
-/// The same of another length.
+/// A chain of so many blocks, which is made each time.
 pub(crate) fn simulate_blocks(folder: &Path, blocks: &str) -> Value {
     let out = folder.to_str().unwrap();
     let sim = varve(&["sim", "--out", out, "--blocks", blocks, "--seed", "3", "--reorgs", "4"]);
