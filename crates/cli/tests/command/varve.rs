@@ -39,12 +39,15 @@ pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("standard output is one JSON value")
 }
 
-/// The one sentence of a refused command. A sync that has begun says before what it checks.
+/// The one sentence of a refused command. A sync that has begun says before what it checks, and any
+/// command how far it is, every few seconds: such a line ends with a rate.
 pub(crate) fn refusal(output: &Output) -> String {
     let message = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(output.stdout.is_empty(), "an error prints nothing on standard output");
-    let mut lines = message.lines().filter(|line| !line.starts_with("spends "));
+    let is_progress = |line: &str| line.ends_with("/s") || line.ends_with("/s)");
+    let says = |line: &&str| !line.starts_with("spends ") && !is_progress(line);
+    let mut lines = message.lines().filter(says);
     let sentence = lines.next().unwrap_or_default().to_owned();
     assert_eq!(lines.next(), None, "{message}");
     sentence
