@@ -1,8 +1,11 @@
-//! A real node for tests: `bitcoind` on regtest, with a folder and ports of its own.
+//! A real node for tests: `bitcoind` on regtest, with a folder and a loopback address of its own.
 //!
 //! The program is the one that `BITCOIND_EXE` names, else `bitcoind` on the path. It listens on
 //! loopback only, is asked through JSON-RPC over plain HTTP with its cookie, and is killed when the
 //! test ends.
+//!
+//! A port that was free a moment ago may be somebody else's when the node has started. So every
+//! node has an address in 127.0.0.0/8 on which nobody else listens, and always the same two ports.
 //!
 //! ```no_run
 //! use serde_json::json;
@@ -21,7 +24,7 @@ mod every_kind;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,6 +38,8 @@ pub use answers::Answers;
 pub use every_kind::EveryKind;
 
 const LIMIT: Duration = Duration::from_secs(120);
+const RPC_PORT: u16 = 18443;
+const P2P_PORT: u16 = 18444;
 
 /// A node that runs.
 pub struct Bitcoind {
@@ -42,8 +47,7 @@ pub struct Bitcoind {
     folder: Folder,
     options: Vec<String>,
     process: Child,
-    rpc_port: u16,
-    p2p_port: u16,
+    address: Ipv4Addr,
     cookie: String,
     /// How often blocks have been mined.
     mined: AtomicU32,
@@ -85,14 +89,14 @@ impl Bitcoind {
     }
 
     fn run(program: PathBuf, folder: Folder, options: &[&str]) -> Self {
-        let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (rpc_port, p2p_port) = (port(), port());
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let address = own_address(std::process::id(), number);
         let options = options.iter().map(|option| (*option).to_owned()).collect();
-        let process = spawn(&program, folder.path(), (rpc_port, p2p_port), &options);
+        let process = spawn(&program, folder.path(), address, &options);
         // Two nodes mine different blocks too.
-        let (cookie, mined) = (String::new(), AtomicU32::new(u32::from(p2p_port) << 16));
-        let mut node =
-            Self { program, folder, options, process, rpc_port, p2p_port, cookie, mined };
+        let (cookie, mined) = (String::new(), AtomicU32::new(number << 16));
+        let mut node = Self { program, folder, options, process, address, cookie, mined };
         node.wait_until_ready();
         node
     }
@@ -114,10 +118,9 @@ impl Bitcoind {
         }
     }
 
-    /// Starts it again, with the same folder and ports.
+    /// Starts it again, with the same folder and address.
     pub fn start_again(&mut self) {
-        let ports = (self.rpc_port, self.p2p_port);
-        self.process = spawn(&self.program, self.folder.path(), ports, &self.options);
+        self.process = spawn(&self.program, self.folder.path(), self.address, &self.options);
         self.wait_until_ready();
     }
 
@@ -149,13 +152,13 @@ impl Bitcoind {
     /// Where other nodes connect.
     #[must_use]
     pub fn p2p_address(&self) -> String {
-        format!("127.0.0.1:{}", self.p2p_port)
+        format!("{}:{P2P_PORT}", self.address)
     }
 
     /// Where JSON-RPC and REST are answered.
     #[must_use]
     pub fn rpc_address(&self) -> String {
-        format!("127.0.0.1:{}", self.rpc_port)
+        format!("{}:{RPC_PORT}", self.address)
     }
 
     /// The result of a call, which must go well.
@@ -176,7 +179,7 @@ impl Bitcoind {
 
     fn post(&self, path: &str, method: &str, params: &Value) -> Result<Value, String> {
         let body = json!({ "id": 0, "method": method, "params": params }).to_string();
-        let stream = TcpStream::connect(("127.0.0.1", self.rpc_port));
+        let stream = TcpStream::connect((self.address, RPC_PORT));
         let mut stream = stream.map_err(|error| error.to_string())?;
         let head = format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
@@ -262,13 +265,21 @@ impl Drop for Bitcoind {
     }
 }
 
-fn spawn(program: &Path, folder: &Path, ports: (u16, u16), options: &Vec<String>) -> Child {
+/// The loopback address of a node: no other of this process has it, nor one of a process that runs
+/// at the same time. It is none of 127.0.0.0/9, which others use.
+fn own_address(process: u32, number: u32) -> Ipv4Addr {
+    let [.., high, low] = process.to_be_bytes();
+    let [.., number] = (number % 254 + 1).to_be_bytes();
+    Ipv4Addr::new(127, 0x80 | high, low, number)
+}
+
+fn spawn(program: &Path, folder: &Path, address: Ipv4Addr, options: &Vec<String>) -> Child {
     Command::new(program)
         .args(["-regtest", "-server", "-dnsseed=0", "-fixedseeds=0", "-discover=0", "-dbcache=64"])
         .args(["-listen=1", "-listenonion=0", "-natpmp=0", "-maxtipage=9999999999"])
-        .args(["-rpcbind=127.0.0.1", "-rpcallowip=127.0.0.1", "-acceptnonstdtxn=1"])
-        .arg(format!("-rpcport={}", ports.0))
-        .arg(format!("-bind=127.0.0.1:{}", ports.1))
+        .args(["-rpcallowip=127.0.0.0/8", "-acceptnonstdtxn=1"])
+        .arg(format!("-rpcbind={address}:{RPC_PORT}"))
+        .arg(format!("-bind={address}:{P2P_PORT}"))
         .arg(format!("-datadir={}", folder.display()))
         .args(options)
         .stdout(Stdio::null())

@@ -18,6 +18,7 @@ mod loom;
 mod metadata;
 mod node;
 mod run;
+mod seed;
 mod soak;
 mod tally;
 mod test;
@@ -32,7 +33,8 @@ The project's own commands.
 
   cargo xtask test [--advisories]   everything CI runs: fmt, clippy, tidy, deny, docs, all tests,
                                     loom; ends with the line `N passed, N failed, N skipped`
-  cargo xtask soak [--sequences N]  the long form of the tests by chance: 10,000 lives of each kind
+  cargo xtask soak [--sequences N]  the long form of the tests by chance: 10,000 lives of each kind,
+                                    10,000 cases of each property, from a new seed
   cargo xtask tidy                  the project's own rules: crate edges, paths in the docs, budgets
   cargo xtask node                  provides a real bitcoind for tests; the last line is its path
   cargo xtask kernel                tests and builds the verifier by libbitcoinkernel (cmake, boost)

@@ -5,10 +5,13 @@
 //! `N passed, N failed, N skipped`. The exit code is 0 only when nothing failed; a failed step
 //! without a failed test counts as one failure.
 //!
+//! Every run draws the same cases ([`Seed::fixed`]), so a failure can be repeated.
+//!
 //! What a test needs and cannot have (a package, the real node) never fails a step here: the test
 //! itself skips, with a reason. `VARVE_REQUIRE_DATA=1` turns skips for missing data into failures.
 
 use crate::metadata::Metadata;
+use crate::seed::Seed;
 use crate::tally::Tally;
 use crate::{apt, deny, loom, node, run, tidy, weak};
 use anyhow::{Context as _, Result, bail};
@@ -24,7 +27,7 @@ const LEFT_OUT: &[&str] = &["varve-bench-rivals"];
 pub(crate) fn run(advisories: bool) -> Result<bool> {
     let target = Metadata::load()?.target;
     let mut steps = Steps::default();
-    let mut tally = Tally::default();
+    let (mut tally, seed) = (Tally::default(), Seed::fixed());
 
     steps.run("packages", || {
         if let Err(error) = apt::ensure(apt::PACKAGES) {
@@ -60,8 +63,8 @@ pub(crate) fn run(advisories: bool) -> Result<bool> {
         }
         Ok(())
     });
-    steps.run("tests", || tests(&target, bitcoind, &mut tally));
-    steps.run("weak hashes", || weak::run(&mut tally));
+    steps.run("tests", || tests(&target, bitcoind, &seed, &mut tally));
+    steps.run("weak hashes", || weak::run(&seed, &mut tally));
     steps.run("loom", || loom::run(&target, &mut tally));
     Ok(summary(&steps, tally))
 }
@@ -74,11 +77,12 @@ fn workspace(subcommand: &str) -> Command {
     command
 }
 
-fn tests(target: &Path, bitcoind: Option<PathBuf>, tally: &mut Tally) -> Result<()> {
+fn tests(target: &Path, bitcoind: Option<PathBuf>, seed: &Seed, tally: &mut Tally) -> Result<()> {
     let log = target.join("skipped-tests.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
     let mut cargo = workspace("test");
     cargo.arg("--no-fail-fast").env("VARVE_SKIP_LOG", &log);
+    seed.pass_to(&mut cargo);
     if let Some(bitcoind) = bitcoind {
         cargo.env("BITCOIND_EXE", bitcoind);
     }

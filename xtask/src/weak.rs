@@ -7,6 +7,7 @@
 use anyhow::{Result, bail};
 
 use crate::run;
+use crate::seed::Seed;
 use crate::tally::Tally;
 
 /// Packages that have the feature, and the tests that are run with it. Left out are tests whose
@@ -18,12 +19,13 @@ const PACKAGES: &[(&str, &[&str])] = &[
 ];
 
 /// Runs them all and counts their tests.
-pub(crate) fn run(tally: &mut Tally) -> Result<()> {
+pub(crate) fn run(seed: &Seed, tally: &mut Tally) -> Result<()> {
     let mut failed = Vec::new();
     for (package, tests) in PACKAGES {
         let mut cargo = run::cargo();
         cargo.args(["test", "--no-fail-fast", "--features=weak-hash", "--package", package]);
         cargo.args(*tests);
+        seed.pass_to(&mut cargo);
         let passed = run::stream(&mut cargo, |line| {
             println!("{line}");
             tally.add_line(line);

@@ -16,9 +16,12 @@ fn signal(process: &Child, signal: &str) {
     assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
 }
 
-/// Starts a sync that follows, and waits until it is at the tip.
+/// Starts a sync that follows, and waits until it is at the tip. The program does not ignore
+/// SIGHUP, even where these tests do, as under `nohup`: a child ignores what its parent ignores.
 fn follow(data: &Path, chain: &Path, tip: &str) -> Child {
-    let mut follow = command(data, &["sync", "--from", chain.to_str().unwrap(), "--follow"]);
+    let sync = command(data, &["sync", "--from", chain.to_str().unwrap(), "--follow"]);
+    let mut follow = Command::new("env");
+    follow.arg("--default-signal=HUP").arg(sync.get_program()).args(sync.get_args());
     let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(follow.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(told.any(|line| line.ends_with(tip)));

@@ -1,8 +1,9 @@
 //! Runs the command, and reads what it says.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -38,23 +39,37 @@ pub(crate) fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("standard output is one JSON value")
 }
 
-/// The one sentence of a refused command. A sync that has begun says before what it checks.
+/// The one sentence of a refused command. A sync that has begun says before what it checks, and any
+/// command how far it is, every few seconds: such a line ends with a rate.
 pub(crate) fn refusal(output: &Output) -> String {
     let message = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(output.stdout.is_empty(), "an error prints nothing on standard output");
-    let mut lines = message.lines().filter(|line| !line.starts_with("spends "));
+    let is_progress = |line: &str| line.ends_with("/s") || line.ends_with("/s)");
+    let says = |line: &&str| !line.starts_with("spends ") && !is_progress(line);
+    let mut lines = message.lines().filter(says);
     let sentence = lines.next().unwrap_or_default().to_owned();
     assert_eq!(lines.next(), None, "{message}");
     sentence
 }
 
-/// A small simulated chain with branches, and its answers.
+/// A small simulated chain with branches, and its answers. Most tests begin with it, so it is made
+/// once, and each gets a copy of its files.
 pub(crate) fn simulate(folder: &Path) -> Value {
-    simulate_blocks(folder, "124")
+    static FILES: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        simulate_blocks(folder.path(), "124");
+        let names = ["blocks/blk00000.dat", "expected.json"].map(PathBuf::from);
+        names.map(|name| (name.clone(), fs::read(folder.path().join(name)).unwrap())).into()
+    });
+    fs::create_dir_all(folder.join("blocks")).unwrap();
+    for (name, bytes) in &*FILES {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    serde_json::from_slice(&fs::read(folder.join("expected.json")).unwrap()).unwrap()
 }
 
-/// The same of another length.
+/// A chain of so many blocks, which is made each time.
 pub(crate) fn simulate_blocks(folder: &Path, blocks: &str) -> Value {
     let out = folder.to_str().unwrap();
     let sim = varve(&["sim", "--out", out, "--blocks", blocks, "--seed", "3", "--reorgs", "4"]);

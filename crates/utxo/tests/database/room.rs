@@ -1,6 +1,7 @@
 //! The joiner's memory: blocks are let in by their bytes, and not too far ahead.
 
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
 
 use varve_consensus::BlockAt;
 use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
@@ -36,7 +37,15 @@ fn blocks_are_let_in_by_their_bytes() {
     let blocks = parse(&bytes);
     let at = |(height, block)| BlockAt::new(Height::new(height), block);
     let blocks: Vec<BlockAt<'_>> = (1..).zip(&blocks).map(at).collect();
-    let check = |_: &BlockAt<'_>, _: &DatabaseView| Ok::<(), String>(());
+    // Whoever holds it keeps the largest block from retiring.
+    let holding = Mutex::new(());
+    let largest = blocks[3].height();
+    let check = |block: &BlockAt<'_>, _: &DatabaseView| {
+        if block.height() == largest {
+            drop(holding.lock());
+        }
+        Ok::<(), String>(())
+    };
     let scope = Joiner::scope(twin.database(), &TWO, check, |joiner| {
         let submit = |place: usize| joiner.submit(&blocks[place], Repeats::Possible);
         // The lowest comes last, so that nothing retires before.
@@ -54,9 +63,11 @@ fn blocks_are_let_in_by_their_bytes() {
         }
         while joiner.retire().is_some() {}
         // Larger than all of the memory, and the next: it goes alone.
+        let held = holding.lock();
         submit(3).unwrap();
         assert!(matches!(submit(4), Err(SubmitError::Full(_))));
         assert!(joiner.is_full());
+        drop(held);
         assert!(joiner.retire().unwrap().result.is_ok());
         assert!(!joiner.is_full());
         (4..8).for_each(|place| submit(place).unwrap());

@@ -26,27 +26,30 @@ fn listener(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> Script
     ScriptPeer { address, open: Arc::new(AtomicBool::new(true)), connections: Arc::default() }
 }
 
-/// A sync from this peer alone ends with an error that says so, after a sentence or two.
-#[track_caller]
+/// A sync from this peer alone ends with an error that says so, after a sentence or two; and the
+/// same peer does not keep a good one from being heard. Both wait, so they wait together.
 fn fails(peer: &ScriptPeer, words: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let outcome = sync(&mut open(folder.path()), &[peer]);
-    let error = outcome.error.as_ref().expect("there is nobody to ask").to_string();
-    assert!(error.contains(words) && error.contains(&peer.address), "{error}");
-    assert!((1..=3).contains(&outcome.said.len()), "{:#?}", outcome.said);
-    assert!(outcome.count("os error") == 0 && !error.contains("os error"), "{error}");
-    // The same peer does not keep a good one from being heard.
-    let good = ScriptPeer::honest(&SHORT[..50]);
-    let folder = tempfile::tempdir().unwrap();
-    let mut node = open(folder.path());
-    let outcome = sync(&mut node, &[peer, &good]);
-    assert_tip(&node, &SHORT[49], &outcome);
-    assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let outcome = sync(&mut open(folder.path()), &[peer]);
+            let error = outcome.error.as_ref().expect("there is nobody to ask").to_string();
+            assert!(error.contains(words) && error.contains(&peer.address), "{error}");
+            assert!((1..=3).contains(&outcome.said.len()), "{:#?}", outcome.said);
+            assert!(outcome.count("os error") == 0 && !error.contains("os error"), "{error}");
+        });
+        let good = ScriptPeer::honest(&SHORT[..50]);
+        let folder = tempfile::tempdir().unwrap();
+        let mut node = open(folder.path());
+        let outcome = sync(&mut node, &[peer, &good]);
+        assert_tip(&node, &SHORT[49], &outcome);
+        assert!(outcome.error.is_none(), "{:?}", outcome.error);
+    });
 }
 
 #[test]
 fn nobody_listens() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let address = "127.0.0.1:1".to_owned();
     let open = Arc::new(AtomicBool::new(true));
     fails(&ScriptPeer { address, open, connections: Arc::default() }, "refuses the connection");
 }

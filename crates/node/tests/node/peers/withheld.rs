@@ -1,7 +1,8 @@
 //! Headers whose blocks nobody sends, and headers that come in drops, beside an honest peer.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use varve_node::Report;
@@ -15,73 +16,111 @@ use crate::script_peer::{
 
 const WITHHELD: &str = "does not send the blocks of its headers; the connection is given up";
 
+/// A peer, and whether it has been asked for headers.
+fn start(chain: &[Mined], manner: Manner) -> (ScriptPeer, Arc<AtomicBool>) {
+    let asked = Arc::new(AtomicBool::new(false));
+    let noted = asked.clone();
+    let manner: Manner = Arc::new(move |message, stream| {
+        noted.fetch_or(matches!(message, Message::GetHeaders(_)), Ordering::Relaxed);
+        manner(message, stream)
+    });
+    (ScriptPeer::start(Served::new(chain), manner), asked)
+}
+
 /// One peer promises `promised` blocks and gives none, the other serves `honest`. What is said of
 /// it is one sentence of the lowest block, and `warning`.
-fn check(promised: usize, manner: Manner, warning: Option<&str>, honest: &[Mined]) {
-    let bad = ScriptPeer::start(Served::new(&LONG[..promised]), manner);
-    let good = ScriptPeer::honest(honest);
+///
+/// The orders in which they come have peers of their own: all of them wait, so they wait together.
+fn check(promised: usize, manner: &Manner, warning: Option<&str>, honest: &[Mined]) {
+    let bad = || start(&LONG[..promised], manner.clone());
+    let good = || start(honest, Arc::new(|_, _| false));
     let tip = honest.last().unwrap();
-    let mut expected = vec![format!("{:?}", Report::Missing { hash: LONG[0].hash })];
-    expected.extend(warning.map(|warning| format!("warning: {}: {warning}", bad.address)));
-    for peers in [[&bad, &good], [&good, &bad]] {
-        // The second greets when the first has had time to send its headers.
-        peers[1].open.store(false, Ordering::Relaxed);
-        let gate = peers[1].open.clone();
-        let opens = std::thread::spawn(move || {
-            std::thread::sleep(Duration::from_millis(500));
-            gate.store(true, Ordering::Relaxed);
+    let said_of = |bad: &ScriptPeer| {
+        let mut expected = vec![format!("{:?}", Report::Missing { hash: LONG[0].hash })];
+        expected.extend(warning.map(|warning| format!("warning: {}: {warning}", bad.address)));
+        expected
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let ((bad, asked), (good, _)) = (bad(), good());
+            let said = beside([&bad, &good], &asked, (&good, tip));
+            assert!(said == said_of(&bad), "{said:#?}");
         });
-        let folder = tempfile::tempdir().unwrap();
-        let mut node = open(folder.path());
-        let mut outcome = sync(&mut node, &peers);
-        opens.join().unwrap();
-        assert_tip(&node, tip, &outcome);
-        outcome.said.sort();
-        // When the honest chain has overtaken the promise before, nobody asks for its blocks.
-        let unasked = peers[0].address == good.address && promised < honest.len();
-        let said = outcome.said;
-        assert!(said == expected || (unasked && said.is_empty()), "{said:#?}");
-        drop(node);
-        // What is left of the promise does not count after a restart either.
-        let mut node = open(folder.path());
-        let outcome = sync(&mut node, &[&good]);
-        assert_tip(&node, tip, &outcome);
-        drop(node);
-        // Nor where the promise came first, alone.
-        let folder = tempfile::tempdir().unwrap();
-        let mut node = open(folder.path());
-        sync(&mut node, &[&bad]);
-        drop(node);
-        let mut node = open(folder.path());
-        let outcome = sync(&mut node, &[&good]);
-        assert_tip(&node, tip, &outcome);
-    }
+        scope.spawn(|| {
+            let ((bad, _), (good, asked)) = (bad(), good());
+            let said = beside([&good, &bad], &asked, (&good, tip));
+            // When the honest chain has overtaken the promise before, nobody asks for its blocks.
+            let unasked = promised < honest.len() && said.is_empty();
+            assert!(unasked || said == said_of(&bad), "{said:#?}");
+        });
+        // The promise comes first, alone.
+        scope.spawn(|| {
+            let ((bad, _), (good, _)) = (bad(), good());
+            let folder = tempfile::tempdir().unwrap();
+            let mut node = open(folder.path());
+            sync(&mut node, &[&bad]);
+            drop(node);
+            let mut node = open(folder.path());
+            let outcome = sync(&mut node, &[&good]);
+            assert_tip(&node, tip, &outcome);
+        });
+    });
+}
+
+/// Syncs from two peers, and then again from the good one: both end at the tip. The second greets
+/// when the first was `asked` and has had time to send its headers. Gives what was said, sorted.
+fn beside(
+    peers: [&ScriptPeer; 2],
+    asked: &Arc<AtomicBool>,
+    (good, tip): (&ScriptPeer, &Mined),
+) -> Vec<String> {
+    peers[1].open.store(false, Ordering::Relaxed);
+    let (gate, asked) = (peers[1].open.clone(), asked.clone());
+    let opens = thread::spawn(move || {
+        while !asked.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(500));
+        gate.store(true, Ordering::Relaxed);
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = open(folder.path());
+    let mut outcome = sync(&mut node, &peers);
+    opens.join().unwrap();
+    assert_tip(&node, tip, &outcome);
+    outcome.said.sort();
+    drop(node);
+    // What is left of the promise does not count after a restart either.
+    let mut node = open(folder.path());
+    let again = sync(&mut node, &[good]);
+    assert_tip(&node, tip, &again);
+    outcome.said
 }
 
 #[test]
 fn a_batch_of_headers_without_blocks_beside_a_longer_chain() {
-    check(2000, withholds(), Some(WITHHELD), &SHORT);
+    check(2000, &withholds(), Some(WITHHELD), &SHORT);
 }
 
 #[test]
 fn a_batch_and_a_header_without_blocks_beside_a_longer_chain() {
-    check(2001, withholds(), Some(WITHHELD), &SHORT);
+    check(2001, &withholds(), Some(WITHHELD), &SHORT);
 }
 
 #[test]
 fn headers_without_blocks_that_have_the_most_work() {
-    check(4001, withholds(), Some(WITHHELD), &SHORT);
+    check(4001, &withholds(), Some(WITHHELD), &SHORT);
 }
 
 #[test]
 fn headers_without_blocks_beside_a_short_chain() {
-    check(2000, withholds(), Some(WITHHELD), &SHORT[..125]);
-    check(4001, finds_nothing(), None, &SHORT[..125]);
+    check(2000, &withholds(), Some(WITHHELD), &SHORT[..125]);
+    check(4001, &finds_nothing(), None, &SHORT[..125]);
 }
 
 #[test]
 fn signs_of_life_do_not_excuse_blocks_that_do_not_come() {
-    check(2000, chats(), Some(WITHHELD), &SHORT[..125]);
+    check(2000, &chats(), Some(WITHHELD), &SHORT[..125]);
 }
 
 #[test]
