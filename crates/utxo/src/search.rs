@@ -7,12 +7,12 @@
 //! 3. [`Search::finish`] looks into the pages. The coins are in the order of the keys.
 
 use varve_io::{BatchReader, Completion, ReadRequest};
+use varve_runs::{PageBuffers, Sequence};
 use varve_types::Outpoint;
 
 use crate::coins::Coins;
-use crate::query::{PageBuffers, Query};
+use crate::query::Query;
 use crate::run_error::RunError;
-use crate::sequence::Sequence;
 use crate::version::Version;
 use crate::window::Lookup;
 

@@ -13,7 +13,7 @@ fn runs(pages: &[u64]) -> Vec<RunInfo> {
 
 #[test]
 fn alike_neighbours_are_merged_youngest_first() {
-    let policy = Policy::default();
+    let policy = Parameters::default().tiers();
     let chosen = |pages: &[u64]| choose(&runs(pages), &policy);
     assert_eq!(chosen(&[]), Choice::Nothing);
     assert_eq!(chosen(&[10, 10, 10]), Choice::Nothing);
@@ -25,7 +25,7 @@ fn alike_neighbours_are_merged_youngest_first() {
 
 #[test]
 fn a_dying_oldest_run_takes_everything_with_it() {
-    let policy = Policy::default();
+    let policy = Parameters::default().tiers();
     let third = [run(5, 100, 200), run(9, 100, 134), run(1000, 1000, 0)];
     assert_eq!(choose(&third, &policy), Choice::Merge(0..3));
     let less = [run(5, 100, 200), run(9, 100, 133), run(1000, 1000, 0)];
@@ -35,7 +35,7 @@ fn a_dying_oldest_run_takes_everything_with_it() {
 
 #[test]
 fn too_many_runs_are_merged_where_it_costs_least() {
-    let policy = Policy { fan_in: 4, max_probed: 3 };
+    let policy = Tiers { fan_in: 4, max_probed: 3 };
     let pages = [10, 100, 1000, 20_000, 400_000];
     assert_eq!(choose(&runs(&pages), &policy), Choice::Merge(0..3));
     assert_eq!(choose(&runs(&[1000, 20, 300, 20_000]), &policy), Choice::Merge(1..3));
@@ -45,7 +45,7 @@ fn too_many_runs_are_merged_where_it_costs_least() {
 /// takes much less.
 #[test]
 fn young_runs_are_merged_beside_a_long_merge() {
-    let policy = Policy::default();
+    let policy = Parameters::default().tiers();
     let beside = |pages: &[u64], busy| {
         let merging = pages[busy..].iter().sum();
         choose_beside(&runs(pages), (busy, merging), &policy)
@@ -70,7 +70,7 @@ fn young_runs_are_merged_beside_a_long_merge() {
 fn choosing_ends() {
     for fan_in in [2, 3, 4, 8] {
         for max_probed in [1, 4, 12] {
-            let policy = Policy { fan_in, max_probed };
+            let policy = Tiers { fan_in, max_probed };
             let mut pages: Vec<u64> = Vec::new();
             for flush in 0..300 {
                 pages.insert(0, 40 + flush * 7 % 11);
@@ -100,7 +100,7 @@ fn a_merge_that_is_stopped_leaves_no_file() {
 
 #[test]
 fn the_debt_is_what_all_due_merges_write() {
-    let policy = Policy::default();
+    let policy = Parameters::default().tiers();
     let debt = |pages: &[u64]| merge_debt(&runs(pages), &policy) / 4096;
     assert_eq!(debt(&[10, 10, 10]), 0);
     assert_eq!(debt(&[10, 10, 10, 10]), 40);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use varve_runs::Access;
 use varve_types::Txid;
 
 use super::*;
 use crate::fixture::{Changes, KEY, disk, look_up, outpoint, owned, span, write_run};
-use crate::run::Access;
 
 /// Three runs: 0..1000 added long ago, of which 0..300 deleted since, of which 0..100 made anew.
 fn three() -> (tempfile::TempDir, Runs) {
@@ -74,7 +74,7 @@ fn a_late_delete_of_an_older_birth_does_not_hide_the_coin() {
     let older = crate::compact::merge_runs(
         &storage,
         KEY,
-        crate::footer::RunNumber(4),
+        varve_runs::RunNumber(4),
         (&runs.as_slice()[1..], true),
     );
     let merged = runs.with_replaced(1..3, Some(Arc::new(older.unwrap().unwrap())));

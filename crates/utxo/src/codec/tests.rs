@@ -2,16 +2,20 @@
 
 use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Access as FileAccess, BatchReader, Caching, FileOffset, PAGE_LEN};
+use varve_runs::PageBuffers;
+
+mod merge;
+mod model;
 
 use super::*;
+use crate::codec::Runs;
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::fixture::{
     Changes, KEY, Owned, collect, disk, look_up, outpoint, owned, span, txid, write_run,
 };
-use crate::query::{PageBuffers, Query};
+use crate::query::Query;
 use crate::run_writer::RunWriter;
-use crate::runs::Runs;
 
 /// Adds with numbers, each born in step number + 1, of which every fifth is a delete.
 fn changes(count: u32) -> Changes {
@@ -148,7 +152,7 @@ fn an_outpoint_with_many_births_stays_in_one_page() {
     (0..48).for_each(|birth| writer.push(&add(birth)).unwrap());
     assert!(matches!(writer.push(&add(48)), Err(RunError::Crowd { .. })));
     let run = Arc::new(writer.finish().unwrap());
-    let runs = crate::runs::Runs::empty(KEY).with_youngest(run);
+    let runs = crate::codec::Runs::empty(KEY).with_youngest(run);
     for gone in [0, 20, 47, 48] {
         let mut query = crate::query::Query::new(&runs, vec![outpoint(1)]);
         query.pass_over(0, &(0..gone).map(Sequence::new).collect::<Vec<_>>());
