@@ -16,8 +16,8 @@
 //! This is the payload of an envelope whose kind and version are the owner's.
 
 use varve_io::{
-    ENVELOPE_HEADER_LEN, Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_far,
-    load, remove_unnamed, replace,
+    ENVELOPE_HEADER_LEN, Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_far, load,
+    remove_unnamed, replace,
 };
 
 use crate::fields::Fields;
@@ -195,3 +195,6 @@ fn decode_run(bytes: &[u8; RUN_LEN]) -> Result<RunInfo, FormatError> {
         digest: fields.u32()?,
     })
 }
+
+#[cfg(test)]
+mod tests;

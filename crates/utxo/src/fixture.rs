@@ -7,8 +7,7 @@ use varve_io::{BatchReader, Disk, Storage, StoreId};
 use varve_runs::{Access, PageBuffers, RunNumber, Secret, Sequence, Source, Span, StoreKey};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 
-use crate::codec::Run;
-use crate::codec::Runs;
+use crate::codec::{CoinCodec, Run, Runs};
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::query::Query;
@@ -88,7 +87,7 @@ pub(crate) fn write_run(
 }
 
 /// All entries of a source.
-pub(crate) fn collect(mut source: impl Source) -> Result<Changes, RunError> {
+pub(crate) fn collect(mut source: impl Source<CoinCodec>) -> Result<Changes, RunError> {
     let mut changes = Changes::new();
     while let Some(record) = source.head() {
         let coin = record.coin.map(|packed| {

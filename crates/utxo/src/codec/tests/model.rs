@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use varve_io::faulty::FaultyStorage;
-use varve_runs::{Choice, RunNumber, Tiers};
-use varve_types::{Network, Outpoint};
+use varve_runs::{Choice, Kept, Tiers};
+use varve_types::Network;
 
 use super::*;
 use crate::compact::{choose, merge_runs};
-use crate::fixture::{Changes, KEY, Owned, collect, look_up, outpoint, owned, span, write_run};
-use crate::manifest::{Kept, Manifest, Parameters};
+use crate::manifest::{Manifest, Parameters};
 
 /// The coins alive, by outpoint.
 type State = BTreeMap<Outpoint, (u32, Owned)>;
@@ -116,7 +115,7 @@ impl Model {
     fn check(&self, runs: &Runs, state: &State) {
         let keys = (0..60).map(outpoint).collect();
         assert_eq!(look_up(runs, keys).unwrap(), *state);
-        let coins = collect(runs.coins().unwrap()).unwrap();
+        let coins = collect(runs.rows().unwrap()).unwrap();
         let coins = coins.into_iter().map(|((outpoint, birth), coin)| (outpoint, (birth, coin)));
         let expected =
             state.iter().map(|(outpoint, (birth, coin))| (*outpoint, (*birth, Some(coin.clone()))));
