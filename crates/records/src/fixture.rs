@@ -45,7 +45,6 @@ const ENGINES: &[(&str, NewEngine)] =
 fn embedded() -> Arc<dyn Engine> {
     let key = StoreKey { id: StoreId([1; 16]), secret: [7; 16] };
     let options = EmbeddedOptions {
-        shards: 4,
         segment_size: 4 << 20,
         cache: 16 << 20,
         checkpoint_every: 8 << 20,

@@ -29,7 +29,6 @@ impl FaultyDisk {
     /// Tiny files, so that checkpoints and cleaning happen all the time.
     fn small() -> Self {
         Self::new(EmbeddedOptions {
-            shards: 2,
             cache: 60_000,
             segment_size: 50_000,
             checkpoint_every: 70_000,

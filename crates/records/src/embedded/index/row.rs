@@ -19,7 +19,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "fields are cut from a wider number")]
 
 use varve_io::{GlobalOffset, Kind};
-use varve_runs::{Codec, Key, RunError, Secret};
+use varve_runs::{Codec, Keys, RunError, Secret};
 
 use super::leaf::{RowLeaf, RowWalk};
 use crate::embedded::key::{PLACE_BITS, Place, mix};
@@ -68,7 +68,7 @@ impl Row {
     }
 
     /// Place and position: what rows are ordered by.
-    pub(super) const fn order(self) -> u128 {
+    pub(in crate::embedded) const fn order(self) -> u128 {
         self.0 >> POSITION_AT
     }
 
@@ -135,7 +135,6 @@ impl From<RowError> for varve_io::Error {
 impl Codec for RowCodec {
     const KIND: Kind = Kind(*b"RECRUN1\0");
     const REPEATS: bool = true;
-    type Key = Place;
     type Order = u128;
     type Row<'a> = Row;
     type Hasher = ();
@@ -163,7 +162,7 @@ impl Codec for RowCodec {
     }
 
     fn settle<'a>(
-        rows: impl Iterator<Item = (usize, Row)>,
+        rows: impl Iterator<Item = (usize, Self::Row<'a>)>,
         whole: bool,
     ) -> Result<Option<usize>, RowError> {
         let (mut add, mut delete) = (None, None);
@@ -179,21 +178,22 @@ impl Codec for RowCodec {
     }
 }
 
-impl Key for Place {
-    const LEN: usize = 8;
+impl Keys for RowCodec {
+    type Key = Place;
+    const KEY_LEN: usize = 8;
     const IS_PREFIX: bool = true;
 
-    fn prefix(&self) -> u64 {
-        self.bits() << (u64::BITS - PLACE_BITS)
+    fn prefix(place: &Place) -> u64 {
+        place.bits() << (u64::BITS - PLACE_BITS)
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bits().to_le_bytes());
+    fn encode_key(place: &Place, out: &mut Vec<u8>) {
+        out.extend_from_slice(&place.bits().to_le_bytes());
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode_key(bytes: &[u8]) -> Option<Place> {
         let bits = u64::from_le_bytes(*bytes.first_chunk()?);
-        (bits >> PLACE_BITS == 0).then(|| Self::from_bits(bits))
+        (bits >> PLACE_BITS == 0).then(|| Place::from_bits(bits))
     }
 }
 

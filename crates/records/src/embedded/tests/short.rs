@@ -22,7 +22,7 @@ fn name(number: u32) -> Txid {
 #[test]
 fn the_log_of_many_short_processes_stays_short() {
     let (segment_size, checkpoint_every) = (60_000, 40_000);
-    let options = EmbeddedOptions { shards: 256, segment_size, checkpoint_every, ..small() };
+    let options = EmbeddedOptions { segment_size, checkpoint_every, ..small() };
     let mut twin = Twin::new(options);
     for number in 0..600_u32 {
         let mut batch = vec![create(name(number), 20)];

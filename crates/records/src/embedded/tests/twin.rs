@@ -30,7 +30,6 @@ pub(super) const KEY: StoreKey = StoreKey { id: StoreId([3; 16]), secret: [4; 16
 /// Small files and frequent checkpoints, so that a short life sees everything.
 pub(super) fn small() -> EmbeddedOptions {
     EmbeddedOptions {
-        shards: 4,
         segment_size: 50_000,
         cache: 60_000,
         checkpoint_every: 70_000,
