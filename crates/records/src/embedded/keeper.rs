@@ -8,8 +8,7 @@
 //! manifest says about them: see [`choose`].
 //!
 //! Both may run at the same time, each in its lane (`maintain`). Whoever is done first changes the
-//! manifest first; files that it no longer names go. A manifest that could not be written may yet
-//! be on disk, so a run that it would name stays until the store is opened again.
+//! manifest first; files that it no longer names go.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -162,7 +161,7 @@ impl Keeper {
         let mut state = self.state()?;
         let mut manifest = Manifest { owner: checkpoint.encode(), ..state.manifest.clone() };
         manifest.runs.splice(0..0, run.as_ref().map(Run::info));
-        manifest.store(&*self.storage, MANIFEST).map_err(RowError::from)?;
+        self.store(&manifest, run.as_ref())?;
         *state = State { manifest, checkpoint };
         let mut index = self.index_mut()?;
         let cold = index.cold().with_youngest(run.map(Arc::new));
@@ -171,6 +170,19 @@ impl Keeper {
         self.replay_from.store(checkpoint.replay_from.get(), Ordering::Release);
         self.durable.store(checkpoint.durable.get(), Ordering::Release);
         Ok(checkpoint)
+    }
+
+    /// Replaces the manifest. When that fails, the new run goes, unless the manifest that names it
+    /// is there all the same: a full disk must not become fuller by every attempt.
+    fn store(&self, manifest: &Manifest, new: Option<&Run<RowCodec>>) -> Result<(), EngineError> {
+        let Err(error) = manifest.store(&*self.storage, MANIFEST) else { return Ok(()) };
+        if let Some(RunInfo { number, .. }) = new.map(Run::info) {
+            let names = |found: Manifest| Ok(found.runs.iter().any(|run| run.number == number));
+            if let Ok(Some(false)) = Manifest::load(&*self.storage, MANIFEST, names) {
+                let _ = self.storage.remove(&number.file_name());
+            }
+        }
+        Err(RowError::from(error).into())
     }
 
     /// Whether runs should be merged.
@@ -208,7 +220,7 @@ impl Keeper {
         let start = start.expect("runs are replaced by merges alone, one at a time");
         let range = start..start + old.len();
         manifest.runs.splice(range.clone(), merged.as_ref().map(Run::info));
-        manifest.store(&*self.storage, MANIFEST).map_err(RowError::from)?;
+        self.store(&manifest, merged.as_ref())?;
         state.manifest = manifest;
         let mut index = self.index_mut()?;
         let cold = index.cold().with_merged(range, merged.map(Arc::new));
@@ -296,3 +308,6 @@ impl From<RowError> for EngineError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

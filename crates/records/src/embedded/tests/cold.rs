@@ -87,14 +87,25 @@ fn family(engine: &EmbeddedEngine, number: u32) -> Txid {
     record
 }
 
-/// Stops an operation at its first read, its second, and so on. At none of them others wait.
+/// Stops an operation at its first read, its second, and so on. At none of them others wait,
+/// whether the index is in memory or, as far as it can be, in runs.
 fn check(operation: impl Fn(Txid) -> Operation + Sync) {
-    const FAMILIES: u32 = 60;
+    for in_runs in [false, true] {
+        check_where(in_runs, &operation);
+    }
+}
+
+fn check_where(in_runs: bool, operation: impl Fn(Txid) -> Operation + Sync) {
+    const FAMILIES: u32 = 120;
     let gate = Arc::new(Gate::default());
     let engine = engine(&gate, u64::MAX);
     let records: Vec<Txid> = (0..FAMILIES).map(|number| family(&engine, number)).collect();
     let losers = |txid| Operation::SetConflicting { txid, conflicting: true };
     apply(&engine, &records.iter().copied().map(losers).collect::<Vec<_>>());
+    if in_runs {
+        engine.checkpoint().unwrap();
+        assert!(!engine.commit.index().unwrap().cold().is_empty());
+    }
     // All of them leave the file in memory.
     (0..100).for_each(|number| apply(&engine, &[create(name(8, number), OUTPUTS)]));
     let mut stops = 0;

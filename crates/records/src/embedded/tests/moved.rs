@@ -130,7 +130,7 @@ impl World {
                 let (told, is_told) = channel();
                 let engine = &self.engine;
                 scope.spawn(move || {
-                    engine.commit.run(&Fetched::default(), |work| {
+                    engine.commit.run(|| Ok(Fetched::default()), |work| {
                         for operation in then {
                             let done = rules::apply(work, &CONTEXT, engine.limits, operation)?;
                             done.result.unwrap();
