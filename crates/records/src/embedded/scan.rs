@@ -42,7 +42,7 @@ impl Commit {
         let first = after.map_or(0, |(_, place, _)| place.shard());
         let wanted = limit.saturating_add(1);
         let mut found: Vec<(u32, Txid)> = Vec::new();
-        for shard in first..SHARDS {
+        for shard in self.shards_with(scan, first)? {
             let behind = after.filter(|_| shard == first);
             let behind = behind.map(|(height, place, txid)| (height, place.tag(), txid));
             let room = wanted.saturating_sub(found.len());
@@ -55,6 +55,14 @@ impl Commit {
         found.truncate(limit);
         let next = found.last().filter(|_| more).map(|(height, txid)| encode(*height, txid));
         Ok(ScanPage { txids: found.into_iter().map(|(_, txid)| txid).collect(), next })
+    }
+
+    /// The shards from `first` on that may have matching records.
+    fn shards_with(&self, scan: Scan, first: usize) -> Result<Vec<usize>, EngineError> {
+        let Some((list, _)) = list(scan) else { return Ok((first..SHARDS).collect()) };
+        let index = self.index()?;
+        let shards = index.shards().iter().enumerate().skip(first);
+        Ok(shards.filter(|(_, shard)| shard.lists(list)).map(|(number, _)| number).collect())
     }
 
     /// The matching records of a shard behind a place, at most `room` of them.

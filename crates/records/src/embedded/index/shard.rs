@@ -142,6 +142,11 @@ impl Shard {
         self.wanted = wanted;
     }
 
+    /// Whether a list has any records.
+    pub(in crate::embedded) fn lists(&self, list: List) -> bool {
+        !self.wanted.is_empty(list)
+    }
+
     /// The records of a list from a height and a tag on, up to a height: `room` of them behind
     /// those of the very first height and tag, and all of the last.
     pub(in crate::embedded) fn listed(

@@ -77,6 +77,10 @@ impl Wanted {
         }
     }
 
+    pub(super) fn is_empty(&self, list: List) -> bool {
+        self.list(list).is_empty()
+    }
+
     /// A slot is in the table.
     pub(super) fn add(&mut self, slot: &Slot) {
         for list in List::ALL {

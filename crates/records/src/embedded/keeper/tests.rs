@@ -33,6 +33,7 @@ impl World {
         let checkpoint = Checkpoint::default();
         let (runs, owner) = (Vec::new(), checkpoint.encode());
         let manifest = Manifest { key: STORE, next: RunNumber(1), runs, owner };
+        manifest.store(&*storage, MANIFEST).unwrap();
         let (log, _) =
             IndexLog::open(storage.clone(), STORE.id, &checkpoint, &mut index).unwrap();
         let shared: (Arc<dyn Storage>, u64) = (storage.clone(), 1 << 20);

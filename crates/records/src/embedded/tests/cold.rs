@@ -11,7 +11,7 @@ use super::gate::{Call, Gate, GatedStorage};
 use super::size::create;
 use super::threads::spend;
 use super::twin::small;
-use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions};
 use crate::engine::{Context, Engine as _};
 use crate::operation::{MinedBlockInfo, Operation};
 use crate::outcome::{Pruned, Reply};
@@ -65,10 +65,12 @@ fn commit_another(engine: &EmbeddedEngine, number: u32) {
     });
 }
 
-/// An engine that has nothing of full files in memory, and no maps.
+/// An engine that has nothing of full files in memory, and no maps. Its upkeep has threads of its
+/// own, which the gate lets pass.
 fn engine(gate: &Arc<Gate>, checkpoint_every: u64) -> EmbeddedEngine {
     gate.open();
-    let options = EmbeddedOptions { segment_size: 20_000, cache: 0, checkpoint_every, ..small() };
+    let (segment_size, cache, upkeep) = (20_000, 0, Compaction::Threads);
+    let options = EmbeddedOptions { segment_size, cache, checkpoint_every, upkeep, ..small() };
     EmbeddedEngine::open(Arc::new(GatedStorage::new(gate)), options).unwrap()
 }
 
