@@ -257,11 +257,11 @@ impl Twin {
     /// The sums of the index are those of its slots and rows, none of which is there twice.
     fn check_totals(&self) {
         let index = self.engine().commit.index().unwrap();
-        let slots = index.shards().iter().flat_map(Shard::slots);
-        let live = slots.clone().filter(|slot| !slot.is_dead());
+        let slots = || index.shards().iter().flat_map(Shard::slots);
+        let live = slots().filter(|slot| !slot.is_dead());
         let mut weights: HashMap<GlobalOffset, u32> =
             live.map(|slot| (slot.at(), slot.weight)).collect();
-        let dead: HashSet<_> = slots.filter(|slot| slot.is_dead()).map(Slot::at).collect();
+        let dead: HashSet<_> = slots().filter(|slot| slot.is_dead()).map(Slot::at).collect();
         let mut rows = index.cold().runs().rows().unwrap();
         while let Some(row) = rows.head() {
             if !dead.contains(&row.at()) {
