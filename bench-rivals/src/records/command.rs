@@ -37,7 +37,9 @@ pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
             let course = (Preparer::new(state), warm_up, words.get(3).map(Path::new));
             let mut work = Work::new(BufReader::with_capacity(1 << 20, std::io::stdin()));
             match side {
-                "varve" | "mined" => race::run(&mut embedded::open(folder, memory)?, &mut work, course),
+                "varve" | "mined" => {
+                    race::run(&mut embedded::open(folder, memory)?, &mut work, course)
+                }
                 "rocksdb" => race::run(&mut RocksDb::open(folder, memory)?, &mut work, course),
                 "fjall" => race::run(&mut Fjall::open(folder, memory)?, &mut work, course),
                 "sqlite" => race::run(&mut Sqlite::open(folder, memory)?, &mut work, course),

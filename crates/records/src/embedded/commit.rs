@@ -67,12 +67,7 @@ struct Groups {
 }
 
 impl Commit {
-    pub(super) fn new(
-        base: Base,
-        index: Arc<RwLock<Index>>,
-        disk: Disk,
-        cleaner: Cleaner,
-    ) -> Self {
+    pub(super) fn new(base: Base, index: Arc<RwLock<Index>>, disk: Disk, cleaner: Cleaner) -> Self {
         let (open, fate, flying) = (Overlay::default(), Fate::default(), None);
         let (to, replay_from) = (base.log.start(), disk.replay_from());
         let cleaned = Cleaned { to, replay_from, again: false };
@@ -223,8 +218,7 @@ impl Commit {
         let flying: Vec<_> = flying.collect();
         for id in flying {
             let held = open.get(id);
-            let found =
-                self.base.locate_among(index.in_memory(held.hash), &held.key, &nothing)?;
+            let found = self.base.locate_among(index.in_memory(held.hash), &held.key, &nothing)?;
             let body = match &found {
                 Some((version, entry)) => match self.base.decode(version.at, entry)? {
                     Value::Record(record) => body_at(&record.body),

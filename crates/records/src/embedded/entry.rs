@@ -148,7 +148,8 @@ impl EntryHead {
         }
         let txid = head.last_chunk::<32>().expect("the head ends with the txid");
         let key = Key { txid: Txid::from_bytes(*txid), part: Part::new(u32_at(head, 12)) };
-        let (at, weight) = (u64_at(head, 16).checked_sub(1).map(GlobalOffset::new), u32_at(head, 24));
+        let (at, weight) =
+            (u64_at(head, 16).checked_sub(1).map(GlobalOffset::new), u32_at(head, 24));
         let before = at.map(|at| Before { at, weight });
         let marks = Marks::new(u32_at(head, 28), u32_at(head, 32), bits);
         Ok((Self { kind, marks, key, before }, length))

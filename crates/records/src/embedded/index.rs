@@ -216,8 +216,7 @@ impl Index {
     /// Takes what leaves memory from shard `first` on, and from further ones as long as that is
     /// fewer than `room` slots.
     pub(super) fn take(&mut self, first: usize, room: usize) -> Taken {
-        let mut taken =
-            Taken { moment: self.moment, first, stays: Vec::new(), rows: Vec::new() };
+        let mut taken = Taken { moment: self.moment, first, stays: Vec::new(), rows: Vec::new() };
         let mut seen = 0;
         for (number, shard) in self.shards.iter_mut().enumerate().skip(first) {
             if seen > 0 && seen + shard.len() > room {

@@ -209,11 +209,7 @@ impl Keeper {
     }
 
     /// Puts a merge in place of its runs, which are neighbours still: only younger ones came.
-    fn replace(
-        &self,
-        old: &[RunInfo],
-        merged: Option<Run<RowCodec>>,
-    ) -> Result<(), EngineError> {
+    fn replace(&self, old: &[RunInfo], merged: Option<Run<RowCodec>>) -> Result<(), EngineError> {
         let mut state = self.state()?;
         let mut manifest = state.manifest.clone();
         let start = manifest.runs.iter().position(|run| old.first() == Some(run));

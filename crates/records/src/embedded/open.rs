@@ -23,7 +23,8 @@ use super::maintain::{Disk, UpkeepLimits};
 pub(super) fn open_store(storage: &Arc<dyn Storage>, options: &EmbeddedOptions) -> Result<Commit> {
     // What an earlier process left is about to be built on.
     storage.sync_dir()?;
-    let (manifest, checkpoint) = load_manifest(storage.as_ref(), options).map_err(RowError::from)?;
+    let (manifest, checkpoint) =
+        load_manifest(storage.as_ref(), options).map_err(RowError::from)?;
     let hasher = KeyHasher::new(&manifest.key.secret.to_bytes());
     let cold = Cold::open(storage.as_ref(), manifest.key, &manifest.runs)?;
     let mut index = Index::new(cold);
@@ -65,8 +66,7 @@ fn load_manifest(
         manifest.sweep(storage, &Kept::NOTHING, &[])?;
         return Ok((manifest, checkpoint));
     }
-    let key =
-        varve_runs::StoreKey { id: options.key.id, secret: Secret::new(options.key.secret) };
+    let key = varve_runs::StoreKey { id: options.key.id, secret: Secret::new(options.key.secret) };
     let checkpoint = Checkpoint::default();
     let (next, runs, owner) = (RunNumber(1), Vec::new(), checkpoint.encode());
     let manifest = Manifest { key, next, runs, owner };

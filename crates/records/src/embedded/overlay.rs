@@ -177,12 +177,7 @@ impl Overlay {
     }
 
     /// The place and the body of something, which become known without its being changed.
-    pub(super) fn settle(
-        &mut self,
-        id: HeldId,
-        before: Option<Before>,
-        body: Option<BodyAt>,
-    ) {
+    pub(super) fn settle(&mut self, id: HeldId, before: Option<Before>, body: Option<BodyAt>) {
         let held = self.held.get_mut(id as usize).expect("ids are indexes");
         held.before = before;
         held.flying = false;

@@ -79,10 +79,8 @@ impl Commit {
         let keys: Vec<Key> = outpoints.iter().map(|one| Key::record(one.txid)).collect();
         let found = self.warm(&keys)?;
         let further = outpoints.iter().filter(|outpoint| outpoint.vout >= CHUNK);
-        let further = further.map(|outpoint| Key {
-            txid: outpoint.txid,
-            part: Part::new(outpoint.vout / CHUNK),
-        });
+        let further = further
+            .map(|outpoint| Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) });
         self.warm(&further.collect::<Vec<_>>())?;
         let read = |(number, outpoint): (usize, &Outpoint)| {
             let mut known = Some(found.of(number));

@@ -83,9 +83,8 @@ fn a_flipped_bit_is_an_error_that_names_the_file() {
 fn a_frame_of_another_round_or_length_is_damage() {
     let taken = filled().take(0, usize::MAX);
     let bytes = encode(&taken, 1);
-    let load = |bytes: &[u8], round| {
-        load(bytes, round, &mut empty(), &mut [GlobalOffset::ZERO; SHARDS])
-    };
+    let load =
+        |bytes: &[u8], round| load(bytes, round, &mut empty(), &mut [GlobalOffset::ZERO; SHARDS]);
     assert_eq!(load(&bytes, 1), Ok(()));
     assert!(load(&bytes, 2).is_err());
     for len in (0..bytes.len()).step_by(11) {

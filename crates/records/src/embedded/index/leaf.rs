@@ -92,11 +92,7 @@ impl LeafBuilder<RowCodec> for RowLeaf {
 }
 
 impl RowLeaf {
-    fn write(
-        &mut self,
-        keys: (Place, Place),
-        pages: &mut Pages<RowCodec>,
-    ) -> Result<(), RowError> {
+    fn write(&mut self, keys: (Place, Place), pages: &mut Pages<RowCodec>) -> Result<(), RowError> {
         let count = u32::try_from(self.rows.len()).expect("a page has few rows");
         self.payload.clear();
         self.payload.extend_from_slice(&count.to_le_bytes());

@@ -49,7 +49,8 @@ impl List {
         }
     }
 
-    pub(super) const ALL: [Self; 4] = [Self::Unmined, Self::Due, Self::Preserved, Self::Conflicting];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Unmined, Self::Due, Self::Preserved, Self::Conflicting];
 }
 
 impl Wanted {

@@ -34,8 +34,7 @@ impl World {
         let (runs, owner) = (Vec::new(), checkpoint.encode());
         let manifest = Manifest { key: STORE, next: RunNumber(1), runs, owner };
         manifest.store(&*storage, MANIFEST).unwrap();
-        let (log, _) =
-            IndexLog::open(storage.clone(), STORE.id, &checkpoint, &mut index).unwrap();
+        let (log, _) = IndexLog::open(storage.clone(), STORE.id, &checkpoint, &mut index).unwrap();
         let shared: (Arc<dyn Storage>, u64) = (storage.clone(), 1 << 20);
         let index = Arc::new(RwLock::new(index));
         let keeper = Keeper::new(shared, index, (manifest, checkpoint), log);
@@ -116,7 +115,11 @@ impl World {
         self.check();
         for number in 0..SHARDS {
             let mut index = self.keeper.index_mut().unwrap();
-            if fails { index.keep_taken(number) } else { index.drop_taken(number) }
+            if fails {
+                index.keep_taken(number)
+            } else {
+                index.drop_taken(number)
+            }
             drop(index);
             self.change(2);
         }
@@ -150,9 +153,11 @@ fn what_leaves_memory_is_what_no_list_has() {
     world.change(5_000);
     world.keeper.checkpoint().unwrap();
     let index = world.keeper.index().unwrap();
-    let listed = world.map.values().zip(world.map.keys()).filter(|(version, number)| {
-        version.marks.unmined > 0 && !number.is_multiple_of(5)
-    });
+    let listed = world
+        .map
+        .values()
+        .zip(world.map.keys())
+        .filter(|(version, number)| version.marks.unmined > 0 && !number.is_multiple_of(5));
     let in_memory = index.shards().iter().map(|shard| shard.slots().count()).sum::<usize>();
     assert_eq!(in_memory, listed.count());
     assert_eq!(index.leaving(), 0);
