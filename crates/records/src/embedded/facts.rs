@@ -16,6 +16,8 @@ use super::key::KeyHash;
 pub(super) struct Facts {
     /// `None` as long as nothing was looked up.
     epoch: Option<Epoch>,
+    /// There were no runs, and so no rows at any place.
+    nothing: bool,
     table: HashTable<(KeyHash, Range<usize>)>,
     rows: Vec<Row>,
 }
@@ -28,6 +30,10 @@ impl Facts {
             return false;
         }
         self.epoch = Some(epoch);
+        self.nothing = found.is_of_no_runs();
+        if self.nothing {
+            return true;
+        }
         self.table.reserve(hashes.len(), |(hash, _)| hash.bits());
         for hash in hashes {
             if self.get(*hash).is_none() {
@@ -42,6 +48,9 @@ impl Facts {
 
     /// The live rows at the place of a key; `None` when that was not looked up.
     pub(super) fn get(&self, hash: KeyHash) -> Option<&[Row]> {
+        if self.nothing {
+            return Some(&[]);
+        }
         let (_, range) = self.table.find(hash.bits(), |(known, _)| *known == hash)?;
         self.rows.get(range.clone())
     }

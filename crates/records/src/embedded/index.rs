@@ -237,14 +237,14 @@ impl Index {
 
     /// Removes what was taken from a shard, whose run is published.
     pub(super) fn drop_taken(&mut self, number: usize) {
-        if let Some(shard) = self.shards.get_mut(number) {
+        if let Some(shard) = self.shards.get_mut(number).filter(|shard| shard.leaving() > 0) {
             shard.retain(Slot::after_flush);
         }
     }
 
     /// Keeps what was taken from a shard, whose run failed.
     pub(super) fn keep_taken(&mut self, number: usize) {
-        if let Some(shard) = self.shards.get_mut(number) {
+        if let Some(shard) = self.shards.get_mut(number).filter(|shard| shard.leaving() > 0) {
             shard.retain(Slot::without_flush);
         }
     }

@@ -35,9 +35,15 @@ pub(in crate::embedded) struct Cold {
 pub(in crate::embedded) struct Found {
     /// In the order of the places.
     rows: Vec<Row>,
+    no_runs: bool,
 }
 
 impl Found {
+    /// Whether there were no runs to ask.
+    pub(in crate::embedded) const fn is_of_no_runs(&self) -> bool {
+        self.no_runs
+    }
+
     /// The live rows of a place that was asked for.
     pub(in crate::embedded) fn at(&self, place: Place) -> impl Iterator<Item = Row> {
         let from = self.rows.partition_point(|row| row.place() < place);
@@ -92,7 +98,7 @@ impl Cold {
     /// The live rows of these places, in any order.
     pub(in crate::embedded) fn find(&self, mut places: Vec<Place>) -> Result<Found, RowError> {
         if self.is_empty() {
-            return Ok(Found { rows: Vec::new() });
+            return Ok(Found { rows: Vec::new(), no_runs: true });
         }
         places.sort_unstable();
         places.dedup();
@@ -101,7 +107,7 @@ impl Cold {
         let rows = query.fetch(&mut reader, &mut buffers).and_then(|()| join(&query));
         query.release(&mut buffers);
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push((reader, buffers));
-        Ok(Found { rows: rows? })
+        Ok(Found { rows: rows?, no_runs: false })
     }
 
     fn take(&self) -> (BatchReader, PageBuffers) {
