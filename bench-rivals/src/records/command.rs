@@ -1,8 +1,8 @@
 //! What a child of this benchmark can be told to do.
 //!
 //! ```text
-//! records-race FOLDER GROUP MEMORY SIDE WARM-UP [PROFILE]     races and is killed; the side `mined`
-//!                                                             is ours with a stock in a block
+//! records-race FOLDER GROUP MEMORY SIDE WARM-UP [PROFILE]     races and is killed; the side
+//!                                                             `mined` is ours, stock in a block
 //! records-open FOLDER GROUP MEMORY SIDE [digest]              opens what was left
 //! records-flat FOLDER GROUP MEMORY OUTPUTS                    spends in records of so many outputs
 //! ```
