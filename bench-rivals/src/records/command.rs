@@ -1,7 +1,8 @@
 //! What a child of this benchmark can be told to do.
 //!
 //! ```text
-//! records-race FOLDER GROUP MEMORY SIDE WARM-UP [PROFILE]     races and is killed
+//! records-race FOLDER GROUP MEMORY SIDE WARM-UP [PROFILE]     races and is killed; the side
+//!                                                             `mined` is ours, stock in a block
 //! records-open FOLDER GROUP MEMORY SIDE [digest]              opens what was left
 //! records-flat FOLDER GROUP MEMORY OUTPUTS                    spends in records of so many outputs
 //! ```
@@ -19,7 +20,7 @@ use super::fjall::Fjall;
 use super::rocksdb::RocksDb;
 use super::side::{Memory, Side};
 use super::sqlite::Sqlite;
-use super::work::Work;
+use super::work::{Preparer, StockState, Work};
 use super::{flat, race};
 use varve_bench::figures::Figures;
 
@@ -31,10 +32,14 @@ pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
     match what {
         "records-race" => {
             let warm_up = text(2).and_then(|word| word.parse().ok()).context("no warm-up")?;
-            let course = (warm_up, words.get(3).map(Path::new));
+            let side = text(1).unwrap_or_default();
+            let state = if side == "mined" { StockState::Mined } else { StockState::Unmined };
+            let course = (Preparer::new(state), warm_up, words.get(3).map(Path::new));
             let mut work = Work::new(BufReader::with_capacity(1 << 20, std::io::stdin()));
-            match text(1).unwrap_or_default() {
-                "varve" => race::run(&mut embedded::open(folder, memory)?, &mut work, course),
+            match side {
+                "varve" | "mined" => {
+                    race::run(&mut embedded::open(folder, memory)?, &mut work, course)
+                }
                 "rocksdb" => race::run(&mut RocksDb::open(folder, memory)?, &mut work, course),
                 "fjall" => race::run(&mut Fjall::open(folder, memory)?, &mut work, course),
                 "sqlite" => race::run(&mut Sqlite::open(folder, memory)?, &mut work, course),

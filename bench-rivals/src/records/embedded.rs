@@ -22,12 +22,13 @@ const PAGE: usize = 8_192;
 pub(super) struct Ours<E>(E);
 
 /// Opens the store of a folder, or makes one. A quarter of the memory holds the youngest part of
-/// the log; the index takes what it takes.
+/// the log, another the index.
 pub(super) fn open(folder: &Path, memory: Memory) -> Result<Ours<EmbeddedEngine>> {
     let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };
     let mut options = EmbeddedOptions::new(key);
     options.cache = memory.share(6);
     options.segment_size = memory.share(12);
+    options.memory = memory.share(4);
     Ok(Ours(EmbeddedEngine::open(Arc::new(Disk::open(folder)?), options)?))
 }
 

@@ -14,7 +14,7 @@ use super::embedded;
 use super::race::{do_all, tell};
 use super::side::{Memory, Side as _};
 use super::transaction::{self, Output, STOCK_VALUE, TxNumber};
-use super::work::{BATCH, CALLERS, Preparer};
+use super::work::{BATCH, CALLERS, Preparer, StockState};
 use varve_bench::clock::Clock;
 
 /// Outputs in all.
@@ -29,7 +29,7 @@ const STRIDE: u64 = 7_919;
 /// Measures records of so many outputs.
 pub(super) fn run(folder: &Path, memory: Memory, outputs: u32) -> Result<()> {
     let mut side = embedded::open(folder, memory)?;
-    let preparer = Preparer::new();
+    let preparer = Preparer::new(StockState::Unmined);
     let count = OUTPUTS / outputs;
     let mut txids = Vec::with_capacity(count as usize);
     let chunk = if outputs > 100 { CREATED } else { BATCH as usize };

@@ -30,9 +30,8 @@ const READY: u32 = 10;
 pub(super) fn run<S: Side, R: Read>(
     side: &mut S,
     work: &mut Work<R>,
-    (warm_up, profile): (u32, Option<&Path>),
+    (preparer, warm_up, profile): (Preparer, u32, Option<&Path>),
 ) -> Result<()> {
-    let preparer = Preparer::new();
     load(side, work, &preparer)?;
     let batches = work.count()?;
     ensure!(batches > warm_up, "the work has no more batches than the warm-up");

@@ -12,7 +12,7 @@ use super::fjall::Fjall;
 use super::rocksdb::RocksDb;
 use super::side::{Memory, Side};
 use super::sqlite::Sqlite;
-use super::work::{Plan, Preparer, Work};
+use super::work::{Plan, Preparer, StockState, Work};
 
 /// The stock, and the batches of a small race.
 fn work() -> (Vec<Operation>, Vec<Vec<Operation>>) {
@@ -20,7 +20,7 @@ fn work() -> (Vec<Operation>, Vec<Vec<Operation>>) {
     let path = dir.path().join("work");
     Plan { stock: 3_000, warm_up: 1, timed: 3 }.write(&path).unwrap();
     let mut work = Work::new(BufReader::new(File::open(path).unwrap()));
-    let preparer = Preparer::new();
+    let preparer = Preparer::new(StockState::Unmined);
     let count = work.count().unwrap();
     let stock = (0..count).map(|_| preparer.create(&work.transaction().unwrap()).unwrap());
     let stock = stock.collect();

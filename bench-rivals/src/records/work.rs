@@ -19,6 +19,7 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use varve_records::operation::{Operation, SpendRules, Unit};
 use varve_records::prepare::CreateOptions;
+use varve_records::record::{BlockId, BlockRef};
 use varve_records::{Context, Settings, Transaction};
 use varve_types::{Height, Outpoint, Txid};
 
@@ -154,23 +155,36 @@ impl Caller {
 /// The height of every unit, and what the engine is told about the world.
 pub(super) const CONTEXT: Context = Context { height: Height::new(100), retention: 288 };
 
+/// What the stock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StockState {
+    /// Transactions that no block has.
+    Unmined,
+    /// Transactions in a block, as most of a large store are.
+    Mined,
+}
+
 /// Turns transactions into units, which is not part of the race.
 #[derive(Debug)]
 pub(super) struct Preparer {
     settings: Settings,
+    stock: CreateOptions,
     options: CreateOptions,
 }
 
 impl Preparer {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(state: StockState) -> Self {
         let options =
             CreateOptions { height: CONTEXT.height, created_at: 1, ..CreateOptions::default() };
-        Self { settings: Settings::default(), options }
+        let block = BlockRef { id: BlockId(1), height: Height::new(90), subtree: 0 };
+        let blocks = if state == StockState::Mined { vec![block] } else { Vec::new() };
+        let stock = CreateOptions { blocks, ..options.clone() };
+        Self { settings: Settings::default(), stock, options }
     }
 
-    /// Creates.
+    /// Creates a record of the stock.
     pub(super) fn create(&self, tx: &Transaction) -> Result<Operation> {
-        Ok(Unit::create(tx, &self.options, &self.settings)?.into())
+        Ok(Unit::create(tx, &self.stock, &self.settings)?.into())
     }
 
     /// Spends and creates.

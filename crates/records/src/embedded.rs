@@ -1,4 +1,4 @@
-//! The durable engine: an own log and an index in memory.
+//! The durable engine: an own log, and an index in memory and in sorted runs.
 //!
 //! ```text
 //!  apply ─► execute on the overlay ─► one append, one sync ─► publish in the index
@@ -9,8 +9,9 @@
 //! A record lies in the log as a *state* (all that changes, with the first eight slots), a *body*
 //! (the transaction and its inputs, written once) and, for more than eight outputs, *chunks* of
 //! eight further slots each. A change appends a new version of the state, and of the chunk that it
-//! touches; nothing is ever overwritten. The index in memory says where the newest version of each
-//! lies, 24 bytes each.
+//! touches; nothing is ever overwritten. The index says where the newest version of each lies: in
+//! 24 bytes of memory for what changed lately or is in a list that scans go through, in 16 bytes of
+//! a run on disk and some 1.2 bytes of memory for everything else.
 //!
 //! | file | is |
 //! |---|---|
@@ -19,10 +20,11 @@
 //! | `flush` | how it is written |
 //! | `log`, `group`, `entry` | the log, its frames, its entries |
 //! | `state`, `chunk`, `body`, `intent`, `number` | what entries hold |
-//! | `index`, `key` | where the newest versions lie |
+//! | `index`, `key`, `lookup` | where the newest versions lie |
 //! | `checkpoint`, `open` | how the index comes back |
-//! | `fetch` | what operations need is brought into memory before the lock is taken |
-//! | `maintain`, `clean` | how recovery stays quick and the log short |
+//! | `fetch`, `facts` | what operations need is brought into memory before the lock is taken |
+//! | `keeper`, `maintain` | how memory stays bounded and recovery quick |
+//! | `clean` | how the log stays short |
 //! | `read`, `scan` | readers |
 //!
 //! Every byte is drawn in `docs/format/records.md`, and the reasons are in
@@ -35,13 +37,16 @@ mod chunk;
 mod clean;
 mod commit;
 mod entry;
+mod facts;
 mod fetch;
 mod flush;
 mod group;
 mod index;
 mod intent;
+mod keeper;
 mod key;
 mod log;
+mod lookup;
 mod maintain;
 mod number;
 mod open;
@@ -67,6 +72,9 @@ use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::rules;
 use commit::{Commit, storage};
+use index::Totals;
+use maintain::Disk;
+pub use varve_runs::Compaction;
 
 /// The longest body that a store can be told to take: an entry's length has 32 bits.
 const LONGEST_BODY: u64 = 1 << 30;
@@ -92,14 +100,18 @@ impl fmt::Debug for StoreKey {
 pub struct EmbeddedOptions {
     /// What a new store is known by.
     pub key: StoreKey,
-    /// Tables of a new store's index, a power of two of at most 65,536.
-    pub shards: u32,
     /// Bytes of a file of the log.
     pub segment_size: u64,
     /// Bytes of the log's youngest files that are kept in memory, beside the last one.
     pub cache: u64,
     /// Bytes of the log between two checkpoints of the index, at least.
     pub checkpoint_every: u64,
+    /// Bytes of memory for the index: a quarter for what changed since the last checkpoint, half
+    /// for the filter of the largest run, which is less precise, or is not kept at all, when that
+    /// is too little. Records that are in a list come on top: see [`EngineStatus::memory`].
+    pub memory: u64,
+    /// Where checkpoints and merges of the index are done.
+    pub upkeep: Compaction,
     /// The longest transaction in a record.
     pub body_limit: u64,
 }
@@ -110,22 +122,23 @@ impl EmbeddedOptions {
     pub const fn new(key: StoreKey) -> Self {
         Self {
             key,
-            shards: 256,
             segment_size: 128 << 20,
             cache: 256 << 20,
             checkpoint_every: 256 << 20,
+            memory: 512 << 20,
+            upkeep: Compaction::Threads,
             body_limit: 32 << 20,
         }
     }
 
     /// The same for a process that may take so many bytes. Less than the usual 2 GiB makes smaller
-    /// files and keeps less of them in memory. The index is not bounded by it: see
-    /// [`EngineStatus::memory`].
+    /// files and keeps less of them in memory; the index gets a quarter. What records in lists take
+    /// is not bounded by it: see [`EngineStatus::memory`].
     #[must_use]
     pub fn within(self, memory: u64) -> Self {
         let cache = self.cache.min(memory / 8);
         let segment_size = self.segment_size.min(memory / 16).max(4 << 20);
-        Self { cache, segment_size, ..self }
+        Self { cache, segment_size, memory: memory / 4, ..self }
     }
 }
 
@@ -152,10 +165,7 @@ impl EmbeddedEngine {
 
     /// Makes a checkpoint of the whole index, so that the next opening reads no log.
     pub fn checkpoint(&self) -> Result<(), EngineError> {
-        self.commit.with_disk(|disk, index| {
-            while !disk.checkpoint(index)? {}
-            Ok(())
-        })
+        self.commit.with_disk(Disk::checkpoint)
     }
 }
 
@@ -165,8 +175,8 @@ impl Engine for EmbeddedEngine {
         context: &Context,
         operations: &[Operation],
     ) -> Result<Vec<Outcome>, EngineError> {
-        let fetched = self.commit.fetch_for(operations)?;
-        self.commit.run(&fetched, |work| {
+        let fetch = || self.commit.fetch_for(operations);
+        self.commit.run(fetch, |work| {
             // A transaction that spends one output touches two records.
             work.open.reserve(2 * operations.len());
             let apply = |operation| rules::apply(work, context, self.limits, operation);
@@ -202,11 +212,12 @@ impl Engine for EmbeddedEngine {
     fn status(&self) -> Result<EngineStatus, EngineError> {
         let index = self.commit.index()?;
         let log = &self.commit.base.log;
+        let Totals { keys, live } = index.totals();
         let status = EngineStatus {
-            keys: index.len() as u64,
+            keys,
             intents: index.intents().count() as u64,
-            memory: index.memory() as u64,
-            live: index.live(),
+            memory: index.memory(),
+            live,
             stored: log.end().since(log.start()).unwrap_or(0),
             trouble: None,
         };

@@ -13,7 +13,7 @@ use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid};
 
 use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
-use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
+use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{
     Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
@@ -45,10 +45,10 @@ const ENGINES: &[(&str, NewEngine)] =
 fn embedded() -> Arc<dyn Engine> {
     let key = StoreKey { id: StoreId([1; 16]), secret: [7; 16] };
     let options = EmbeddedOptions {
-        shards: 4,
         segment_size: 4 << 20,
         cache: 16 << 20,
         checkpoint_every: 8 << 20,
+        upkeep: Compaction::Inline,
         ..EmbeddedOptions::new(key)
     };
     Arc::new(EmbeddedEngine::open(Arc::new(FaultyStorage::new(1)), options).unwrap())

@@ -8,7 +8,7 @@ use varve_io::StoreId;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_records::contract::Disk;
 use varve_records::contract::random::{Walk, walk};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
+use varve_records::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions, StoreKey};
 
 const KEY: StoreKey = StoreKey { id: StoreId([3; 16]), secret: [4; 16] };
 
@@ -29,10 +29,10 @@ impl FaultyDisk {
     /// Tiny files, so that checkpoints and cleaning happen all the time.
     fn small() -> Self {
         Self::new(EmbeddedOptions {
-            shards: 2,
             cache: 60_000,
             segment_size: 50_000,
             checkpoint_every: 70_000,
+            upkeep: Compaction::Inline,
             ..EmbeddedOptions::new(KEY)
         })
     }

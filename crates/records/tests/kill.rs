@@ -73,7 +73,6 @@ fn open(directory: &Path) -> EmbeddedEngine {
     let options = EmbeddedOptions {
         segment_size: 1 << 18,
         checkpoint_every: 1 << 18,
-        shards: 4,
         ..EmbeddedOptions::new(key)
     };
     EmbeddedEngine::open(Arc::new(Disk::open(directory).unwrap()), options).unwrap()

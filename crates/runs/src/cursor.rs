@@ -40,8 +40,22 @@ pub struct Cursor<C: Codec> {
 impl<C: Codec> Cursor<C> {
     /// Stands at the first row; so many pages are read ahead.
     pub(crate) fn new(run: Arc<Run<C>>, ahead: u64) -> Result<Self, C::Error> {
-        let stream = run.data_stream(ahead);
-        let (next_leaf, page) = (LeafNumber(0), PageNumber(0));
+        Self::at_leaf(run, LeafNumber(0), ahead)
+    }
+
+    /// Stands at the first row whose key is not below `key`.
+    pub(crate) fn from(run: Arc<Run<C>>, key: &C::Key, ahead: u64) -> Result<Self, C::Error> {
+        let leaf = run.directory().first_leaf(key);
+        let mut cursor = Self::at_leaf(run, leaf, ahead)?;
+        while cursor.head().is_some_and(|row| C::key(&row) < *key) {
+            cursor.advance()?;
+        }
+        Ok(cursor)
+    }
+
+    fn at_leaf(run: Arc<Run<C>>, next_leaf: LeafNumber, ahead: u64) -> Result<Self, C::Error> {
+        let stream = run.data_stream(next_leaf, ahead);
+        let page = PageNumber(0);
         let mut cursor =
             Self { run, stream, next_leaf, page, walk: C::Walk::default(), order: None };
         if cursor.next_page()? {

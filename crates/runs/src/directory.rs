@@ -138,6 +138,13 @@ impl<K: Keys> Directory<K> {
         u32::try_from(below.saturating_sub(1)).unwrap_or(last.0)..end
     }
 
+    /// The first leaf that can hold a row with this key or one above it.
+    pub(crate) fn first_leaf(&self, key: &K::Key) -> LeafNumber {
+        let wanted = K::prefix(key);
+        let below = self.prefixes.partition_point(|prefix| *prefix < wanted);
+        LeafNumber(u32::try_from(below.saturating_sub(1)).expect("leaves are counted in 32 bits"))
+    }
+
     /// The leaf of a key that has the prefix of `leaf`, the last leaf with that prefix.
     fn among_ties(&self, key: &K::Key, leaf: u32) -> LeafNumber {
         let wanted = K::prefix(key);

@@ -16,6 +16,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
+use varve_io::{PageFile, PageNumber};
+
 use crate::run::Access;
 
 /// Pages that a query asks about in each run.
@@ -43,6 +45,15 @@ const FIXED: u8 = 2;
 impl Residence {
     pub(crate) const fn new() -> Self {
         Self { cold: AtomicU32::new(0), mode: AtomicU8::new(MAPPED) }
+    }
+
+    /// That of a file: one that cannot be mapped is read directly, always.
+    pub(crate) fn of(file: &PageFile) -> Self {
+        let residence = Self::new();
+        if file.is_cached(PageNumber(0)).is_err() {
+            residence.fix(Access::Direct);
+        }
+        residence
     }
 
     pub(crate) fn access(&self) -> Access {

@@ -19,6 +19,9 @@ use crate::residence::Residence;
 use crate::run_error::RunError;
 use crate::store_key::StoreKey;
 
+/// Pages that a cursor which may stop soon reads ahead.
+const AHEAD_OF_SCAN: u64 = 8;
+
 /// How lookups read a run's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -45,7 +48,8 @@ impl<C: Codec> Run<C> {
         footer: Footer,
         (directory, filter): (Directory<C>, Filter<C>),
     ) -> Self {
-        let (file, residence) = (Arc::new(file), Residence::new());
+        let residence = Residence::of(&file);
+        let file = Arc::new(file);
         Self { file, path, footer, directory, filter, residence }
     }
 
@@ -89,7 +93,8 @@ impl<C: Codec> Run<C> {
         let bytes = section(first, footer.filter_len)?;
         let filter = Filter::decode(bytes, footer.chunks, footer.width);
         let filter = filter.map_err(|error| error.in_file(&path, at(first)))?;
-        Ok(Self { file, path, footer, directory, filter, residence: Residence::new() })
+        let residence = Residence::of(&file);
+        Ok(Self { file, path, footer, directory, filter, residence })
     }
 
     const fn own_page(&self) -> u64 {
@@ -140,6 +145,11 @@ impl<C: Codec> Run<C> {
         Cursor::new(Arc::clone(self), AHEAD)
     }
 
+    /// The rows from this key on, in order. Little is read ahead.
+    pub fn cursor_from(self: &Arc<Self>, key: &C::Key) -> Result<Cursor<C>, C::Error> {
+        Cursor::from(Arc::clone(self), key, AHEAD_OF_SCAN)
+    }
+
     /// Reads everything and compares it with all checksums.
     pub fn verify(&self) -> Result<(), C::Error> {
         let own = self.own_page();
@@ -170,9 +180,10 @@ impl<C: Codec> Run<C> {
         &self.filter
     }
 
-    /// The pages that hold leaves and what they spilled.
-    pub(crate) fn data_stream(&self, ahead: u64) -> PageStream {
-        PageStream::new(Arc::clone(&self.file), 1..self.footer.directory_page(), ahead)
+    /// The pages that hold leaves, from this one on, and what they spilled.
+    pub(crate) fn data_stream(&self, from: LeafNumber, ahead: u64) -> PageStream {
+        let first = if from.0 == 0 { 1 } else { self.directory.page(from).0 };
+        PageStream::new(Arc::clone(&self.file), first..self.footer.directory_page(), ahead)
     }
 
     /// The payload of a page, from the map.

@@ -90,6 +90,12 @@ impl<C: Codec> Runs<C> {
         Self { key: self.key, hasher: self.hasher.clone(), runs: runs.into() }
     }
 
+    /// What is left of the rows of all runs from this key on, in order.
+    pub fn rows_from(&self, key: &C::Key) -> Result<Merge<C, Cursor<C>>, C::Error> {
+        let cursors = self.runs.iter().map(|run| run.cursor_from(key));
+        Merge::new(cursors.collect::<Result<_, _>>()?, true)
+    }
+
     /// What is left of the rows of all runs, in order, read once, in bounded memory.
     pub fn rows(&self) -> Result<Merge<C, Cursor<C>>, C::Error> {
         let cursors = self.runs.iter().map(Run::cursor);

@@ -8,6 +8,8 @@
 //! it, a walk over all of it copies at most as much as was written meanwhile: cleaning at most
 //! doubles what is written.
 //!
+//! Whether entries are still the newest is asked of the index for all of a walk together.
+//!
 //! The front is the coldest part of the log. It is read while neither the lock of the groups nor
 //! the disk is held, so others go on executing and writing; the lock is taken only to put what was
 //! read into the open group.
@@ -19,14 +21,14 @@
 
 use varve_io::{GlobalOffset, Result};
 
-use super::base::Base;
 use super::commit::{Commit, panicked, storage};
-use super::entry::EntryKind;
+use super::entry::{Before, EntryHead, EntryKind};
 use super::fetch::Fetched;
 use super::group::GroupFrame;
-use super::index::Index;
 use super::key::{Key, Part};
 use super::log::Log;
+use super::maintain::Disk;
+use super::read::{Miss, retry};
 use crate::engine::EngineError;
 
 /// Bytes that are walked at least, when anything is.
@@ -59,8 +61,30 @@ pub(super) struct Cleaned {
 
 /// Entries of the front.
 struct Front {
-    entries: Vec<(Key, EntryKind, GlobalOffset)>,
+    entries: Vec<FrontEntry>,
     end: GlobalOffset,
+}
+
+#[derive(Clone, Copy)]
+struct FrontEntry {
+    key: Key,
+    kind: EntryKind,
+    at: GlobalOffset,
+}
+
+impl FrontEntry {
+    /// Whether it is the newest of its key, or may have the body of the newest, when these versions
+    /// may be of its key.
+    fn is_needed(&self, versions: &[Before]) -> bool {
+        match self.kind {
+            EntryKind::Gone => false,
+            // Touching looks at the record and moves the body only when it lies in the way.
+            EntryKind::Whole => !versions.is_empty(),
+            EntryKind::State | EntryKind::Chunk | EntryKind::Intent => {
+                versions.iter().any(|version| version.at == self.at)
+            }
+        }
+    }
 }
 
 impl Cleaner {
@@ -91,8 +115,11 @@ impl Cleaner {
             let damage = |error| log.damage(at, error);
             let frame = GroupFrame::decode(rest, log.store(), at).map_err(damage)?;
             for entry in frame.entries() {
-                let (place, head, _) = entry.map_err(damage)?;
-                front.entries.push((head.key, head.kind, place));
+                let (at, head, _) = entry.map_err(damage)?;
+                let EntryHead { key, kind, .. } = head;
+                if kind != EntryKind::Gone {
+                    front.entries.push(FrontEntry { key, kind, at });
+                }
             }
             front.end = at.plus(frame.len() as u64);
         }
@@ -113,25 +140,43 @@ impl Commit {
         // Also when nothing is walked now: a walk is never in debt for what was written long ago.
         let written = log.end().since(cleaner.seen).unwrap_or(0);
         cleaner.seen = log.end();
-        let live = self.index()?.live();
+        let live = self.index()?.totals().live;
         if !cleaner.is_due(log, live) {
             return Ok(false);
         }
         let Some(boundary) = cleaner.boundary(log, replay_from) else { return Ok(false) };
         let front = cleaner.walk(log, boundary, at_least.max(2 * written)).map_err(storage)?;
-        let index = self.index()?;
-        let needed = front.entries.iter().filter(|entry| is_needed(&index, &self.base, entry));
-        let keys: Vec<Key> = needed.map(|(key, ..)| *key).collect();
-        drop(index);
-        let mut fetched = Fetched::default();
-        self.fetch(&keys, &mut fetched)?;
-        for key in keys.iter().filter(|key| key.part == Part::RECORD) {
-            self.fetch_body(key.txid, boundary, &mut fetched)?;
-        }
+        let (keys, fetched) = retry(|| self.fetch_front(&front, boundary))?;
         if self.move_to_end(&keys, (boundary, front.end), &fetched)? {
             cleaner.walked = front.end;
         }
         Ok(true)
+    }
+
+    /// Looks up which entries of the front are needed, all at once, and brings what is needed to
+    /// move them.
+    fn fetch_front(
+        &self,
+        front: &Front,
+        boundary: GlobalOffset,
+    ) -> Result<(Vec<Key>, Fetched), Miss> {
+        let found = front.entries.iter().map(|entry| entry.key).collect::<Vec<_>>();
+        let found = self.look_up(&found)?;
+        let mut fetched = Fetched::default();
+        found.tell(&mut fetched.facts);
+        let (mut keys, mut positions) = (Vec::new(), Vec::new());
+        for (number, entry) in front.entries.iter().enumerate() {
+            let versions = found.of(number);
+            if entry.is_needed(versions) {
+                keys.push(entry.key);
+                positions.extend(versions.iter().map(|version| version.at));
+            }
+        }
+        self.fetch_at(&positions, &mut fetched)?;
+        for key in keys.iter().filter(|key| key.part == Part::RECORD) {
+            self.fetch_body(key.txid, boundary, &mut fetched)?;
+        }
+        Ok((keys, fetched))
     }
 
     /// Does the upkeep that earlier processes left. That it fails is no reason not to open.
@@ -141,14 +186,14 @@ impl Commit {
     }
 
     fn try_tend(&self) -> Result<(), EngineError> {
-        self.checkpoint_if_overdue()?;
+        self.with_disk(Disk::catch_up)?;
         // By the files that are there: the process that wrote them may have made larger ones.
         let ends = self.base.log.full_ends();
         let end = ends.get(FILES - 1).or(ends.last()).copied().unwrap_or_default();
         loop {
             let more = self.walked()? < end && self.clean(STEP)?;
             // Writes what was moved, also by the walk that followed the group before.
-            self.run(&Fetched::default(), |_| Ok(()))?;
+            self.run(|| Ok(Fetched::default()), |_| Ok(()))?;
             if !more {
                 return self.prune_log();
             }
@@ -158,18 +203,5 @@ impl Commit {
     /// How far the front was walked.
     pub(super) fn walked(&self) -> Result<GlobalOffset, EngineError> {
         Ok(self.cleaner.lock().map_err(|_| panicked())?.walked)
-    }
-}
-
-/// Whether an entry is the newest of its key, or may have the body of the newest.
-fn is_needed(index: &Index, base: &Base, (key, kind, at): &(Key, EntryKind, GlobalOffset)) -> bool {
-    let mut slots = index.candidates(base.hasher.hash(key));
-    match kind {
-        EntryKind::Gone => false,
-        // Touching looks at the record and moves the body only when it lies in the way.
-        EntryKind::Whole => slots.next().is_some(),
-        EntryKind::State | EntryKind::Chunk | EntryKind::Intent => {
-            slots.any(|slot| slot.at() == *at)
-        }
     }
 }

@@ -29,7 +29,7 @@ use super::base::Base;
 use super::clean::{self, Cleaned, Cleaner};
 use super::fetch::Fetched;
 use super::flush;
-use super::index::Index;
+use super::index::{Index, Moment};
 use super::key::Key;
 use super::maintain::Disk;
 use super::overlay::{BodyPlace, Overlay, Value};
@@ -43,7 +43,7 @@ type Fate = Arc<OnceLock<Result<(), EngineError>>>;
 #[derive(Debug)]
 pub(super) struct Commit {
     pub(super) base: Base,
-    index: RwLock<Index>,
+    index: Arc<RwLock<Index>>,
     groups: Mutex<Groups>,
     changed: Condvar,
     /// Held while the front of the log is walked.
@@ -67,13 +67,13 @@ struct Groups {
 }
 
 impl Commit {
-    pub(super) fn new(base: Base, index: Index, disk: Disk, cleaner: Cleaner) -> Self {
+    pub(super) fn new(base: Base, index: Arc<RwLock<Index>>, disk: Disk, cleaner: Cleaner) -> Self {
         let (open, fate, flying) = (Overlay::default(), Fate::default(), None);
         let (to, replay_from) = (base.log.start(), disk.replay_from());
         let cleaned = Cleaned { to, replay_from, again: false };
         let disk = Some(Box::new(disk));
         let groups = Groups { open, fate, flying, disk, lost: false, trouble: None, cleaned };
-        let (index, groups) = (RwLock::new(index), Mutex::new(groups));
+        let groups = Mutex::new(groups);
         Self { base, index, groups, changed: Condvar::new(), cleaner: Mutex::new(cleaner) }
     }
 
@@ -91,19 +91,25 @@ impl Commit {
         self.groups.lock().map_err(|_| panicked())
     }
 
-    /// Executes operations and returns when all that they saw and wrote is durable.
+    /// Executes operations and returns when all that they saw and wrote is durable. `fetch` brings
+    /// what they need, and does so again when a run of the index is published before the lock is
+    /// had: what it looked up there does not count then.
     pub(super) fn run<T>(
         &self,
-        fetched: &Fetched,
+        fetch: impl Fn() -> Result<Fetched, EngineError>,
         execute: impl FnOnce(&mut Work<'_>) -> Result<T, Error>,
     ) -> Result<T, EngineError> {
-        let mut groups = self.groups()?;
-        let done = {
-            let index = self.index()?;
-            let Groups { open, flying, .. } = &mut *groups;
-            let flying = flying.as_deref();
-            execute(&mut Work { open, flying, index: &index, base: &self.base, fetched })
+        let (mut groups, index, fetched) = loop {
+            let fetched = fetch()?;
+            let (groups, index) = (self.groups()?, self.index()?);
+            if fetched.facts.hold_in(index.cold().epoch()) {
+                break (groups, index, fetched);
+            }
         };
+        let Groups { open, flying, .. } = &mut *groups;
+        let (flying, fetched) = (flying.as_deref(), &fetched);
+        let done = execute(&mut Work { open, flying, index: &index, base: &self.base, fetched });
+        drop(index);
         let done = done.map_err(storage)?;
         let fate = Arc::clone(&groups.fate);
         if groups.open.dirty() == 0 && groups.flying.is_none() {
@@ -153,18 +159,17 @@ impl Commit {
         groups.flying = Some(Arc::clone(&flying));
         drop(groups);
         let watch = Watch::new(self);
-        let begun = disk.writer.end();
         let written = flush::write(&mut disk.writer, &self.base, &flying);
         let mut groups = self.groups()?;
         groups.flying = None;
         match written {
             Ok(updates) => {
-                self.publish(&updates)?;
+                let settled = self.publish(&updates, disk.moment(), &mut groups.open)?;
                 groups.cleaned.to = groups.cleaned.to.max(flying.cleaned_to.unwrap_or_default());
                 // Only the first to set it counts, and this is the first.
                 let _ = fate.set(Ok(()));
-                if let Err(error) = self.settle(&mut groups.open) {
-                    groups.fail_open(&error);
+                if let Err(error) = settled {
+                    groups.fail_open(&storage(error));
                 }
             }
             Err(error) => {
@@ -176,10 +181,9 @@ impl Commit {
         self.changed.notify_all();
         let cleaned = groups.cleaned.to;
         drop(groups);
-        disk.written(begun);
         // What was written is durable and answered. That the log could not be tidied up is no
         // reason to call it failed: the next group tries again, and the status reports it.
-        let maintained = self.maintain(&mut disk, cleaned);
+        let maintained = disk.maintain(cleaned);
         let mut groups = self.groups()?;
         watch.give_back(&mut groups, disk);
         drop(groups);
@@ -189,45 +193,42 @@ impl Commit {
         Ok(groups)
     }
 
-    /// Lets everybody see the group.
-    fn publish(&self, updates: &[flush::Update]) -> Result<(), EngineError> {
+    /// Lets everybody see the group, and tells the open one where its base lies. A failure of the
+    /// latter is the inner result.
+    fn publish(
+        &self,
+        updates: &[flush::Update],
+        moment: Moment,
+        open: &mut Overlay,
+    ) -> Result<Result<(), Error>, EngineError> {
         let mut index = self.index_mut()?;
         for flush::Update { hash, part, before, version } in updates {
             let noted = index.put(*hash, *part, *before, version);
             assert!(noted, "a version is replaced where it was found");
         }
-        Ok(())
+        index.set_moment(moment);
+        // Nobody has moved anything from memory to a run since.
+        Ok(self.settle(&index, open))
     }
 
-    /// Tells the open group where its base lies.
-    fn settle(&self, open: &mut Overlay) -> Result<(), EngineError> {
-        let (index, nothing) = (self.index()?, Fetched::default());
+    /// Tells the open group where its base lies: in memory, as it was just published.
+    fn settle(&self, index: &Index, open: &mut Overlay) -> Result<(), Error> {
+        let nothing = Fetched::default();
         let flying = open.iter().filter(|(_, held)| held.flying).map(|(id, _)| id);
         let flying: Vec<_> = flying.collect();
         for id in flying {
             let held = open.get(id);
-            let found =
-                self.base.locate(&index, (&held.key, held.hash), &nothing).map_err(storage)?;
+            let found = self.base.locate_among(index.in_memory(held.hash), &held.key, &nothing)?;
             let body = match &found {
-                Some((at, entry)) => match self.base.decode(*at, entry).map_err(storage)? {
+                Some((version, entry)) => match self.base.decode(version.at, entry)? {
                     Value::Record(record) => body_at(&record.body),
                     _ => None,
                 },
                 None => None,
             };
-            open.settle(id, found.map(|(at, _)| at), body);
+            open.settle(id, found.map(|(version, _)| version), body);
         }
         Ok(())
-    }
-
-    /// Copies some of the index and drops files that nobody needs.
-    fn maintain(&self, disk: &mut Disk, cleaned: GlobalOffset) -> Result<(), EngineError> {
-        let index = self.index()?;
-        if disk.wants_checkpoint(index.len()) {
-            disk.checkpoint_some(&index).map_err(storage)?;
-        }
-        drop(index);
-        disk.prune(cleaned).map_err(storage)
     }
 
     /// What is known about cleaning at the beginning of a walk.
@@ -239,7 +240,8 @@ impl Commit {
     }
 
     /// Puts the newest versions of keys into the open group, as far as they lie before `boundary`.
-    /// With the group all before `end` is moved. False when a group failed since the walk began.
+    /// With the group all before `end` is moved. False when a group failed since the walk began, or
+    /// what was fetched does not count any more.
     pub(super) fn move_to_end(
         &self,
         keys: &[Key],
@@ -251,6 +253,9 @@ impl Commit {
             return Ok(false);
         }
         let index = self.index()?;
+        if !fetched.facts.hold_in(index.cold().epoch()) {
+            return Ok(false);
+        }
         let Groups { open, flying, .. } = &mut *groups;
         let flying = flying.as_deref();
         let mut work = Work { open, flying, index: &index, base: &self.base, fetched };
@@ -261,20 +266,10 @@ impl Commit {
         Ok(true)
     }
 
-    /// Makes a checkpoint when the log has grown by so much as to want one.
-    pub(super) fn checkpoint_if_overdue(&self) -> Result<(), EngineError> {
-        self.with_disk(|disk, index| {
-            if disk.wants_checkpoint(index.len()) {
-                while !disk.checkpoint(index)? {}
-            }
-            Ok(())
-        })
-    }
-
     /// Drops files of the log that nobody needs.
     pub(super) fn prune_log(&self) -> Result<(), EngineError> {
         let cleaned = self.groups()?.cleaned.to;
-        self.with_disk(|disk, _| disk.prune(cleaned))
+        self.with_disk(|disk| disk.prune(cleaned))
     }
 
     /// Notes why upkeep failed, or that it did not.
@@ -297,7 +292,7 @@ impl Commit {
     /// Waits until the disk is idle and does something with it.
     pub(super) fn with_disk<T>(
         &self,
-        act: impl FnOnce(&mut Disk, &Index) -> Result<T, Error>,
+        act: impl FnOnce(&mut Disk) -> Result<T, EngineError>,
     ) -> Result<T, EngineError> {
         let mut groups = self.groups()?;
         let mut disk = loop {
@@ -308,9 +303,7 @@ impl Commit {
         };
         drop(groups);
         let watch = Watch::new(self);
-        let index = self.index()?;
-        let done = act(&mut disk, &index).map_err(storage);
-        drop(index);
+        let done = act(&mut disk);
         let mut groups = self.groups()?;
         watch.give_back(&mut groups, disk);
         done

@@ -1,18 +1,19 @@
 //! An entry: one version of what a key holds, as it lies in the log.
 //!
 //! ```text
-//!  0      4        8      9      10     12     16       24       28      32         64
-//!  ┌──────┬────────┬──────┬──────┬──────┬──────┬────────┬────────┬───────┬──────────┬────────
-//!  │ crc  │ length │ kind │ marks│ zero │ part │ before │ unmined│ expiry│ txid     │ payload
-//!  │ u32  │ u32    │ u8   │ u8   │ u16  │ u32  │ u64    │ u32    │ u32   │ 32 bytes │
-//!  └──────┴────────┴──────┴──────┴──────┴──────┴────────┴────────┴───────┴──────────┴────────
+//!  0      4        8      9      10     12     16       24      28       32      36         68
+//!  ┌──────┬────────┬──────┬──────┬──────┬──────┬────────┬───────┬────────┬───────┬──────────┬────
+//!  │ crc  │ length │ kind │ marks│ zero │ part │ before │ weight│ unmined│ expiry│ txid     │ pay-
+//!  │ u32  │ u32    │ u8   │ u8   │ u16  │ u32  │ u64    │ u32   │ u32    │ u32   │ 32 bytes │ load
+//!  └──────┴────────┴──────┴──────┴──────┴──────┴────────┴───────┴────────┴───────┴──────────┴────
 //! ```
 //!
-//! - `length` is that of the whole entry, these 64 bytes included.
+//! - `length` is that of the whole entry, these 68 bytes included.
 //! - crc = CRC32C(store id 16 ‖ position of the entry u64 ‖ bytes 4 to `length`). An entry of
 //!   another store or of another place does not verify.
 //! - `before` is the position, plus one, of the version that this one replaces, and 0 when the key
-//!   had none. So recovery finds the place in the index without reading old versions.
+//!   had none; `weight` is the number of bytes of the log that version needed. So recovery changes
+//!   the index and its sums without reading old versions.
 //! - `unmined`, `expiry` and `marks` are what the index keeps beside the position.
 //!
 //! | kind | payload | drawn in |
@@ -29,7 +30,7 @@ use varve_types::Txid;
 use super::key::{Key, Part};
 
 /// The length of an entry without its payload.
-pub(super) const ENTRY_HEAD_LEN: usize = 64;
+pub(super) const ENTRY_HEAD_LEN: usize = 68;
 const CRC_LEN: usize = 4;
 
 /// What an entry holds.
@@ -90,14 +91,22 @@ impl Marks {
     }
 }
 
+/// A version that another one replaces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Before {
+    pub(super) at: GlobalOffset,
+    /// Bytes of the log that it needed.
+    pub(super) weight: u32,
+}
+
 /// The head of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EntryHead {
     pub(super) kind: EntryKind,
     pub(super) marks: Marks,
     pub(super) key: Key,
-    /// Where the version lies that this one replaces.
-    pub(super) before: Option<GlobalOffset>,
+    /// The version that this one replaces.
+    pub(super) before: Option<Before>,
 }
 
 impl EntryHead {
@@ -113,7 +122,8 @@ impl EntryHead {
         put(&[0; 8]);
         put(&[self.kind.code(), self.marks.bits(), 0, 0]);
         put(&self.key.part.get().to_le_bytes());
-        put(&self.before.map_or(0, |at| at.get().wrapping_add(1)).to_le_bytes());
+        put(&self.before.map_or(0, |before| before.at.get().wrapping_add(1)).to_le_bytes());
+        put(&self.before.map_or(0, |before| before.weight).to_le_bytes());
         put(&self.marks.unmined.to_le_bytes());
         put(&self.marks.expiry.to_le_bytes());
         put(self.key.txid.as_bytes());
@@ -138,8 +148,10 @@ impl EntryHead {
         }
         let txid = head.last_chunk::<32>().expect("the head ends with the txid");
         let key = Key { txid: Txid::from_bytes(*txid), part: Part::new(u32_at(head, 12)) };
-        let before = u64_at(head, 16).checked_sub(1).map(GlobalOffset::new);
-        let marks = Marks::new(u32_at(head, 24), u32_at(head, 28), bits);
+        let (at, weight) =
+            (u64_at(head, 16).checked_sub(1).map(GlobalOffset::new), u32_at(head, 24));
+        let before = at.map(|at| Before { at, weight });
+        let marks = Marks::new(u32_at(head, 28), u32_at(head, 32), bits);
         Ok((Self { kind, marks, key, before }, length))
     }
 }
@@ -205,7 +217,7 @@ mod tests {
             kind: EntryKind::Chunk,
             marks: Marks { unmined: 7, expiry: 9, preserved: true, conflicting: false },
             key: Key { txid: Txid::from_bytes([5; 32]), part: Part::new(3) },
-            before: Some(GlobalOffset::ZERO),
+            before: Some(Before { at: GlobalOffset::ZERO, weight: 700 }),
         };
         let mut bytes = Vec::new();
         head.begin(&mut bytes);

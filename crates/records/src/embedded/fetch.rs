@@ -1,7 +1,8 @@
 //! Bringing what operations need into memory before the lock is taken.
 //!
 //! Operations are executed under one lock, so nothing there may wait for a disk. What they will
-//! look at is known, or found out, beforehand:
+//! look at is known, or found out, beforehand, and looked up in the runs of the index, whose rows
+//! are carried along as `facts`:
 //!
 //! 1. The keys that an operation names: its record, the records and chunks that it spends.
 //! 2. For those that look further (marking a conflict, pruning, deleting) the record is read as it
@@ -10,9 +11,9 @@
 //!
 //! Each entry is touched where it lies: a file in memory costs nothing, a map gets its pages from
 //! the disk here, outside of the lock. What lies in a file that has neither is read and *kept* for
-//! the batch. What the cleaner moves while it is read here is looked up again. Between this and the
-//! execution a record may change; then its newest version is of the youngest groups, which are in
-//! memory.
+//! the batch. What the cleaner moves while it is read here is looked up again, and so is everything
+//! when a run is published meanwhile. Between this and the execution a record may change; then its
+//! newest version is of the youngest groups, which are in memory, and the index in memory says so.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use super::body;
 use super::chunk::CHUNK;
 use super::commit::Commit;
 use super::entry::EntryHead;
+use super::facts::Facts;
 use super::key::{Key, Part};
 use super::log::Entry;
 use super::overlay::{BodyPlace, HeldRecord, Value};
@@ -36,10 +38,13 @@ use crate::slot::Slot;
 /// Keys that are looked up together.
 const TOGETHER: usize = 4_096;
 
-/// Entries that were read for a batch, because neither memory nor a map has them.
+/// What was looked up and read for a batch.
 #[derive(Debug, Default)]
 pub(super) struct Fetched {
+    /// Entries that neither memory nor a map has.
     kept: HashMap<GlobalOffset, (EntryHead, Arc<Vec<u8>>)>,
+    /// What the runs of the index have of its keys.
+    pub(super) facts: Facts,
 }
 
 impl Fetched {
@@ -53,6 +58,10 @@ impl Fetched {
 impl Commit {
     /// Brings what a batch of operations will look at into memory.
     pub(super) fn fetch_for(&self, operations: &[Operation]) -> Result<Fetched, EngineError> {
+        retry(|| self.try_fetch_for(operations))
+    }
+
+    fn try_fetch_for(&self, operations: &[Operation]) -> Result<Fetched, Miss> {
         let mut fetched = Fetched::default();
         let mut keys = Vec::with_capacity(operations.len());
         operations.iter().for_each(|operation| add_keys(operation, &mut keys));
@@ -64,27 +73,26 @@ impl Commit {
                 Operation::Delete { txid } => (txid, Reach::Own),
                 _ => continue,
             };
-            retry(|| self.fetch_record(*txid, reach, &mut fetched))?;
+            self.fetch_record(*txid, reach, &mut fetched)?;
         }
         Ok(fetched)
     }
 
     /// Brings the newest versions of keys into memory.
-    pub(super) fn fetch(&self, keys: &[Key], fetched: &mut Fetched) -> Result<(), EngineError> {
-        retry(|| {
-            let mut positions = Vec::with_capacity(keys.len());
-            let index = self.index()?;
-            for key in keys {
-                let hash = self.base.hasher.hash(key);
-                positions.extend(index.candidates(hash).map(|slot| slot.at()));
-            }
-            drop(index);
-            self.fetch_at(&positions, fetched)
-        })
+    fn fetch(&self, keys: &[Key], fetched: &mut Fetched) -> Result<(), Miss> {
+        let found = self.look_up(keys)?;
+        if !found.tell(&mut fetched.facts) {
+            return Err(Miss::Moved);
+        }
+        self.fetch_at(&found.positions(), fetched)
     }
 
     /// Brings entries into memory.
-    fn fetch_at(&self, positions: &[GlobalOffset], fetched: &mut Fetched) -> Result<(), Miss> {
+    pub(super) fn fetch_at(
+        &self,
+        positions: &[GlobalOffset],
+        fetched: &mut Fetched,
+    ) -> Result<(), Miss> {
         self.base.warmer.warm(&self.base.log, positions);
         for at in positions {
             if self.base.log.touch(*at) || fetched.kept.contains_key(at) {
@@ -136,17 +144,17 @@ impl Commit {
         Ok(())
     }
 
-    /// Brings the body of a record that lies before `boundary`.
+    /// Brings the body of a record, which was fetched, if it lies before `boundary`.
     pub(super) fn fetch_body(
         &self,
         txid: Txid,
         boundary: GlobalOffset,
         fetched: &mut Fetched,
-    ) -> Result<(), EngineError> {
-        retry(|| match self.published(txid, fetched)?.map(|record| record.body) {
+    ) -> Result<(), Miss> {
+        match self.published(txid, fetched)?.map(|record| record.body) {
             Some(BodyPlace::At(body)) if body.at < boundary => self.fetch_at(&[body.at], fetched),
             _ => Ok(()),
-        })
+        }
     }
 
     /// The record of a transaction as it is published.
@@ -160,7 +168,7 @@ impl Commit {
         Ok(found)
     }
 
-    /// Shows what keys hold as it is published.
+    /// Shows what keys, which were fetched, hold as it is published.
     fn each_published(
         &self,
         keys: &[Key],
@@ -170,13 +178,13 @@ impl Commit {
         for key in keys {
             let hash = self.base.hasher.hash(key);
             let index = self.index()?;
-            let positions: Vec<_> = index.candidates(hash).map(|slot| slot.at()).collect();
+            let rows = fetched.facts.get(hash);
+            let rows = rows.filter(|_| fetched.facts.hold_in(index.cold().epoch()));
+            let versions: Vec<_> = index.versions(hash, rows.ok_or(Miss::Moved)?).collect();
             drop(index);
-            for at in positions {
-                let entry = self.base.entry(at, fetched)?;
-                if entry.head.key == *key {
-                    show(self.base.decode(at, &entry)?);
-                }
+            let found = self.base.locate_among(versions.into_iter(), key, fetched)?;
+            if let Some((version, entry)) = found {
+                show(self.base.decode(version.at, &entry)?);
             }
         }
         Ok(())

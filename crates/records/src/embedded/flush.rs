@@ -1,11 +1,11 @@
 //! Writing a group: every key that changed gets one entry.
 
-use varve_io::{GlobalOffset, Result};
+use varve_io::Result;
 
 use super::base::Base;
 use super::body;
 use super::chunk::encode_new;
-use super::entry::{ENTRY_HEAD_LEN, EntryHead, EntryKind, Marks};
+use super::entry::{Before, ENTRY_HEAD_LEN, EntryHead, EntryKind, Marks};
 use super::index::Version;
 use super::intent;
 use super::key::{Key, KeyHash, Part};
@@ -18,7 +18,7 @@ use super::state::State;
 pub(super) struct Update {
     pub(super) hash: KeyHash,
     pub(super) part: Part,
-    pub(super) before: Option<GlobalOffset>,
+    pub(super) before: Option<Before>,
     pub(super) version: Version,
 }
 
@@ -135,7 +135,7 @@ impl Flush<'_> {
     fn entry(
         &mut self,
         (key, hash): (Key, KeyHash),
-        before: Option<GlobalOffset>,
+        before: Option<Before>,
         (kind, marks): (EntryKind, Marks),
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<()> {

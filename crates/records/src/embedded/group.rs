@@ -227,7 +227,7 @@ mod tests {
         let mut builder = FrameBuilder::new(AT, 0);
         assert!(builder.is_empty());
         assert_eq!(builder.push(STORE, &head(0), |out| out.push(1)).0, AT.plus(40));
-        assert_eq!(builder.push(STORE, &head(1), |_| ()).0, AT.plus(40 + 65));
+        assert_eq!(builder.push(STORE, &head(1), |_| ()).0, AT.plus(40 + 69));
         builder.finish(STORE, (9, GlobalOffset::new(64), true))
     }
 
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(found.len(), bytes.len());
         let entries = found.entries().map(Result::unwrap);
         let entries: Vec<_> = entries.map(|(at, head, bytes)| (at, head, bytes.len())).collect();
-        assert_eq!(entries, [(AT.plus(40), head(0), 65), (AT.plus(105), head(1), 64)]);
+        assert_eq!(entries, [(AT.plus(40), head(0), 69), (AT.plus(109), head(1), 68)]);
     }
 
     #[test]

@@ -13,10 +13,11 @@
 //! ```
 //!
 //! which is strongly universal over the choice of the secret (Lemire and Kaser): two keys chosen
-//! without knowing the secret collide as often as two random ones. The lowest bits choose the
-//! shard, the upper 32 are the tag that the index keeps. Answers never depend on the hash, because
-//! the entry of the log holds the whole key and that decides. The feature `weak-hash` leaves four
-//! bits of the tag, and the tests run with it as well.
+//! without knowing the secret collide as often as two random ones. The index keeps the upper 40
+//! bits, the *place* of a key: 8 choose the shard, 32 are the tag in it. Among a billion keys one
+//! in a thousand shares its place with another. Answers never depend on that, because the entry of
+//! the log holds the whole key and decides. The feature `weak-hash` leaves two bits of the shard
+//! and four of the tag, and the tests run with it as well.
 
 #![expect(clippy::cast_possible_truncation, reason = "halves and low bits are what is wanted")]
 
@@ -24,8 +25,14 @@ use std::fmt;
 
 use varve_types::{Txid, sha256d};
 
-/// What the index gets of a tag: everything, or four bits in the tests' weak build.
-const KEPT: u32 = if cfg!(feature = "weak-hash") { 0xf000_0000 } else { u32::MAX };
+/// The bits of a place: those of the shard, then those of the tag.
+pub(super) const PLACE_BITS: u32 = 40;
+const TAG_BITS: u32 = 32;
+/// The number of shards.
+pub(super) const SHARDS: usize = 1 << (PLACE_BITS - TAG_BITS);
+const _: () = assert!(SHARDS == 256);
+/// What a place gets of a hash: everything, or six bits in the tests' weak build.
+const KEPT: u64 = if cfg!(feature = "weak-hash") { 0xc0_f000_0000 } else { (1 << PLACE_BITS) - 1 };
 
 /// Which part of what belongs to a txid.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -65,19 +72,44 @@ impl Key {
 pub(super) struct KeyHash(u64);
 
 impl KeyHash {
-    /// One of `count` shards, a power of two.
-    pub(super) const fn shard(self, count: usize) -> usize {
-        self.0 as usize & (count - 1)
-    }
-
     /// What the index keeps of the hash.
-    pub(super) const fn tag(self) -> u32 {
-        (self.0 >> 32) as u32 & KEPT
+    pub(super) const fn place(self) -> Place {
+        Place(self.0 >> (u64::BITS - PLACE_BITS) & KEPT)
     }
 
     /// All bits, for tables in memory.
     pub(super) const fn bits(self) -> u64 {
         self.0
+    }
+}
+
+/// Where the index looks for a key: the upper bits of its hash. Keys may share one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Place(u64);
+
+impl Place {
+    /// The place of a tag in a shard.
+    pub(super) const fn new(shard: usize, tag: u32) -> Self {
+        Self((shard as u64) << TAG_BITS | tag as u64)
+    }
+
+    /// The place with these bits; higher ones are left out.
+    pub(super) const fn from_bits(bits: u64) -> Self {
+        Self(bits & ((1 << PLACE_BITS) - 1))
+    }
+
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The shard, below [`SHARDS`].
+    pub(super) const fn shard(self) -> usize {
+        (self.0 >> TAG_BITS) as usize
+    }
+
+    /// The tag in the shard.
+    pub(super) const fn tag(self) -> u32 {
+        self.0 as u32
     }
 }
 
@@ -116,7 +148,7 @@ impl fmt::Debug for KeyHasher {
 }
 
 /// The finaliser of `MurmurHash3`: every bit of the input changes half of the output.
-const fn mix(mut word: u64) -> u64 {
+pub(super) const fn mix(mut word: u64) -> u64 {
     word = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     word = (word ^ (word >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     word ^ (word >> 33)
@@ -141,7 +173,18 @@ mod tests {
         }
     }
 
-    /// Tags are part of the format: checkpoints of the index hold them.
+    #[test]
+    fn a_place_is_its_shard_and_its_tag() {
+        let place = Place::new(0xa5, 0xdead_beef);
+        assert_eq!((place.shard(), place.tag()), (0xa5, 0xdead_beef));
+        assert_eq!(place.bits(), 0xa5_dead_beef);
+        let hash = KeyHash(0xa5de_adbe_ef12_3456);
+        if cfg!(not(feature = "weak-hash")) {
+            assert_eq!(hash.place(), place);
+        }
+    }
+
+    /// Places are part of the format: the files of the index hold them.
     #[test]
     fn the_hash_never_changes() {
         let key = Key { txid: Txid::from_bytes([7; 32]), part: Part::new(1) };

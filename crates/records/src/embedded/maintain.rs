@@ -1,72 +1,127 @@
-//! The disk, as the one who writes has it, and checkpoints of the index.
+//! The disk, as the one who writes has it, and when the index is tended.
 //!
-//! A round of checkpoints begins when the log has grown by three times the size of the index, and
-//! at least by `checkpoint_every`, since the last one. Then each group that is written copies
-//! shards, as many as have the bytes of the group and at least one. So checkpoints add at most a
-//! third to what is written, and recovery reads an amount of log in proportion to the index.
+//! A checkpoint is due when the log has grown by `checkpoint_every` since the last one, and by
+//! three times what is copied at every checkpoint because it stays in memory; or when what would
+//! leave memory takes a quarter of the memory that the index was given. A merge is due when the
+//! runs say so (`keeper`). Each has a lane: the one who writes only starts it, between two groups,
+//! and looks later what came of it. When a checkpoint is overdue by as much again, or merges are
+//! behind by as many runs again, the one who writes waits: memory and recovery stay bounded.
+
+use std::sync::Arc;
 
 use varve_io::{GlobalOffset, Result};
+use varve_runs::{Compaction, Lane, Slot};
 
-use super::checkpoint::Checkpointer;
-use super::index::{Index, SLOT_LEN};
+use super::commit::storage;
+use super::index::Moment;
+use super::keeper::{Keeper, RUNS_MAX};
 use super::log::LogWriter;
+use crate::engine::EngineError;
+
+type Job = Slot<(), Result<(), EngineError>>;
 
 /// What belongs to the one who writes.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) writer: LogWriter,
-    checkpointer: Checkpointer,
-    /// A round of checkpoints begins after so many bytes.
-    checkpoint_every: u64,
-    /// What the last group added to the log.
-    added: u64,
+    keeper: Arc<Keeper>,
+    limits: UpkeepLimits,
+    checkpoints: (Lane, Job),
+    merges: (Lane, Job),
+    /// Why the last checkpoint failed, and the last merge.
+    troubles: [Option<EngineError>; 2],
+}
+
+/// When upkeep is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UpkeepLimits {
+    /// Bytes of the log between two checkpoints, at least.
+    pub(super) checkpoint_every: u64,
+    /// Bytes of memory for the index.
+    pub(super) memory: u64,
 }
 
 impl Disk {
-    pub(super) const fn new(
+    pub(super) fn new(
         writer: LogWriter,
-        checkpointer: Checkpointer,
-        checkpoint_every: u64,
-    ) -> Self {
-        Self { writer, checkpointer, checkpoint_every, added: 0 }
+        keeper: Arc<Keeper>,
+        limits: UpkeepLimits,
+        compaction: Compaction,
+    ) -> std::io::Result<Self> {
+        let lane = |name| Lane::new(compaction, name).map(|lane| (lane, Job::default()));
+        let (checkpoints, merges) = (lane("records-checkpoint")?, lane("records-merge")?);
+        Ok(Self { writer, keeper, limits, checkpoints, merges, troubles: [None, None] })
     }
 
-    /// A group that began at `begun` was published, or failed.
-    pub(super) fn written(&mut self, begun: GlobalOffset) {
-        self.added = self.writer.end().since(begun).unwrap_or(0);
+    /// What the index includes when all that is written is published.
+    pub(super) const fn moment(&self) -> Moment {
+        Moment { end: self.writer.end(), group: self.writer.group() }
     }
 
     /// Recovery needs the log from here on.
-    pub(super) const fn replay_from(&self) -> GlobalOffset {
-        self.checkpointer.manifest().replay_from
+    pub(super) fn replay_from(&self) -> GlobalOffset {
+        self.keeper.replay_from()
     }
 
-    /// Whether shards should be copied.
-    pub(super) fn wants_checkpoint(&self, keys: usize) -> bool {
-        let since = self.writer.end().since(self.checkpointer.manifest().durable).unwrap_or(0);
-        let index = (keys * SLOT_LEN) as u64;
-        self.checkpointer.is_busy() || since > self.checkpoint_every.max(3 * index)
+    /// Whether so many checkpoints are due.
+    fn wants_checkpoint(&self, times: u64) -> Result<bool, EngineError> {
+        let since = self.writer.end().since(self.keeper.durable()).unwrap_or(0);
+        let index = self.keeper.index()?;
+        let usual = self.limits.checkpoint_every.max(3 * index.staying());
+        let room = self.limits.memory / 4;
+        Ok(since > usual.saturating_mul(times) || index.leaving() > room.saturating_mul(times))
     }
 
-    /// Copies shards in proportion to the last group.
-    pub(super) fn checkpoint_some(&mut self, index: &Index) -> Result<()> {
-        let share = index.len() / index.shards().len().max(1) * SLOT_LEN;
-        let share = share.max(1) as u64;
-        for _ in 0..=self.added / share {
-            if self.checkpoint(index)? {
-                break;
-            }
+    /// Tends the index and drops files that nobody needs; all before `cleaned` was moved. A failure
+    /// is reported as long as it was the last thing that happened.
+    pub(super) fn maintain(&mut self, cleaned: GlobalOffset) -> Result<(), EngineError> {
+        self.look((false, false));
+        if self.checkpoints.1.is_free() && self.wants_checkpoint(1)? {
+            let keeper = Arc::clone(&self.keeper);
+            let job = self.checkpoints.0.start(move || keeper.checkpoint());
+            self.checkpoints.1.fill((), job);
         }
-        Ok(())
+        if self.merges.1.is_free() && self.keeper.wants_merge()? {
+            let keeper = Arc::clone(&self.keeper);
+            let job = self.merges.0.start(move || keeper.merge());
+            self.merges.1.fill((), job);
+        }
+        let runs = self.keeper.index()?.cold().runs().as_slice().len();
+        self.look((self.wants_checkpoint(2)?, runs > 2 * RUNS_MAX));
+        self.prune(cleaned)?;
+        self.troubles.iter().flatten().next().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Copies the next shard; true when that was the last of the round.
-    pub(super) fn checkpoint(&mut self, index: &Index) -> Result<bool> {
-        self.checkpointer.step(index, self.writer.end(), self.writer.group())
+    /// Takes in what came of the checkpoint and of the merge, after waiting for it if need be.
+    fn look(&mut self, (checkpoint, merge): (bool, bool)) {
+        let [of_checkpoint, of_merge] = &mut self.troubles;
+        if let Some(((), result)) = self.checkpoints.1.take(checkpoint) {
+            *of_checkpoint = result.err();
+        }
+        if let Some(((), result)) = self.merges.1.take(merge) {
+            *of_merge = result.err();
+        }
+    }
+
+    /// Makes a checkpoint now.
+    pub(super) fn checkpoint(&mut self) -> Result<(), EngineError> {
+        self.look((true, false));
+        self.keeper.checkpoint()
+    }
+
+    /// Makes a checkpoint now, if one is due.
+    pub(super) fn catch_up(&mut self) -> Result<(), EngineError> {
+        if self.wants_checkpoint(1)? { self.checkpoint() } else { Ok(()) }
     }
 
     /// Drops files that nobody needs; all before `cleaned` was moved.
-    pub(super) fn prune(&mut self, cleaned: GlobalOffset) -> Result<()> {
-        self.writer.prune(cleaned.min(self.replay_from()))
+    pub(super) fn prune(&mut self, cleaned: GlobalOffset) -> Result<(), EngineError> {
+        self.writer.prune(cleaned.min(self.replay_from())).map_err(storage)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        self.keeper.stop.set();
     }
 }

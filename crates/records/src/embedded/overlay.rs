@@ -11,6 +11,7 @@ use varve_io::GlobalOffset;
 use varve_types::Outpoint;
 
 use super::chunk::{CHUNK, Chunk};
+use super::entry::Before;
 use super::key::{Key, KeyHash};
 use super::state::{BodyAt, State};
 use crate::intent::Intent;
@@ -37,8 +38,8 @@ pub(super) struct Overlay {
 pub(super) struct Held {
     pub(super) key: Key,
     pub(super) hash: KeyHash,
-    /// Where its newest durable version lies.
-    pub(super) before: Option<GlobalOffset>,
+    /// Its newest durable version.
+    pub(super) before: Option<Before>,
     /// It is of the group that is being written: `before` is known when that is done.
     pub(super) flying: bool,
     dirty: bool,
@@ -141,7 +142,7 @@ impl Overlay {
     pub(super) fn hold(
         &mut self,
         (key, hash): (Key, KeyHash),
-        before: Option<GlobalOffset>,
+        before: Option<Before>,
         value: Value,
     ) -> HeldId {
         self.insert(Held { key, hash, before, flying: false, dirty: false, value })
@@ -176,12 +177,7 @@ impl Overlay {
     }
 
     /// The place and the body of something, which become known without its being changed.
-    pub(super) fn settle(
-        &mut self,
-        id: HeldId,
-        before: Option<GlobalOffset>,
-        body: Option<BodyAt>,
-    ) {
+    pub(super) fn settle(&mut self, id: HeldId, before: Option<Before>, body: Option<BodyAt>) {
         let held = self.held.get_mut(id as usize).expect("ids are indexes");
         held.before = before;
         held.flying = false;

@@ -1,7 +1,7 @@
 //! Reading records, each of one moment.
 //!
-//! Entries never change, so a set of positions that was taken under one hold of the index is a
-//! snapshot of what it names. A record with more than eight slots is many entries: its state is
+//! Entries never change, so positions that were looked up together (`lookup`) are a snapshot of
+//! what they name. A record with more than eight slots is many entries: its state is
 //! read first, to know how many; then the state's position and those of all chunks are taken
 //! together. If the state has moved in between, all begins again. The same happens when a position
 //! was dropped by cleaning before its entry was read.
@@ -14,9 +14,10 @@ use varve_types::{Outpoint, Txid};
 use super::body;
 use super::chunk::{CHUNK, Chunk};
 use super::commit::{Commit, storage};
+use super::entry::Before;
 use super::fetch::Fetched;
-use super::index::Index;
 use super::key::{Key, Part};
+use super::lookup::Lookup;
 use super::overlay::{BodyPlace, HeldRecord, Value};
 use super::working::chunks;
 use crate::engine::{EngineError, SlotView};
@@ -61,9 +62,13 @@ impl Commit {
         txids: &[Txid],
         fields: Fields,
     ) -> Result<Vec<Option<Record>>, EngineError> {
-        self.warm(txids.iter().map(|txid| Key::record(*txid)))?;
-        let read = |txid: &Txid| retry(|| self.read_one(*txid, fields));
-        txids.iter().map(read).collect()
+        let keys: Vec<Key> = txids.iter().map(|txid| Key::record(*txid)).collect();
+        let found = self.warm(&keys)?;
+        let read = |(number, txid): (usize, &Txid)| {
+            let mut known = Some(found.of(number));
+            retry(|| self.read_one(*txid, fields, known.take()))
+        };
+        txids.iter().enumerate().map(read).collect()
     }
 
     /// Single slots.
@@ -71,31 +76,34 @@ impl Commit {
         &self,
         outpoints: &[Outpoint],
     ) -> Result<Vec<Option<SlotView>>, EngineError> {
-        let keys = outpoints.iter().flat_map(|outpoint| {
-            let further = outpoint.vout >= CHUNK;
-            let chunk = Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) };
-            [Some(Key::record(outpoint.txid)), further.then_some(chunk)].into_iter().flatten()
-        });
-        self.warm(keys)?;
-        let read = |outpoint: &Outpoint| retry(|| self.slot_view(outpoint));
-        outpoints.iter().map(read).collect()
+        let keys: Vec<Key> = outpoints.iter().map(|one| Key::record(one.txid)).collect();
+        let found = self.warm(&keys)?;
+        let further = outpoints.iter().filter(|outpoint| outpoint.vout >= CHUNK);
+        let further = further
+            .map(|outpoint| Key { txid: outpoint.txid, part: Part::new(outpoint.vout / CHUNK) });
+        self.warm(&further.collect::<Vec<_>>())?;
+        let read = |(number, outpoint): (usize, &Outpoint)| {
+            let mut known = Some(found.of(number));
+            retry(|| self.slot_view(outpoint, known.take()))
+        };
+        outpoints.iter().enumerate().map(read).collect()
     }
 
-    /// Brings what these keys hold into memory, in one submission.
-    pub(super) fn warm(&self, keys: impl Iterator<Item = Key>) -> Result<(), EngineError> {
-        let index = self.index()?;
-        let mut positions = Vec::new();
-        for key in keys {
-            let hash = self.base.hasher.hash(&key);
-            positions.extend(index.candidates(hash).map(|slot| slot.at()));
-        }
-        drop(index);
-        self.base.warmer.warm(&self.base.log, &positions);
-        Ok(())
+    /// Looks keys up and brings what they hold into memory, in one submission.
+    pub(super) fn warm(&self, keys: &[Key]) -> Result<Lookup, EngineError> {
+        let found = self.look_up(keys)?;
+        self.base.warmer.warm(&self.base.log, &found.positions());
+        Ok(found)
     }
 
-    fn read_one(&self, txid: Txid, fields: Fields) -> Result<Option<Record>, Miss> {
-        let Some((at, held)) = self.state_of(txid)? else { return Ok(None) };
+    /// A record whose versions are `known`, if they are.
+    fn read_one(
+        &self,
+        txid: Txid,
+        fields: Fields,
+        known: Option<&[Before]>,
+    ) -> Result<Option<Record>, Miss> {
+        let Some((at, held)) = self.state_of(txid, known)? else { return Ok(None) };
         let head = &held.state.head;
         let mut record = head.to_record(txid);
         record.fields = fields.intersection(Fields::ALL);
@@ -118,8 +126,13 @@ impl Commit {
         Ok(Some(record))
     }
 
-    fn slot_view(&self, outpoint: &Outpoint) -> Result<Option<SlotView>, Miss> {
-        let Some((at, held)) = self.state_of(outpoint.txid)? else { return Ok(None) };
+    /// A slot of a record whose versions are `known`, if they are.
+    fn slot_view(
+        &self,
+        outpoint: &Outpoint,
+        known: Option<&[Before]>,
+    ) -> Result<Option<SlotView>, Miss> {
+        let Some((at, held)) = self.state_of(outpoint.txid, known)? else { return Ok(None) };
         let vout = outpoint.vout;
         let head = &held.state.head;
         let mut further = None;
@@ -144,37 +157,24 @@ impl Commit {
         }))
     }
 
-    /// The newest state of a record, and where it lies.
-    fn state_of(&self, txid: Txid) -> Result<Option<(GlobalOffset, Box<HeldRecord>)>, Miss> {
-        let key = Key::record(txid);
-        let Some((at, value)) = self.value_of(&self.positions(&key)?, &key)? else {
-            return Ok(None);
-        };
-        let Value::Record(record) = value else { return Err(Miss::Moved) };
-        Ok(Some((at, record)))
-    }
-
-    fn positions(&self, key: &Key) -> Result<Vec<GlobalOffset>, Miss> {
-        Ok(self.candidates(&*self.index()?, key))
-    }
-
-    fn candidates(&self, index: &Index, key: &Key) -> Vec<GlobalOffset> {
-        index.candidates(self.base.hasher.hash(key)).map(|slot| slot.at()).collect()
-    }
-
-    /// What the entry with this key among the positions holds.
-    fn value_of(
+    /// The newest state of a record, and where it lies. Its versions are looked up unless they are
+    /// `known`.
+    fn state_of(
         &self,
-        positions: &[GlobalOffset],
-        key: &Key,
-    ) -> Result<Option<(GlobalOffset, Value)>, Miss> {
-        for at in positions {
-            let entry = self.base.log.entry(*at)?;
-            if entry.head.key == *key {
-                return Ok(Some((*at, self.base.decode(*at, &entry)?)));
-            }
+        txid: Txid,
+        known: Option<&[Before]>,
+    ) -> Result<Option<(GlobalOffset, Box<HeldRecord>)>, Miss> {
+        let key = Key::record(txid);
+        let versions = match known {
+            Some(versions) => versions.to_vec(),
+            None => self.look_up(&[key])?.of(0).to_vec(),
+        };
+        let found = self.base.locate_among(versions.into_iter(), &key, &Fetched::default())?;
+        let Some((version, entry)) = found else { return Ok(None) };
+        match self.base.decode(version.at, &entry)? {
+            Value::Record(record) => Ok(Some((version.at, record))),
+            _ => Err(Miss::Moved),
         }
-        Ok(None)
     }
 
     /// Shows chunks of a record behind the first, in their order, of the moment in which its state
@@ -190,16 +190,17 @@ impl Commit {
             return Ok(());
         }
         let key = |number| Key { txid, part: Part::new(number) };
-        let index = self.index()?;
-        if !self.candidates(&index, &Key::record(txid)).contains(&at) {
+        let chunks = numbers.clone().map(key);
+        let keys: Vec<Key> = std::iter::once(Key::record(txid)).chain(chunks).collect();
+        let found = self.look_up(&keys)?;
+        if !found.of(0).iter().any(|version| version.at == at) {
             return Err(Miss::Moved);
         }
         let mut places = Vec::with_capacity(numbers.len());
-        for number in numbers.clone() {
-            let slots = index.candidates(self.base.hasher.hash(&key(number)));
-            places.extend(slots.map(|slot| (number, slot.at())));
+        for (place, number) in (1..).zip(numbers.clone()) {
+            places.extend(found.of(place).iter().map(|version| (number, version.at)));
         }
-        drop(index);
+        drop((keys, found));
         let mut next = numbers.clone();
         for batch in places.chunks(WARM) {
             let positions: Vec<_> = batch.iter().map(|(_, place)| *place).collect();

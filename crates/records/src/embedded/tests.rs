@@ -14,6 +14,7 @@ mod gate;
 #[cfg(not(feature = "weak-hash"))]
 mod moved;
 mod random;
+mod runs;
 mod short;
 mod size;
 mod threads;

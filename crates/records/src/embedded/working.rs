@@ -11,9 +11,9 @@ use varve_types::{DecodeError, Height, Outpoint, Reader, Txid};
 use super::base::Base;
 use super::body;
 use super::chunk::{CHUNK, Chunk};
-use super::entry::{ENTRY_HEAD_LEN, EntryKind};
+use super::entry::{Before, ENTRY_HEAD_LEN, EntryKind};
 use super::fetch::Fetched;
-use super::index::Index;
+use super::index::{Index, Row};
 use super::intent;
 use super::key::{Key, KeyHash, Part};
 use super::log::Entry;
@@ -61,7 +61,7 @@ impl Work<'_> {
         let found = self.base.locate(self.index, (&key, hash), self.fetched)?;
         let (before, value) = match found {
             None => (None, Value::Gone),
-            Some((at, entry)) => (Some(at), self.base.decode(at, &entry)?),
+            Some((version, entry)) => (Some(version), self.base.decode(version.at, &entry)?),
         };
         Ok(self.open.hold((key, hash), before, value))
     }
@@ -91,7 +91,7 @@ impl Work<'_> {
             },
             _ => None,
         };
-        let stays = held.before.is_some_and(|at| at >= boundary);
+        let stays = held.before.is_some_and(|before| before.at >= boundary);
         if let Some(bytes) = moved {
             self.open.record_mut(id).body = BodyPlace::Moved(bytes);
         } else if !stays {
@@ -107,20 +107,39 @@ impl Base {
         fetched.get(at).map_or_else(|| self.log.entry(at), Ok)
     }
 
-    /// The newest version of a key: where it lies, and the entry.
+    /// The newest version of a key, and its entry. What the runs of the index have should be among
+    /// the facts; if it is not, it is looked up here and now.
     pub(super) fn locate(
         &self,
         index: &Index,
         (key, hash): (&Key, KeyHash),
         fetched: &Fetched,
-    ) -> Result<Option<(GlobalOffset, Entry)>> {
-        for slot in index.candidates(hash) {
-            let entry = self.entry(slot.at(), fetched)?;
-            if entry.head.key == *key {
-                return Ok(Some((slot.at(), entry)));
-            }
+    ) -> Result<Option<(Before, Entry)>> {
+        if let Some(rows) = fetched.facts.get(hash) {
+            return self.locate_among(index.versions(hash, rows), key, fetched);
         }
-        Ok(None)
+        let found = self.locate_among(index.in_memory(hash), key, fetched)?;
+        if found.is_some() || index.cold().is_empty() {
+            return Ok(found);
+        }
+        let rows: Vec<Row> = index.cold().find(vec![hash.place()])?.at(hash.place()).collect();
+        self.locate_among(index.versions(hash, &rows), key, fetched)
+    }
+
+    /// Which of some versions is of a key, and its entry.
+    pub(super) fn locate_among(
+        &self,
+        mut versions: impl Iterator<Item = Before>,
+        key: &Key,
+        fetched: &Fetched,
+    ) -> Result<Option<(Before, Entry)>> {
+        versions
+            .find_map(|version| match self.entry(version.at, fetched) {
+                Ok(entry) if entry.head.key == *key => Some(Ok((version, entry))),
+                Ok(_) => None,
+                Err(error) => Some(Err(error)),
+            })
+            .transpose()
     }
 
     /// What an entry holds.
@@ -196,7 +215,8 @@ impl Working for Work<'_> {
         match &self.open.record(at).body {
             BodyPlace::New { inputs, .. } => Ok(inputs.clone()),
             BodyPlace::Moved(bytes) => {
-                let place = self.open.get(at).before.unwrap_or_default();
+                let before = self.open.get(at).before;
+                let place = before.map_or(GlobalOffset::ZERO, |before| before.at);
                 self.base.check(place, body::inputs(bytes))
             }
             BodyPlace::At(body) => {

@@ -60,8 +60,8 @@ fn embedded(folder: &Path, settings: Settings, memory: u64) -> Result<Session> {
     Session::new(store, Some(TipFile::new(storage)))
 }
 
-/// The index is in memory always: without it no record is found. So a store whose index does not
-/// fit is refused.
+/// Records in lists, and what says where others are not, are in memory always. So a store for which
+/// that does not fit is refused.
 fn check_memory(index: u64, options: &EmbeddedOptions, memory: u64) -> Result<()> {
     let needed = index + options.cache + options.segment_size;
     if needed > memory {

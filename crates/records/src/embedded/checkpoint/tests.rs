@@ -1,92 +1,106 @@
-//! Rounds of checkpoints, cut and damaged.
+//! Frames and the owner's part of the manifest, whole and damaged.
 
-use varve_io::faulty::{Crash, FaultyStorage};
-use varve_types::Txid;
+use varve_io::faulty::FaultyStorage;
+use varve_runs::{Secret, StoreKey};
 
 use super::*;
 use crate::embedded::entry::{EntryKind, Marks};
-use crate::embedded::index::Version;
+use crate::embedded::index::{Cold, Moment, Version};
 use crate::embedded::key::{Key, KeyHasher, Part};
 
-const NEW: Manifest = Manifest::new(StoreId([3; 16]), [4; 16], 4);
+const ID: StoreId = StoreId([3; 16]);
 
-fn put(index: &mut Index, number: u8, at: u64) {
-    let key = Key::record(Txid::from_bytes([number; 32]));
-    let marks = Marks { unmined: 5, ..Marks::default() };
-    let at = GlobalOffset::new(at);
-    let version = Version { at, marks, kind: EntryKind::State, weight: 100 };
-    assert!(index.put(KeyHasher::new(&NEW.secret).hash(&key), Part::RECORD, None, &version));
+fn empty() -> Index {
+    let key = StoreKey { id: ID, secret: Secret::new([4; 16]) };
+    Index::new(Cold::open(&FaultyStorage::new(1), key, &[]).unwrap())
 }
 
-fn content(index: &Index) -> Vec<(GlobalOffset, Marks)> {
-    let mut found: Vec<_> = index.slots().map(|slot| (slot.at(), slot.marks())).collect();
-    found.sort_by_key(|(at, _)| *at);
-    found
+/// An index of records in a list, with one intent.
+fn filled() -> Index {
+    let mut index = empty();
+    for number in 0..100_u8 {
+        let key = Key::record(varve_types::Txid::from_bytes([number; 32]));
+        let kind = if number == 7 { EntryKind::Intent } else { EntryKind::State };
+        let marks = Marks { unmined: 1 + u32::from(number), ..Marks::default() };
+        let version = Version { at: GlobalOffset::new(number.into()), marks, kind, weight: 100 };
+        assert!(index.put(KeyHasher::new(&[4; 16]).hash(&key), Part::RECORD, None, &version));
+    }
+    index.set_moment(Moment { end: GlobalOffset::new(5_000), group: 9 });
+    index
 }
 
-fn round(checkpointer: &mut Checkpointer, index: &Index, at: u64) -> Result<()> {
-    while !checkpointer.step(index, GlobalOffset::new(at), at)? {}
-    Ok(())
+fn content(index: &Index) -> Vec<Slot> {
+    let slots = index.shards().iter().flat_map(Shard::slots);
+    let mut slots: Vec<Slot> = slots.copied().collect();
+    slots.sort_by_key(Slot::at);
+    slots
+}
+
+/// Writes a round in two frames; returns where it is.
+fn write(storage: &Arc<FaultyStorage>, index: &mut Index) -> Checkpoint {
+    let (mut log, _) =
+        IndexLog::open(storage.clone(), ID, &Checkpoint::default(), &mut empty()).unwrap();
+    let mut round = log.begin(1);
+    let mut next = 0;
+    while next < SHARDS {
+        let taken = index.take(next, 60);
+        round.push(&taken).unwrap();
+        next += taken.stays.len();
+    }
+    let frames = round.finish().unwrap();
+    Checkpoint { round: 1, frames, ..Checkpoint::default() }
 }
 
 #[test]
-fn a_cut_leaves_this_round_or_the_one_before() {
+fn what_stays_in_memory_comes_back() {
     let storage = Arc::new(FaultyStorage::new(1));
-    NEW.save(storage.as_ref()).unwrap();
-    let begun = storage.operations();
-    let (mut checkpointer, loaded) = Checkpointer::open(storage.clone(), NEW).unwrap();
-    let mut index = loaded.index;
-    let mut states = vec![(storage.operations(), 0, content(&index))];
-    for step in 1..6_u8 {
-        (0..10).for_each(|n| put(&mut index, 20 * step + n, 100 * u64::from(step) + u64::from(n)));
-        round(&mut checkpointer, &index, u64::from(step) * 1000).unwrap();
-        states.push((storage.operations(), u64::from(step) * 1000, content(&index)));
-    }
-    drop(checkpointer);
-    for operation in begun..=storage.operations() {
-        for crash in Crash::ways(4) {
-            let left = Arc::new(storage.crash(operation, crash));
-            let manifest = Manifest::load(left.as_ref()).unwrap().unwrap();
-            let (mut checkpointer, loaded) = Checkpointer::open(left, manifest).unwrap();
-            let replay = manifest.replay_from.get();
-            let (_, _, expected) = states.iter().find(|(_, at, _)| *at == replay).unwrap();
-            assert_eq!(content(&loaded.index), *expected, "after {operation}, {crash:?}");
-            assert_eq!(loaded.index.live(), 100 * expected.len() as u64);
-            let promised = states.iter().rfind(|(by, ..)| *by <= operation);
-            assert!(replay >= promised.map_or(0, |(_, at, _)| *at), "after {operation}");
-            round(&mut checkpointer, &loaded.index, 9000).unwrap();
-            assert_eq!(checkpointer.manifest().replay_from.get(), 9000);
-        }
-    }
+    let mut index = filled();
+    let checkpoint = write(&storage, &mut index);
+    let mut loaded = empty();
+    let left = Arc::new(storage.reopen());
+    let (_, positions) = IndexLog::open(left, ID, &checkpoint, &mut loaded).unwrap();
+    assert_eq!(positions, vec![GlobalOffset::new(5_000); SHARDS]);
+    assert!(content(&loaded) == content(&index));
+    assert_eq!(loaded.totals(), Totals { keys: 100, live: 10_000 });
+    assert_eq!(loaded.intents().collect::<Vec<_>>(), [GlobalOffset::new(7)]);
 }
 
 #[test]
 fn a_flipped_bit_is_an_error_that_names_the_file() {
     let storage = Arc::new(FaultyStorage::new(1));
-    NEW.save(storage.as_ref()).unwrap();
-    let (mut checkpointer, loaded) = Checkpointer::open(storage.clone(), NEW).unwrap();
-    let mut index = loaded.index;
-    (0..10).for_each(|n| put(&mut index, n, u64::from(n)));
-    round(&mut checkpointer, &index, 50).unwrap();
-    drop(checkpointer);
-    for name in ["manifest", "index-000000000000"] {
-        let file = storage.open(name, varve_io::Access::Read, varve_io::Caching::Buffered);
-        for at in 0..file.unwrap().size().unwrap() {
-            let left = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
-            assert!(left.flip_bit(name, FileOffset::new(at), 3));
-            let opened = Manifest::load(left.as_ref())
-                .and_then(|found| Checkpointer::open(left.clone(), found.unwrap()));
-            assert!(opened.unwrap_err().to_string().contains(name), "{name} at {at}");
-        }
+    let checkpoint = write(&storage, &mut filled());
+    let name = "index-000000000000";
+    let file = storage.open(name, varve_io::Access::Read, varve_io::Caching::Buffered).unwrap();
+    for at in (0..file.size().unwrap()).step_by(7) {
+        let left = Arc::new(storage.reopen());
+        assert!(left.flip_bit(name, varve_io::FileOffset::new(at), 3));
+        let opened = IndexLog::open(left, ID, &checkpoint, &mut empty());
+        assert!(opened.unwrap_err().to_string().contains(name), "at {at}");
     }
 }
 
 #[test]
-fn a_manifest_survives_its_bytes() {
-    let at = |bytes| GlobalOffset::new(bytes);
-    let (frames, durable) = ((at(1), at(2)), at(4));
-    let manifest = Manifest { round: 9, frames, replay_from: at(3), durable, group: 5, ..NEW };
-    assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
-    let bytes = manifest.encode();
-    (0..bytes.len()).for_each(|len| assert!(Manifest::decode(&bytes[..len]).is_err()));
+fn a_frame_of_another_round_or_length_is_damage() {
+    let taken = filled().take(0, usize::MAX);
+    let bytes = encode(&taken, 1);
+    let load =
+        |bytes: &[u8], round| load(bytes, round, &mut empty(), &mut [GlobalOffset::ZERO; SHARDS]);
+    assert_eq!(load(&bytes, 1), Ok(()));
+    assert!(load(&bytes, 2).is_err());
+    for len in (0..bytes.len()).step_by(11) {
+        assert!(load(&bytes[..len], 1).is_err(), "cut at {len}");
+    }
+    assert!(load(&[&bytes[..], &[0]].concat(), 1).is_err());
+    assert!(load(&encode(&Taken { first: 1, ..taken }, 1), 1).is_err(), "too many shards");
+}
+
+#[test]
+fn the_owners_part_survives_its_bytes() {
+    let at = GlobalOffset::new;
+    let frames = (at(1), at(2));
+    let checkpoint = Checkpoint { round: 9, frames, replay_from: at(3), durable: at(4), group: 5 };
+    let bytes = checkpoint.encode();
+    assert_eq!(Checkpoint::decode(&bytes), Ok(checkpoint));
+    (0..bytes.len()).for_each(|len| assert!(Checkpoint::decode(&bytes[..len]).is_err()));
+    assert!(Checkpoint::decode(&[&bytes[..], &[0]].concat()).is_err());
 }

@@ -1,34 +1,16 @@
-//! One table of the index: open addressing, linear probing.
-//!
-//! ```text
-//!  slot, 24 bytes
-//!  ┌──────────────────────────┬───────────┬────────┬────────┬────────┬────────┐
-//!  │ position in the log      │ flags     │ tag    │ unmined│ expiry │ weight │
-//!  │ 56 bits                  │ 8 bits    │ u32    │ u32    │ u32    │ u32    │
-//!  └──────────────────────────┴───────────┴────────┴────────┴────────┴────────┘
-//!  flags   1 used   2 expiry is a preservation   4 conflicting   8 a record   16 an intent
-//! ```
+//! One table of the index in memory: open addressing, linear probing.
 //!
 //! The home of a slot is `tag · capacity / 2^32`, so the tag alone says where it belongs: tables
 //! grow, and checkpoints are loaded, without asking for keys, and in the order of the memory. A
 //! slot lies at its home or behind it with no empty slot between. Removing one moves those behind
 //! it up, so there are no marks of removed ones that would make the table slow.
+//!
+//! A shard also counts its keys and the bytes of the log that they need, in memory or not.
 
 use varve_io::GlobalOffset;
 
-use super::Version;
+use super::slot::{SLOT_LEN, Slot};
 use super::wanted::{List, Wanted};
-use crate::embedded::entry::{EntryKind, Marks};
-use crate::embedded::key::Part;
-
-/// The bytes of a slot in a checkpoint.
-pub(in crate::embedded) const SLOT_LEN: usize = 24;
-const _: () = assert!(size_of::<Slot>() == SLOT_LEN);
-
-const POSITION_BITS: u32 = 56;
-const USED: u64 = 1;
-const RECORD: u64 = 8;
-const INTENT: u64 = 16;
 
 /// A table is at most this full.
 const FULLEST: (usize, usize) = (3, 4);
@@ -37,85 +19,23 @@ const FULLEST: (usize, usize) = (3, 4);
 const GROWTH: usize = 4;
 const SMALLEST: usize = 16;
 
-/// A key's newest version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(in crate::embedded) struct Slot {
-    /// Position and flags; 0 when the slot is empty.
-    place: u64,
-    tag: u32,
-    unmined: u32,
-    expiry: u32,
-    pub(in crate::embedded) weight: u32,
-}
-
-impl Slot {
-    pub(super) const fn new(tag: u32, part: Part, version: &Version) -> Self {
-        let Version { at, marks, weight, kind } = *version;
-        let record = if part.get() == Part::RECORD.get() { RECORD } else { 0 };
-        let intent = if matches!(kind, EntryKind::Intent) { INTENT } else { 0 };
-        let flags = USED | (marks.bits() as u64) << 1 | record | intent;
-        let place = at.get() & ((1 << POSITION_BITS) - 1) | flags << POSITION_BITS;
-        Self { place, tag, unmined: marks.unmined, expiry: marks.expiry, weight }
-    }
-
-    const fn is_used(&self) -> bool {
-        self.place != 0
-    }
-
-    const fn has(&self, flag: u64) -> bool {
-        self.place >> POSITION_BITS & flag != 0
-    }
-
-    /// The bits of the key's hash.
-    pub(in crate::embedded) const fn tag(&self) -> u32 {
-        self.tag
-    }
-
-    /// Where the version lies.
-    pub(in crate::embedded) const fn at(&self) -> GlobalOffset {
-        GlobalOffset::new(self.place & ((1 << POSITION_BITS) - 1))
-    }
-
-    /// It is a record, not a chunk or an intent.
-    pub(in crate::embedded) const fn is_record(&self) -> bool {
-        self.has(RECORD)
-    }
-
-    pub(in crate::embedded) const fn is_intent(&self) -> bool {
-        self.has(INTENT)
-    }
-
-    pub(in crate::embedded) const fn marks(&self) -> Marks {
-        let bits = (self.place >> (POSITION_BITS + 1) & 3) as u8;
-        Marks::new(self.unmined, self.expiry, bits)
-    }
-
-    /// The slot as a checkpoint holds it.
-    pub(in crate::embedded) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.place.to_le_bytes());
-        for field in [self.tag, self.unmined, self.expiry, self.weight] {
-            out.extend_from_slice(&field.to_le_bytes());
-        }
-    }
-
-    /// The slot in these bytes of a checkpoint; `None` for an empty one, which is never written.
-    pub(in crate::embedded) fn decode(bytes: &[u8; SLOT_LEN]) -> Option<Self> {
-        let (words, _) = bytes.as_chunks::<4>();
-        let [low, high, tag, unmined, expiry, weight] = words else { return None };
-        let [tag, unmined, expiry, weight] =
-            [tag, unmined, expiry, weight].map(|field| u32::from_le_bytes(*field));
-        let [low, high] = [low, high].map(|half| u64::from(u32::from_le_bytes(*half)));
-        let slot = Self { place: low | high << 32, tag, unmined, expiry, weight };
-        slot.has(USED).then_some(slot)
-    }
-}
-
 /// A table of slots.
 #[derive(Clone, Debug, Default)]
 pub(in crate::embedded) struct Shard {
     slots: Vec<Slot>,
     len: usize,
+    /// Slots that the next checkpoint moves to a run.
+    leaving: usize,
     wanted: Wanted,
+    pub(in crate::embedded) totals: Totals,
+}
+
+/// What a shard holds, in memory and in runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(in crate::embedded) struct Totals {
+    pub(in crate::embedded) keys: u64,
+    /// Bytes of the log that are needed.
+    pub(in crate::embedded) live: u64,
 }
 
 /// A record that a scan found.
@@ -135,8 +55,14 @@ impl Shard {
         Self { slots: vec![Slot::default(); capacity], ..Self::default() }
     }
 
-    pub(in crate::embedded) const fn len(&self) -> usize {
+    /// Slots in memory.
+    pub(super) const fn len(&self) -> usize {
         self.len
+    }
+
+    /// Slots that the next checkpoint moves to a run.
+    pub(super) const fn leaving(&self) -> usize {
+        self.leaving
     }
 
     /// Bytes of memory.
@@ -149,13 +75,29 @@ impl Shard {
         self.slots.iter().filter(|slot| slot.is_used())
     }
 
-    /// All slots with this tag.
+    /// The live slots with this tag.
     #[inline]
     pub(super) fn candidates(&self, tag: u32) -> impl Iterator<Item = &Slot> + Clone {
+        self.tagged(tag).filter(|slot| !slot.is_dead())
+    }
+
+    /// Whether the live version at `at` is in memory.
+    pub(super) fn holds(&self, tag: u32, at: GlobalOffset) -> bool {
+        self.find(tag, at).is_some()
+    }
+
+    /// Whether the version at `at` is one that runs have and that counts no more.
+    pub(super) fn is_dead(&self, tag: u32, at: GlobalOffset) -> bool {
+        self.tagged(tag).any(|slot| slot.is_dead() && slot.at() == at)
+    }
+
+    /// All slots with this tag.
+    #[inline]
+    pub(super) fn tagged(&self, tag: u32) -> impl Iterator<Item = &Slot> + Clone {
         let home = self.home(tag);
         let (before, from) = self.slots.split_at_checked(home).unwrap_or_default();
         let chain = from.iter().chain(before).take_while(|slot| slot.is_used());
-        chain.filter(move |slot| slot.tag == tag)
+        chain.filter(move |slot| slot.tag() == tag)
     }
 
     /// Adds a slot, which must not be there.
@@ -167,13 +109,25 @@ impl Shard {
         self.place(slot);
         self.wanted.add(&slot);
         self.len += 1;
+        self.leaving += usize::from(slot.leaves());
     }
 
-    /// Puts `slot` in place of the one at `before`, and returns that.
+    /// Puts `slot` in place of the live one at `before`, which may lie in a run. Returns what was
+    /// in memory.
     pub(super) fn replace(&mut self, before: GlobalOffset, slot: Slot) -> Option<Slot> {
-        let index = self.find(slot.tag, before)?;
-        let place = self.slots.get_mut(index)?;
-        let old = std::mem::replace(place, slot);
+        let Some(index) = self.find(slot.tag(), before) else {
+            self.insert(Slot::dead(slot.tag(), before));
+            self.insert(slot);
+            return None;
+        };
+        let old = self.slots.get(index).copied()?;
+        if old.is_taken() {
+            self.set(index, old.killed());
+            self.insert(slot);
+            return Some(old);
+        }
+        self.set(index, slot);
+        self.leaving = self.leaving + usize::from(slot.leaves()) - usize::from(old.leaves());
         if old.marks() != slot.marks() || old.is_record() != slot.is_record() {
             self.wanted.add(&slot);
             self.forget(&old);
@@ -184,8 +138,13 @@ impl Shard {
     /// Takes a slot that is no longer in the table from the lists.
     fn forget(&mut self, old: &Slot) {
         let mut wanted = std::mem::take(&mut self.wanted);
-        wanted.remove(old, self.candidates(old.tag));
+        wanted.remove(old, self.candidates(old.tag()));
         self.wanted = wanted;
+    }
+
+    /// Whether a list has any records.
+    pub(in crate::embedded) fn lists(&self, list: List) -> bool {
+        !self.wanted.is_empty(list)
     }
 
     /// The records of a list from a height and a tag on, up to a height: `room` of them behind
@@ -218,9 +177,9 @@ impl Shard {
         let mut found: Vec<Listed> = Vec::new();
         let mut passed = 0;
         let mut take = |slot: &Slot| {
-            if slot.is_record() && slot.tag >= from {
-                found.push(Listed { height: 0, tag: slot.tag, at: slot.at() });
-                passed += usize::from(slot.tag == from);
+            if slot.is_record() && slot.tag() >= from {
+                found.push(Listed { height: 0, tag: slot.tag(), at: slot.at() });
+                passed += usize::from(slot.tag() == from);
             }
             found.len() - passed
         };
@@ -232,46 +191,80 @@ impl Shard {
                 if enough {
                     return found;
                 }
-            } else if self.home(slot.tag) <= index {
+            } else if self.home(slot.tag()) <= index {
                 enough = take(slot) >= room;
             }
         }
         // Those that found no room before the end lie at the beginning.
         let front = self.slots.iter().take_while(|slot| slot.is_used()).enumerate();
-        for (_, slot) in front.filter(|(index, slot)| self.home(slot.tag) > *index) {
+        for (_, slot) in front.filter(|(index, slot)| self.home(slot.tag()) > *index) {
             take(slot);
         }
         found
     }
 
-    /// Takes the slot at `before` away.
+    /// Takes the live slot at `before` away, which may lie in a run. Returns what was in memory.
     pub(super) fn remove(&mut self, tag: u32, before: GlobalOffset) -> Option<Slot> {
-        let mut empty = self.find(tag, before)?;
-        let removed = self.slots.get(empty).copied();
+        let Some(index) = self.find(tag, before) else {
+            self.insert(Slot::dead(tag, before));
+            return None;
+        };
+        let removed = self.slots.get(index).copied()?;
+        if removed.is_taken() {
+            self.set(index, removed.killed());
+        } else {
+            self.close_gap(index);
+            self.len -= 1;
+            self.leaving -= usize::from(removed.leaves());
+            self.forget(&removed);
+        }
+        Some(removed)
+    }
+
+    /// Empties a slot and moves those behind it up.
+    fn close_gap(&mut self, mut empty: usize) {
         let mut index = empty;
         loop {
             index = self.after(index);
             let Some(slot) = self.slots.get(index).copied().filter(Slot::is_used) else { break };
             // It may move up to the gap unless its home lies behind the gap.
-            let home = self.home(slot.tag);
+            let home = self.home(slot.tag());
             if self.distance(home, index) >= self.distance(empty, index) {
                 self.set(empty, slot);
                 empty = index;
             }
         }
         self.set(empty, Slot::default());
-        self.len -= 1;
-        if let Some(removed) = &removed {
-            self.forget(removed);
-        }
-        removed
     }
 
+    /// Takes what leaves memory; shows it and what stays.
+    pub(super) fn take(&mut self, mut leaves: impl FnMut(&Slot), mut stays: impl FnMut(&Slot)) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_used()) {
+            if slot.leaves() {
+                slot.take();
+                leaves(slot);
+            } else {
+                stays(slot);
+            }
+        }
+    }
+
+    /// Keeps what `keep` leaves of each slot. What goes was in no list.
+    pub(super) fn retain(&mut self, keep: impl Fn(Slot) -> Option<Slot>) {
+        let kept: Vec<Slot> = self.slots().filter_map(|slot| keep(*slot)).collect();
+        let table = Self::with_capacity(kept.len() + kept.len() / GROWTH);
+        self.slots = table.slots;
+        self.len = kept.len();
+        self.leaving = kept.iter().filter(|slot| slot.leaves()).count();
+        kept.into_iter().for_each(|slot| self.place(slot));
+    }
+
+    /// Where the live slot of the version at `at` is.
     fn find(&self, tag: u32, at: GlobalOffset) -> Option<usize> {
         let mut index = self.home(tag);
         loop {
             let slot = self.slots.get(index).filter(|slot| slot.is_used())?;
-            if slot.tag == tag && slot.at() == at {
+            if slot.tag() == tag && slot.at() == at && !slot.is_dead() {
                 return Some(index);
             }
             index = self.after(index);
@@ -279,7 +272,7 @@ impl Shard {
     }
 
     fn place(&mut self, slot: Slot) {
-        let mut index = self.home(slot.tag);
+        let mut index = self.home(slot.tag());
         while self.slots.get(index).is_some_and(Slot::is_used) {
             index = self.after(index);
         }

@@ -13,7 +13,7 @@
 
 use std::collections::BTreeSet;
 
-use super::shard::Slot;
+use super::slot::Slot;
 
 /// What a scan may look for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,8 @@ impl List {
         }
     }
 
-    const ALL: [Self; 4] = [Self::Unmined, Self::Due, Self::Preserved, Self::Conflicting];
+    pub(super) const ALL: [Self; 4] =
+        [Self::Unmined, Self::Due, Self::Preserved, Self::Conflicting];
 }
 
 impl Wanted {
@@ -75,6 +76,10 @@ impl Wanted {
             List::Preserved => preserved,
             List::Conflicting => conflicting,
         }
+    }
+
+    pub(super) fn is_empty(&self, list: List) -> bool {
+        self.list(list).is_empty()
     }
 
     /// A slot is in the table.

@@ -10,7 +10,7 @@ use super::size::create;
 use super::threads::spend;
 use super::twin::{Chance, Twin, small};
 use crate::embedded::clean::WALK;
-use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions};
 use crate::engine::{Context, Engine as _};
 use crate::fields::Fields;
 use crate::operation::Operation;
@@ -102,6 +102,7 @@ fn no_body_is_lost_when_callers_change_what_is_moved() {
         cache: 400_000,
         checkpoint_every: 200_000,
         body_limit: 4_000,
+        upkeep: Compaction::Threads,
         ..small()
     };
     let open = || {

@@ -11,7 +11,7 @@ use super::gate::{Call, Gate, GatedStorage};
 use super::size::create;
 use super::threads::spend;
 use super::twin::small;
-use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
+use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions};
 use crate::engine::{Context, Engine as _};
 use crate::operation::{MinedBlockInfo, Operation};
 use crate::outcome::{Pruned, Reply};
@@ -65,10 +65,12 @@ fn commit_another(engine: &EmbeddedEngine, number: u32) {
     });
 }
 
-/// An engine that has nothing of full files in memory, and no maps.
+/// An engine that has nothing of full files in memory, and no maps. Its upkeep has threads of its
+/// own, which the gate lets pass.
 fn engine(gate: &Arc<Gate>, checkpoint_every: u64) -> EmbeddedEngine {
     gate.open();
-    let options = EmbeddedOptions { segment_size: 20_000, cache: 0, checkpoint_every, ..small() };
+    let (segment_size, cache, upkeep) = (20_000, 0, Compaction::Threads);
+    let options = EmbeddedOptions { segment_size, cache, checkpoint_every, upkeep, ..small() };
     EmbeddedEngine::open(Arc::new(GatedStorage::new(gate)), options).unwrap()
 }
 
@@ -87,14 +89,25 @@ fn family(engine: &EmbeddedEngine, number: u32) -> Txid {
     record
 }
 
-/// Stops an operation at its first read, its second, and so on. At none of them others wait.
+/// Stops an operation at its first read, its second, and so on. At none of them others wait,
+/// whether the index is in memory or, as far as it can be, in runs.
 fn check(operation: impl Fn(Txid) -> Operation + Sync) {
-    const FAMILIES: u32 = 60;
+    for in_runs in [false, true] {
+        check_where(in_runs, &operation);
+    }
+}
+
+fn check_where(in_runs: bool, operation: impl Fn(Txid) -> Operation + Sync) {
+    const FAMILIES: u32 = 120;
     let gate = Arc::new(Gate::default());
     let engine = engine(&gate, u64::MAX);
     let records: Vec<Txid> = (0..FAMILIES).map(|number| family(&engine, number)).collect();
     let losers = |txid| Operation::SetConflicting { txid, conflicting: true };
     apply(&engine, &records.iter().copied().map(losers).collect::<Vec<_>>());
+    if in_runs {
+        engine.checkpoint().unwrap();
+        assert!(!engine.commit.index().unwrap().cold().is_empty());
+    }
     // All of them leave the file in memory.
     (0..100).for_each(|number| apply(&engine, &[create(name(8, number), OUTPUTS)]));
     let mut stops = 0;

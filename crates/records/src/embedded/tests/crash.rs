@@ -49,7 +49,7 @@ fn a_cut_at_every_operation_keeps_what_was_acknowledged() {
 
 /// A group is several frames here, and many a group several files.
 fn tiny() -> EmbeddedOptions {
-    EmbeddedOptions { shards: 1, segment_size: 2_000, cache: 0, checkpoint_every: 1, ..small() }
+    EmbeddedOptions { segment_size: 2_000, cache: 0, checkpoint_every: 1, ..small() }
 }
 
 #[test]

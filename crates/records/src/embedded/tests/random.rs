@@ -31,13 +31,8 @@ fn random_lives_agree_with_the_memory_engine() {
 #[test]
 fn random_lives_agree_in_tiny_files() {
     for seed in 100..110 {
-        let options = EmbeddedOptions {
-            shards: 1,
-            segment_size: 500,
-            cache: 0,
-            checkpoint_every: 1,
-            ..small()
-        };
+        let options =
+            EmbeddedOptions { segment_size: 500, cache: 0, checkpoint_every: 1, ..small() };
         live(seed, options, 150);
     }
 }

@@ -1,12 +1,13 @@
 //! Many short processes, each of which does one thing and ends.
 
 use varve_io::{GlobalOffset, Storage as _};
+use varve_runs::Manifest;
 use varve_types::Txid;
 
 use super::size::create;
 use super::twin::{Twin, small};
 use crate::embedded::EmbeddedOptions;
-use crate::embedded::checkpoint::Manifest;
+use crate::embedded::checkpoint::{Checkpoint, MANIFEST};
 use crate::engine::Engine as _;
 use crate::fields::Fields;
 use crate::operation::Operation;
@@ -22,7 +23,7 @@ fn name(number: u32) -> Txid {
 #[test]
 fn the_log_of_many_short_processes_stays_short() {
     let (segment_size, checkpoint_every) = (60_000, 40_000);
-    let options = EmbeddedOptions { shards: 256, segment_size, checkpoint_every, ..small() };
+    let options = EmbeddedOptions { segment_size, checkpoint_every, ..small() };
     let mut twin = Twin::new(options);
     for number in 0..600_u32 {
         let mut batch = vec![create(name(number), 20)];
@@ -35,9 +36,10 @@ fn the_log_of_many_short_processes_stays_short() {
         let index = 24 * sizes.keys;
         let bound = 2 * sizes.live + 5 * segment_size + 4 * index;
         assert!(sizes.stored < bound, "process {number}: {sizes:?}");
-        let manifest = Manifest::load(twin.storage.as_ref()).unwrap().unwrap();
+        let decode = |manifest: Manifest| Checkpoint::decode(&manifest.owner);
+        let checkpoint = Manifest::load(twin.storage.as_ref(), MANIFEST, decode).unwrap().unwrap();
         let end = twin.engine().commit.base.log.end();
-        let replayed = end.since(manifest.replay_from).unwrap();
+        let replayed = end.since(checkpoint.replay_from).unwrap();
         let bound = checkpoint_every.max(3 * index) + 20_000;
         assert!(replayed < bound, "process {number} reads {replayed} bytes of log");
     }

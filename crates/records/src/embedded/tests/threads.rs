@@ -136,7 +136,7 @@ fn who_waits_for_a_disk_that_is_lost_is_told() {
     let commit = &twin.engine().commit;
     let ((taken, is_taken), (go, may_go), (told, is_told)) = (channel(), channel(), channel());
     let holder = thread::spawn(move || {
-        commit.with_disk(|_, _| {
+        commit.with_disk(|_| {
             taken.send(()).unwrap();
             may_go.recv().unwrap();
             Ok(())
@@ -149,7 +149,7 @@ fn who_waits_for_a_disk_that_is_lost_is_told() {
     });
     assert!(is_told.recv_timeout(Duration::from_millis(200)).is_err(), "it waits for the disk");
     let panicking =
-        thread::spawn(|| commit.run::<()>(&Fetched::default(), |_| panic!("on purpose")));
+        thread::spawn(|| commit.run::<()>(|| Ok(Fetched::default()), |_| panic!("on purpose")));
     assert!(panicking.join().is_err());
     go.send(()).unwrap();
     assert!(holder.join().unwrap().is_err());

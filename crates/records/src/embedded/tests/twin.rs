@@ -3,14 +3,17 @@
 //! The world is small, so that everything happens to everything: a dozen transactions, each with
 //! fixed inputs and up to twenty outputs, most of them spending each other's.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
+use varve_io::{GlobalOffset, StoreId};
+use varve_runs::Source as _;
 use varve_types::{Amount, BlockHash, Height, Outpoint, Txid};
 
-use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
+use crate::embedded::index::{Shard, Slot, Totals};
+use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{Context, Engine, EngineError, Scan};
 use crate::fields::Fields;
 use crate::freeze_window::{FreezeWindow, Tier};
@@ -30,11 +33,11 @@ pub(super) const KEY: StoreKey = StoreKey { id: StoreId([3; 16]), secret: [4; 16
 /// Small files and frequent checkpoints, so that a short life sees everything.
 pub(super) fn small() -> EmbeddedOptions {
     EmbeddedOptions {
-        shards: 4,
         segment_size: 50_000,
         cache: 60_000,
         checkpoint_every: 70_000,
         body_limit: 200,
+        upkeep: Compaction::Inline,
         ..EmbeddedOptions::new(KEY)
     }
 }
@@ -251,7 +254,27 @@ impl Twin {
         (0..1 + chance.below(6)).map(|_| operation(chance)).collect()
     }
 
+    /// The sums of the index are those of its slots and rows, none of which is there twice.
+    fn check_totals(&self) {
+        let index = self.engine().commit.index().unwrap();
+        let slots = || index.shards().iter().flat_map(Shard::slots);
+        let live = slots().filter(|slot| !slot.is_dead());
+        let mut weights: HashMap<GlobalOffset, u32> =
+            live.map(|slot| (slot.at(), slot.weight)).collect();
+        let dead: HashSet<_> = slots().filter(|slot| slot.is_dead()).map(Slot::at).collect();
+        let mut rows = index.cold().runs().rows().unwrap();
+        while let Some(row) = rows.head() {
+            if !dead.contains(&row.at()) {
+                assert_eq!(weights.insert(row.at(), row.weight()), None, "it is in memory as well");
+            }
+            rows.advance().unwrap();
+        }
+        let live = weights.values().map(|weight| u64::from(*weight)).sum();
+        assert_eq!(index.totals(), Totals { keys: weights.len() as u64, live });
+    }
+
     pub(super) fn check(&self) {
+        self.check_totals();
         assert_eq!(see(self.engine()).unwrap(), see(&self.oracle).unwrap());
         for number in 0..TXS {
             let vouts = 0..outputs(number) + 2;

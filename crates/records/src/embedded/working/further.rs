@@ -9,6 +9,7 @@ use varve_io::{Error, GlobalOffset, Result};
 
 use super::Work;
 use crate::embedded::chunk::{CHUNK, Chunk};
+use crate::embedded::entry::Before;
 use crate::embedded::key::{Key, Part};
 use crate::embedded::log::Entry;
 use crate::embedded::overlay::{Held, HeldId, Overlay, Value};
@@ -25,14 +26,14 @@ enum ChunkAt<'a> {
     /// As it was created, with a record of the group that is being written.
     NewFlying(Chunk),
     /// In the log.
-    Logged(GlobalOffset, Entry),
+    Logged(Before, Entry),
 }
 
 /// A chunk that is about to go.
 enum Doomed {
     Held(HeldId),
     /// Not at hand: its number, where it lies, and whether it is being written.
-    Elsewhere(u32, Option<GlobalOffset>, bool),
+    Elsewhere(u32, Option<Before>, bool),
 }
 
 impl<'a> Work<'a> {
@@ -58,7 +59,7 @@ impl<'a> Work<'a> {
             }
         }
         match self.base.locate(self.index, (&key, hash), self.fetched)? {
-            Some((at, entry)) => Ok(ChunkAt::Logged(at, entry)),
+            Some((version, entry)) => Ok(ChunkAt::Logged(version, entry)),
             None => Err(self.missing(record)),
         }
     }
@@ -81,9 +82,9 @@ impl<'a> Work<'a> {
                 self.open.fly(id);
                 id
             }
-            ChunkAt::Logged(at, entry) => {
-                let value = self.base.decode(at, &entry)?;
-                self.open.hold(key, Some(at), value)
+            ChunkAt::Logged(version, entry) => {
+                let value = self.base.decode(version.at, &entry)?;
+                self.open.hold(key, Some(version), value)
             }
         };
         match self.open.get(id).value() {
@@ -107,8 +108,8 @@ impl<'a> Work<'a> {
                 chunk.slots.iter().flatten().for_each(show);
                 return Ok(());
             }
-            ChunkAt::Logged(at, entry) => {
-                logged = self.base.decode(*at, entry)?;
+            ChunkAt::Logged(version, entry) => {
+                logged = self.base.decode(version.at, entry)?;
                 &logged
             }
         };
@@ -119,7 +120,8 @@ impl<'a> Work<'a> {
 
     /// Says that slots of a record at hand are not there.
     fn missing(&self, record: HeldId) -> Error {
-        self.base.missing(self.open.get(record).before.unwrap_or_default())
+        let before = self.open.get(record).before;
+        self.base.missing(before.map_or(GlobalOffset::ZERO, |before| before.at))
     }
 
     /// Removes the chunks of a record, all of them or, when one cannot be found, none.
