@@ -1,0 +1,119 @@
+//! Ours: two search tables of the archive, settled as a node settles them.
+//!
+//! Every hundred blocks the owner's checkpoint is done; rows of blocks that are 144 deep may then
+//! go to runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use varve_archive::TxLink;
+use varve_archive::search::{
+    Batch, Fingerprint, SearchOptions, SearchReader, SearchTable, Settled,
+};
+use varve_bench::figures::Figures;
+use varve_io::{Disk, Storage, StoreId};
+
+use super::race::size;
+use super::rows::{BlockRows, Both, Kind, TXS, first_link};
+use super::side::Side;
+
+/// Blocks from one checkpoint of the owner to the next.
+const CHECKPOINT: u32 = 100;
+/// Blocks at the tip whose rows stay in memory.
+const WINDOW: u32 = 144;
+
+/// Both tables.
+pub(super) struct Varve {
+    tables: Both<SearchTable>,
+    readers: Both<SearchReader>,
+    /// Blocks that were appended.
+    blocks: u32,
+}
+
+impl Varve {
+    pub(super) fn open(folder: &Path) -> Result<Self> {
+        let tables = Both::try_new(|kind| {
+            let storage = storage(folder, kind)?;
+            SearchTable::open(storage, store(kind), SearchOptions::default(), TxLink::new(0))
+                .map_err(anyhow::Error::from)
+        })?;
+        let readers = Both { tx: tables.tx.reader(), spend: tables.spend.reader() };
+        Ok(Self { tables, readers, blocks: 0 })
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let durable = TxLink::new(first_link(self.blocks));
+        let deep = TxLink::new(first_link(self.blocks.saturating_sub(WINDOW)));
+        for kind in Kind::ALL {
+            let settled = Settled { deep, durable, stale: &[], owner: &[] };
+            self.tables.of_mut(kind).settle(&settled)?;
+        }
+        Ok(())
+    }
+
+    /// Tells what the tables say of themselves: bytes of each, bytes written, memory.
+    pub(super) fn tell(&self, folder: &Path) -> Result<()> {
+        for kind in Kind::ALL {
+            Figures::tell(&format!("bytes_{}", kind.name()), size(&folder.join(kind.name()))?);
+        }
+        let written = Kind::ALL.map(|kind| self.tables.of(kind).written()).iter().sum::<u64>();
+        Figures::tell("written_by_tables", written);
+        Ok(())
+    }
+}
+
+/// What is left at rest, to be read alone.
+pub(super) fn at_rest(folder: &Path, kind: Kind, blocks: u32) -> Result<SearchReader> {
+    let bound = TxLink::new(first_link(blocks));
+    Ok(SearchTable::open_at_rest(storage(folder, kind)?, store(kind), bound)?)
+}
+
+fn storage(folder: &Path, kind: Kind) -> Result<Arc<dyn Storage>> {
+    let folder = folder.join(kind.name());
+    std::fs::create_dir_all(&folder)?;
+    Ok(Arc::new(Disk::open(&folder)?))
+}
+
+impl Side for Varve {
+    type Ready = (u64, Both<Batch>);
+
+    fn prepare(block: BlockRows) -> Self::Ready {
+        let first = block.first();
+        let batch = |rows: Vec<(u64, u32)>| {
+            let rows = rows.into_iter();
+            Batch::new(rows.map(|(hash, position)| (Fingerprint::new(hash), position)).collect())
+        };
+        let BlockRows { rows: Both { tx, spend }, .. } = block;
+        (first, Both { tx: batch(tx), spend: batch(spend) })
+    }
+
+    fn append(&mut self, (first, batches): &Self::Ready) -> Result<()> {
+        for kind in Kind::ALL {
+            self.tables.of_mut(kind).append(TxLink::new(*first), TXS, batches.of(kind))?;
+        }
+        self.blocks += 1;
+        let crowded = Kind::ALL.iter().any(|kind| self.tables.of(*kind).is_crowded());
+        if self.blocks.is_multiple_of(CHECKPOINT) || crowded { self.settle() } else { Ok(()) }
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.settle()?;
+        for kind in Kind::ALL {
+            self.tables.of_mut(kind).rest()?;
+        }
+        Ok(())
+    }
+
+    fn find(&self, kind: Kind, hash: u64) -> Result<Vec<u64>> {
+        let mut found = Vec::new();
+        self.readers.of(kind).find(&[Fingerprint::new(hash)], &mut found)?;
+        let mut links: Vec<u64> = found.into_iter().map(|(_, link)| link.to_u64()).collect();
+        links.sort_unstable();
+        Ok(links)
+    }
+
+    fn rows(&self) -> Result<u64> {
+        Ok(Kind::ALL.map(|kind| self.tables.of(kind).sizes().rows).iter().sum())
+    }
+}
