@@ -33,7 +33,10 @@ pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
         ("index-race", "rocksdb-univ") => {
             race::run(&mut RocksDb::open(folder, Style::Universal)?, folder, course)
         }
-        ("index-race", "fjall") => race::run(&mut Fjall::open(folder)?, folder, course),
+        ("index-race", "fjall") => {
+            let mut fjall = Fjall::open(folder)?;
+            race::run(&mut fjall, &Fjall::tables(folder), course)
+        }
         ("index-cold", _) => lookups::cold(folder, blocks),
         ("index-warm", _) => lookups::warm(folder, blocks),
         (what, side) => bail!("there is no work `{what} {side}`"),

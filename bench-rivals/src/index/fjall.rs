@@ -3,7 +3,7 @@
 //! Its journal cannot be switched off; it is not synced before the end. No filters, as in
 //! `RocksDB`; LZ4 as it has it by default.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -43,6 +43,11 @@ impl Fjall {
         })?;
         Ok(Self { db, tables })
     }
+
+    /// Where it keeps its tables. Journals lie elsewhere and go some time after they are of use.
+    pub(super) fn tables(folder: &Path) -> PathBuf {
+        folder.join("fjall").join("keyspaces")
+    }
 }
 
 impl Side for Fjall {
@@ -52,7 +57,7 @@ impl Side for Fjall {
         keys(&block)
     }
 
-    fn append(&mut self, block: &Self::Ready) -> Result<()> {
+    fn append(&mut self, block: Self::Ready) -> Result<()> {
         let mut batch = self.db.batch();
         for kind in Kind::ALL {
             let table = self.tables.of(kind);

@@ -30,12 +30,12 @@ pub(super) fn cold(folder: &Path, blocks: u32) -> Result<()> {
     for (name, present) in [("cold_found", true), ("cold_absent", false)] {
         let probes = probes(Kind::Tx, blocks, COLD_PROBES, present);
         drop_cache(&folder.join(Kind::Tx.name()))?;
-        let before = reader.page_reads().total();
+        let before = reader.page_reads().pages;
         let mut clock = Clock::new();
         clock.start();
         find_all(&reader, &probes, 1)?;
         clock.stop();
-        let counted = (reader.page_reads().total() - before) as f64;
+        let counted = (reader.page_reads().pages - before) as f64;
         let read = clock.measured().read as f64 / BLOCK as f64;
         let count = probes.len() as f64;
         Figures::tell(name, counted.max(read) / count);

@@ -55,7 +55,7 @@ fn race<S: Side>(side: &mut S, blocks: u32) -> Result<Measured> {
         let mut before = 0.0;
         for part in 0..PARTS {
             for _ in blocks * part / PARTS..blocks * (part + 1) / PARTS {
-                side.append(&receiver.recv().context("the maker has ended")?)?;
+                side.append(receiver.recv().context("the maker has ended")?)?;
             }
             clock.stop();
             clock.start();

@@ -79,7 +79,7 @@ impl Side for RocksDb {
         keys(&block)
     }
 
-    fn append(&mut self, block: &Self::Ready) -> Result<()> {
+    fn append(&mut self, block: Self::Ready) -> Result<()> {
         let mut batch = WriteBatch::default();
         for kind in Kind::ALL {
             let family = self.family(kind)?;

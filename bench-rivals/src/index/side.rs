@@ -13,7 +13,7 @@ pub(super) trait Side {
     fn prepare(block: BlockRows) -> Self::Ready;
 
     /// Appends the next block.
-    fn append(&mut self, block: &Self::Ready) -> Result<()>;
+    fn append(&mut self, block: Self::Ready) -> Result<()>;
 
     /// Makes everything durable and waits until no compaction is due.
     fn finish(&mut self) -> Result<()>;

@@ -19,7 +19,7 @@ fn digests<S: Side>(mut side: S) -> Vec<u64> {
         }
     };
     for number in 0..BLOCKS {
-        side.append(&S::prepare(rows.block(number))).unwrap();
+        side.append(S::prepare(rows.block(number))).unwrap();
         if number + 1 == BLOCKS / 2 {
             ask(&side, BLOCKS / 2);
         }

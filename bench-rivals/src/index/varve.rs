@@ -80,18 +80,17 @@ impl Side for Varve {
 
     fn prepare(block: BlockRows) -> Self::Ready {
         let first = block.first();
-        let batch = |rows: Vec<(u64, u32)>| {
-            let rows = rows.into_iter();
-            Batch::new(rows.map(|(hash, position)| (Fingerprint::new(hash), position)).collect())
+        let batch = |kind| {
+            let rows = block.rows.of(kind).iter();
+            Batch::new(rows.map(|(hash, position)| (Fingerprint::new(*hash), *position)))
         };
-        let BlockRows { rows: Both { tx, spend }, .. } = block;
-        (first, Both { tx: batch(tx), spend: batch(spend) })
+        (first, Both { tx: batch(Kind::Tx), spend: batch(Kind::Spend) })
     }
 
-    fn append(&mut self, (first, batches): &Self::Ready) -> Result<()> {
-        for kind in Kind::ALL {
-            self.tables.of_mut(kind).append(TxLink::new(*first), TXS, batches.of(kind))?;
-        }
+    fn append(&mut self, (first, batches): Self::Ready) -> Result<()> {
+        let first = TxLink::new(first);
+        self.tables.tx.append(first, TXS, batches.tx)?;
+        self.tables.spend.append(first, TXS, batches.spend)?;
         self.blocks += 1;
         let crowded = Kind::ALL.iter().any(|kind| self.tables.of(*kind).is_crowded());
         if self.blocks.is_multiple_of(CHECKPOINT) || crowded { self.settle() } else { Ok(()) }
