@@ -73,10 +73,17 @@ fn flat(built: &Outcome) -> Result<Ratio> {
     let each = rows / parts.len() as f64;
     let times: Vec<String> =
         parts.iter().map(|part| format!("{:.0}", part / each * 1e9)).collect();
-    let finish = built.figures.number("finish")?;
+    let number = |name| built.figures.number(name);
     println!(
-        "ns a row, tenth by tenth: {}; then {finish:.1} s until nothing is due",
-        times.join(" ")
+        "ns a row, tenth by tenth: {}; {:.1} s behind the last row, {:.1} of them for one run of all",
+        times.join(" "),
+        number("finish")?,
+        number("tidied")?
+    );
+    println!(
+        "{} runs; {:.0} MB of directories and filters in memory",
+        number("runs")?,
+        number("index")? / 1e6
     );
     let (first, last) = parts.first().zip(parts.last()).context("a race has parts")?;
     Ok(Ratio::at_most("index.flat", last / first, 1.3))

@@ -1,10 +1,12 @@
 //! Ours: two search tables of the archive, settled as a node settles them.
 //!
 //! Every hundred blocks the owner's checkpoint is done; rows of blocks that are 144 deep may then
-//! go to runs.
+//! go to runs. At the end, as at the end of a sync, all runs are merged into one, unless it has
+//! nearly everything already; that is by the clock too.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::Result;
 use varve_archive::TxLink;
@@ -13,6 +15,7 @@ use varve_archive::search::{
 };
 use varve_bench::figures::Figures;
 use varve_io::{Disk, Storage, StoreId};
+use varve_runs::{Secret, StoreKey};
 
 use super::race::size;
 use super::rows::{BlockRows, Both, Kind, TXS, first_link};
@@ -22,6 +25,8 @@ use super::side::Side;
 const CHECKPOINT: u32 = 100;
 /// Blocks at the tip whose rows stay in memory.
 const WINDOW: u32 = 144;
+/// Of each table. Both are less than half of what the child has: the page cache needs some too.
+const MEMORY: usize = 448 << 20;
 
 /// Both tables.
 pub(super) struct Varve {
@@ -29,17 +34,20 @@ pub(super) struct Varve {
     readers: Both<SearchReader>,
     /// Blocks that were appended.
     blocks: u32,
+    /// Seconds of the last merges.
+    tidied: f64,
 }
 
 impl Varve {
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let tables = Both::try_new(|kind| {
             let storage = storage(folder, kind)?;
-            SearchTable::open(storage, store(kind), SearchOptions::default(), TxLink::new(0))
+            let options = SearchOptions { memory: MEMORY, ..SearchOptions::default() };
+            SearchTable::open(storage, key(kind), options, TxLink::new(0))
                 .map_err(anyhow::Error::from)
         })?;
         let readers = Both { tx: tables.tx.reader(), spend: tables.spend.reader() };
-        Ok(Self { tables, readers, blocks: 0 })
+        Ok(Self { tables, readers, blocks: 0, tidied: 0.0 })
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -59,6 +67,10 @@ impl Varve {
         }
         let written = Kind::ALL.map(|kind| self.tables.of(kind).written()).iter().sum::<u64>();
         Figures::tell("written_by_tables", written);
+        Figures::tell("tidied", self.tidied);
+        let sizes = Kind::ALL.map(|kind| self.tables.of(kind).size());
+        Figures::tell("runs", sizes.iter().map(|size| size.runs).sum::<usize>());
+        Figures::tell("index", sizes.iter().map(|size| size.index).sum::<u64>());
         Ok(())
     }
 }
@@ -66,7 +78,12 @@ impl Varve {
 /// What is left at rest, to be read alone.
 pub(super) fn at_rest(folder: &Path, kind: Kind, blocks: u32) -> Result<SearchReader> {
     let bound = TxLink::new(first_link(blocks));
-    Ok(SearchTable::open_at_rest(storage(folder, kind)?, store(kind), bound)?)
+    Ok(SearchReader::at_rest(&storage(folder, kind)?, key(kind), bound)?)
+}
+
+/// What a node draws at random.
+const fn key(kind: Kind) -> StoreKey {
+    StoreKey { id: StoreId([kind as u8; 16]), secret: Secret::new([7; Secret::LEN]) }
 }
 
 fn storage(folder: &Path, kind: Kind) -> Result<Arc<dyn Storage>> {
@@ -99,6 +116,17 @@ impl Side for Varve {
     fn finish(&mut self) -> Result<()> {
         self.settle()?;
         for kind in Kind::ALL {
+            self.tables.of_mut(kind).finish()?;
+        }
+        let begun = Instant::now();
+        for kind in Kind::ALL {
+            self.tables.of_mut(kind).tidy()?;
+        }
+        for kind in Kind::ALL {
+            self.tables.of_mut(kind).finish()?;
+        }
+        self.tidied = begun.elapsed().as_secs_f64();
+        for kind in Kind::ALL {
             self.tables.of_mut(kind).rest()?;
         }
         Ok(())
@@ -113,6 +141,6 @@ impl Side for Varve {
     }
 
     fn rows(&self) -> Result<u64> {
-        Ok(Kind::ALL.map(|kind| self.tables.of(kind).sizes().rows).iter().sum())
+        Ok(Kind::ALL.map(|kind| self.tables.of(kind).size().rows).iter().sum())
     }
 }
