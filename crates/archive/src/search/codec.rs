@@ -69,7 +69,7 @@ impl Codec for Search {
 
     #[inline]
     fn settle<'a>(
-        mut rows: impl Iterator<Item = (usize, Row)>,
+        mut rows: impl Iterator<Item = (usize, Self::Row<'a>)>,
         _: bool,
     ) -> Result<Option<usize>, SearchError> {
         Ok(rows.next().map(|(source, _)| source))

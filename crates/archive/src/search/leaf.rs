@@ -281,6 +281,18 @@ impl<'a> Leaf<'a> {
         Links { leaf: *self, next: start, end }
     }
 
+    /// Loads the places where the low bits and the link of a fingerprint are about, if it is here.
+    #[inline]
+    pub(crate) fn touch(&self, fingerprint: Fingerprint) -> u8 {
+        let Header { first, rows, coded, steps, low, width, .. } = self.header;
+        let above = fingerprint.bits().saturating_sub(first) >> low;
+        let share = |of: usize| (above as usize).saturating_mul(of) / (steps + 1);
+        let lows = share(coded) * low as usize;
+        let links = coded * low as usize + share(rows) * width as usize;
+        let load = |bit: usize| self.packed.get(bit / 8).copied().unwrap_or_default();
+        load(lows) ^ load(links) ^ self.high.get(share(self.high.len())).copied().unwrap_or_default()
+    }
+
     /// The rows of a fingerprint.
     fn rows_of(&self, fingerprint: Fingerprint) -> Option<Range<usize>> {
         let Header { first, rows, coded, steps, low, .. } = self.header;
