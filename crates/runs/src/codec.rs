@@ -8,7 +8,8 @@
 //!                                             └───► Cursor ─► LeafWalk ─► rows in order
 //! ```
 //!
-//! - A [`Key`] is what is searched for. Its *prefix*, 8 bytes, leads through the directory.
+//! - A *key* is what is searched for ([`Keys`]). Its *prefix*, 8 bytes, leads through the
+//!   directory.
 //! - A [`LeafBuilder`] fills pages and hands them to [`Pages`].
 //! - A [`LeafWalk`] goes through the rows of a page, for merges and scans. A lookup does not use
 //!   it: the store joins keys and pages itself, in whatever stages suit its leaves.
@@ -24,33 +25,33 @@ use crate::pages::Pages;
 use crate::run_error::RunError;
 use crate::secret::Secret;
 
-/// What is searched for.
-pub trait Key: Copy + Debug + Ord + Send + Sync + 'static {
-    /// The length in bytes.
-    const LEN: usize;
+/// What is searched for. Directories and filters know no more of a store.
+pub trait Keys: Debug + Send + Sync + 'static {
+    /// A key.
+    type Key: Copy + Debug + Ord + Send + Sync;
+    /// The length of a key in bytes.
+    const KEY_LEN: usize;
     /// Whether the prefix is the whole key, so that keys with equal prefixes are equal.
     const IS_PREFIX: bool;
 
-    /// The first 8 bytes as a number, ordered as the keys are.
-    fn prefix(&self) -> u64;
+    /// The first 8 bytes of a key as a number, ordered as the keys are.
+    fn prefix(key: &Self::Key) -> u64;
 
-    /// Appends the bytes, [`Key::LEN`] of them.
-    fn encode(&self, out: &mut Vec<u8>);
+    /// Appends the bytes of a key, [`Keys::KEY_LEN`] of them.
+    fn encode_key(key: &Self::Key, out: &mut Vec<u8>);
 
-    /// The key with these bytes; `None` when they are not [`Key::LEN`] bytes of a key.
-    fn decode(bytes: &[u8]) -> Option<Self>;
+    /// The key with these bytes; `None` when they are not [`Keys::KEY_LEN`] bytes of a key.
+    fn decode_key(bytes: &[u8]) -> Option<Self::Key>;
 }
 
 /// What the rows of a store are.
-pub trait Codec: Debug + Sized + Send + Sync + 'static {
+pub trait Codec: Keys + Sized {
     /// What the page file of a run says it is.
     const KIND: Kind;
     /// Whether the rows of one key may fill more than one leaf. A key is then looked for in a range
     /// of leaves, and its prefix must be all of it. Otherwise a builder keeps them in one leaf.
     const REPEATS: bool;
 
-    /// What is searched for.
-    type Key: Key;
     /// Rows ascend by this, strictly, within a run.
     type Order: Copy + Debug + Ord + Send + Sync;
     /// A row, which may borrow from a page.

@@ -30,14 +30,14 @@ use std::ops::Range;
 
 use varve_io::{FormatError, PageNumber};
 
-use crate::codec::Key;
+use crate::codec::Keys;
 
 const JUMP_LEN: usize = size_of::<u32>() + size_of::<u64>();
 const _: () = assert!(JUMP_LEN == 12);
 
 /// The length of a tie.
-const fn tie_len<K: Key>() -> usize {
-    size_of::<u32>() + K::LEN
+const fn tie_len<K: Keys>() -> usize {
+    size_of::<u32>() + K::KEY_LEN
 }
 
 /// The number of a leaf in its run, from zero.
@@ -46,12 +46,12 @@ pub(crate) struct LeafNumber(pub(crate) u32);
 
 /// The directory of one run.
 #[derive(Debug)]
-pub(crate) struct Directory<K> {
+pub(crate) struct Directory<K: Keys> {
     prefixes: Vec<u64>,
     /// For every value of the top bits, the number of leaves whose prefix has a smaller one.
     radix: Vec<u32>,
     shift: u32,
-    ties: Vec<Tie<K>>,
+    ties: Vec<Tie<K::Key>>,
     jumps: Vec<Jump>,
 }
 
@@ -84,7 +84,7 @@ impl Counts {
     }
 }
 
-impl<K: Key> Directory<K> {
+impl<K: Keys> Directory<K> {
     pub(crate) fn counts(&self) -> Counts {
         let count = |len| u32::try_from(len).expect("counted when they were pushed or decoded");
         Counts {
@@ -104,8 +104,8 @@ impl<K: Key> Directory<K> {
 
     /// The leaves between which the radix table puts a key. Loads one place of memory.
     #[inline]
-    pub(crate) fn bounds(&self, key: &K) -> (u32, u32) {
-        let top = usize::try_from(key.prefix() >> self.shift).unwrap_or(usize::MAX);
+    pub(crate) fn bounds(&self, key: &K::Key) -> (u32, u32) {
+        let top = usize::try_from(K::prefix(key) >> self.shift).unwrap_or(usize::MAX);
         match self.radix.get(top..) {
             Some([low, high, ..]) => (*low, *high),
             _ => (0, 0),
@@ -115,8 +115,8 @@ impl<K: Key> Directory<K> {
     /// The last leaf that can hold a key with these bounds, and the only one unless keys repeat;
     /// `None` when the key is below the first leaf.
     #[inline]
-    pub(crate) fn leaf(&self, key: &K, bounds: (u32, u32)) -> Option<LeafNumber> {
-        let wanted = key.prefix();
+    pub(crate) fn leaf(&self, key: &K::Key, bounds: (u32, u32)) -> Option<LeafNumber> {
+        let wanted = K::prefix(key);
         let (low, high) = (bounds.0 as usize, bounds.1 as usize);
         let between = self.prefixes.get(low..high).unwrap_or_default();
         let leaf = (low + between.partition_point(|found| *found <= wanted)).checked_sub(1)?;
@@ -128,8 +128,8 @@ impl<K: Key> Directory<K> {
     }
 
     /// The leaves that can hold a key that may repeat, of which `last` is the last.
-    pub(crate) fn leaves(&self, key: &K, last: LeafNumber) -> Range<u32> {
-        let (wanted, end) = (key.prefix(), last.0.saturating_add(1));
+    pub(crate) fn leaves(&self, key: &K::Key, last: LeafNumber) -> Range<u32> {
+        let (wanted, end) = (K::prefix(key), last.0.saturating_add(1));
         if self.prefixes.get(last.0 as usize).is_none_or(|prefix| *prefix < wanted) {
             return last.0..end;
         }
@@ -139,10 +139,10 @@ impl<K: Key> Directory<K> {
     }
 
     /// The leaf of a key that has the prefix of `leaf`, the last leaf with that prefix.
-    fn among_ties(&self, key: &K, leaf: u32) -> LeafNumber {
-        let wanted = key.prefix();
+    fn among_ties(&self, key: &K::Key, leaf: u32) -> LeafNumber {
+        let wanted = K::prefix(key);
         let after = self.ties.partition_point(|tie| tie.first <= *key);
-        let same = |tie: &&Tie<K>| tie.first.prefix() == wanted;
+        let same = |tie: &&Tie<K::Key>| K::prefix(&tie.first) == wanted;
         let before = after.checked_sub(1).and_then(|index| self.ties.get(index)).filter(same);
         if let Some(tie) = before {
             return LeafNumber(tie.leaf);
@@ -165,12 +165,12 @@ impl<K: Key> Directory<K> {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let len = usize::try_from(self.counts().encoded_len(K::LEN)).unwrap_or_default();
+        let len = usize::try_from(self.counts().encoded_len(K::KEY_LEN)).unwrap_or_default();
         let mut out = Vec::with_capacity(len);
         out.extend(self.prefixes.iter().flat_map(|prefix| prefix.to_le_bytes()));
         for tie in &self.ties {
             out.extend_from_slice(&tie.leaf.to_le_bytes());
-            tie.first.encode(&mut out);
+            K::encode_key(&tie.first, &mut out);
         }
         for jump in &self.jumps {
             out.extend_from_slice(&jump.leaf.to_le_bytes());
@@ -182,14 +182,15 @@ impl<K: Key> Directory<K> {
     /// Decodes a section with these counts, which must fit its length.
     pub(crate) fn decode(section: &[u8], counts: Counts) -> Result<Self, FormatError> {
         let damaged = |at, what| FormatError::Damaged { at, what };
-        if section.len() as u64 != counts.encoded_len(K::LEN) {
+        if section.len() as u64 != counts.encoded_len(K::KEY_LEN) {
             return Err(damaged(0, "the directory has another length than it should"));
         }
         let (prefixes, rest) = section.split_at(counts.leaves as usize * size_of::<u64>());
         let (ties, jumps) = rest.split_at(counts.ties as usize * tie_len::<K>());
         let prefixes: Vec<u64> =
             prefixes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        let ties: Option<Vec<Tie<K>>> = ties.chunks(tie_len::<K>()).map(decode_tie).collect();
+        let ties: Option<Vec<Tie<K::Key>>> =
+            ties.chunks(tie_len::<K>()).map(decode_tie::<K>).collect();
         let ties = ties.ok_or(damaged(0, "a tie of the directory is no key"))?;
         let jumps: Vec<Jump> = jumps.as_chunks().0.iter().map(decode_jump).collect();
         let sorted = prefixes.is_sorted()
@@ -203,7 +204,7 @@ impl<K: Key> Directory<K> {
         Ok(Self::assemble(prefixes, ties, jumps))
     }
 
-    fn assemble(prefixes: Vec<u64>, ties: Vec<Tie<K>>, jumps: Vec<Jump>) -> Self {
+    fn assemble(prefixes: Vec<u64>, ties: Vec<Tie<K::Key>>, jumps: Vec<Jump>) -> Self {
         let bits = (prefixes.len() / 4).max(2).ilog2();
         let shift = u64::BITS - bits;
         let mut radix = Vec::with_capacity((1 << bits) + 1);
@@ -220,9 +221,9 @@ impl<K: Key> Directory<K> {
     }
 }
 
-fn decode_tie<K: Key>(bytes: &[u8]) -> Option<Tie<K>> {
+fn decode_tie<K: Keys>(bytes: &[u8]) -> Option<Tie<K::Key>> {
     let (leaf, first) = bytes.split_first_chunk()?;
-    Some(Tie { leaf: u32::from_le_bytes(*leaf), first: K::decode(first)? })
+    Some(Tie { leaf: u32::from_le_bytes(*leaf), first: K::decode_key(first)? })
 }
 
 fn decode_jump(bytes: &[u8; JUMP_LEN]) -> Jump {
@@ -233,31 +234,31 @@ fn decode_jump(bytes: &[u8; JUMP_LEN]) -> Jump {
 
 /// Builds a directory leaf by leaf.
 #[derive(Debug)]
-pub(crate) struct DirectoryBuilder<K> {
+pub(crate) struct DirectoryBuilder<K: Keys> {
     prefixes: Vec<u64>,
-    ties: Vec<Tie<K>>,
+    ties: Vec<Tie<K::Key>>,
     jumps: Vec<Jump>,
-    last: Option<K>,
+    last: Option<K::Key>,
 }
 
-impl<K> Default for DirectoryBuilder<K> {
+impl<K: Keys> Default for DirectoryBuilder<K> {
     fn default() -> Self {
         Self { prefixes: Vec::new(), ties: Vec::new(), jumps: Vec::new(), last: None }
     }
 }
 
-impl<K: Key> DirectoryBuilder<K> {
+impl<K: Keys> DirectoryBuilder<K> {
     /// The number that the next leaf gets, or `None` when there are too many.
     pub(crate) fn next(&self) -> Option<LeafNumber> {
         u32::try_from(self.prefixes.len()).ok().filter(|leaf| *leaf < u32::MAX).map(LeafNumber)
     }
 
     /// Adds a leaf with its first and last key and its page, as number [`DirectoryBuilder::next`].
-    pub(crate) fn push(&mut self, leaf: LeafNumber, (first, last): (K, K), page: PageNumber) {
-        if !K::IS_PREFIX && self.last.is_some_and(|last| last.prefix() == first.prefix()) {
+    pub(crate) fn push(&mut self, leaf: LeafNumber, (first, last): (K::Key, K::Key), page: PageNumber) {
+        if !K::IS_PREFIX && self.last.is_some_and(|last| K::prefix(&last) == K::prefix(&first)) {
             self.ties.push(Tie { leaf: leaf.0, first });
         }
-        self.prefixes.push(first.prefix());
+        self.prefixes.push(K::prefix(&first));
         let pages = page.0.saturating_sub(1 + u64::from(leaf.0));
         if pages != self.jumps.last().map_or(0, |jump| jump.pages) {
             self.jumps.push(Jump { leaf: leaf.0, pages });

@@ -28,40 +28,40 @@ use std::mem::take;
 
 use varve_io::FormatError;
 
-use crate::codec::Key;
+use crate::codec::Keys;
 use crate::fuse::{FuseBuilder, Shape, Width, ask};
 
 /// The length of a chunk's head.
-const fn head_len<K: Key>() -> usize {
-    K::LEN + Shape::ENCODED_LEN
+const fn head_len<K: Keys>() -> usize {
+    K::KEY_LEN + Shape::ENCODED_LEN
 }
 
 /// The filter of one run.
 #[derive(Debug)]
-pub(crate) struct Filter<K> {
+pub(crate) struct Filter<K: Keys> {
     /// How precise it is; `None` when the run has none.
     width: Option<Width>,
     chunks: Vec<Chunk<K>>,
     fingerprints: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Chunk<K> {
-    first: K,
+#[derive(Debug)]
+struct Chunk<K: Keys> {
+    first: K::Key,
     shape: Shape,
     start: usize,
 }
 
-impl<K: Key> Chunk<K> {
+impl<K: Keys> Chunk<K> {
     /// Whether the chunk starts at `key` or before it.
     #[inline]
-    fn starts_by(&self, key: &K) -> bool {
-        let (own, other) = (self.first.prefix(), key.prefix());
+    fn starts_by(&self, key: &K::Key) -> bool {
+        let (own, other) = (K::prefix(&self.first), K::prefix(key));
         own < other || own == other && (K::IS_PREFIX || self.first <= *key)
     }
 }
 
-impl<K: Key> Filter<K> {
+impl<K: Keys> Filter<K> {
     /// The number of chunks.
     pub(crate) fn chunks(&self) -> u32 {
         u32::try_from(self.chunks.len()).expect("a chunk is many pages")
@@ -78,7 +78,7 @@ impl<K: Key> Filter<K> {
     pub(crate) fn ask(
         &self,
         near: &mut usize,
-        (mut keys, mut hashes): (&[K], &[u64]),
+        (mut keys, mut hashes): (&[K::Key], &[u64]),
         mut may: &mut [bool],
     ) {
         let Some(width) = self.width else { return may.fill(true) };
@@ -101,7 +101,7 @@ impl<K: Key> Filter<K> {
 
     /// The chunk of a key, looked for near the chunk before. What is below all chunks may ask the
     /// first; the directory knows better.
-    fn chunk(&self, near: &mut usize, key: &K) -> &Chunk<K> {
+    fn chunk(&self, near: &mut usize, key: &K::Key) -> &Chunk<K> {
         let here = self.chunks.get(*near).is_some_and(|own| own.starts_by(key));
         let behind = self.chunks.get(*near + 1).is_none_or(|next| !next.starts_by(key));
         if !(here && behind) {
@@ -120,7 +120,7 @@ impl<K: Key> Filter<K> {
         let len = self.chunks.len() * head_len::<K>() + self.fingerprints.len();
         let mut out = Vec::with_capacity(len);
         for chunk in &self.chunks {
-            chunk.first.encode(&mut out);
+            K::encode_key(&chunk.first, &mut out);
             chunk.shape.encode(&mut out);
         }
         out.extend_from_slice(&self.fingerprints);
@@ -165,23 +165,23 @@ impl<K: Key> Filter<K> {
 }
 
 /// The chunk of a head, whose fingerprints start there.
-fn decode_head<K: Key>(head: &[u8], start: usize) -> Option<Result<Chunk<K>, FormatError>> {
-    let (first, shape) = head.split_at_checked(K::LEN)?;
-    let first = K::decode(first)?;
+fn decode_head<K: Keys>(head: &[u8], start: usize) -> Option<Result<Chunk<K>, FormatError>> {
+    let (first, shape) = head.split_at_checked(K::KEY_LEN)?;
+    let first = K::decode_key(first)?;
     Some(Shape::decode(shape.first_chunk()?).map(|shape| Chunk { first, shape, start }))
 }
 
 /// Builds a filter leaf by leaf.
 #[derive(Debug)]
-pub(crate) struct FilterBuilder<K> {
+pub(crate) struct FilterBuilder<K: Keys> {
     filter: Filter<K>,
     fuse: FuseBuilder,
     hashes: Vec<u64>,
-    first: Option<K>,
+    first: Option<K::Key>,
     chunk_keys: usize,
 }
 
-impl<K: Key> FilterBuilder<K> {
+impl<K: Keys> FilterBuilder<K> {
     /// Chunks are complete with this many keys.
     pub(crate) fn new(width: Option<Width>, chunk_keys: usize) -> Self {
         let filter = Filter { width, chunks: Vec::new(), fingerprints: Vec::new() };
@@ -190,7 +190,7 @@ impl<K: Key> FilterBuilder<K> {
     }
 
     /// Adds a leaf: its first key and the keyed hashes of its rows, in their order.
-    pub(crate) fn push_leaf(&mut self, first: K, hashes: impl IntoIterator<Item = u64>) {
+    pub(crate) fn push_leaf(&mut self, first: K::Key, hashes: impl IntoIterator<Item = u64>) {
         if self.filter.width.is_none() {
             return;
         }

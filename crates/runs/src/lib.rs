@@ -41,7 +41,7 @@ mod sequence;
 mod store_key;
 
 pub use buffers::Buffers;
-pub use codec::{Codec, Key, LeafBuilder, LeafWalk};
+pub use codec::{Codec, Keys, LeafBuilder, LeafWalk};
 pub use compact::{Choice, MergeInto, Tiers, merge_debt, merge_runs};
 pub use cursor::{Cursor, Source};
 pub use fields::Fields;

@@ -14,7 +14,7 @@
 
 use std::marker::PhantomData;
 
-use crate::codec::{Codec, Key as _};
+use crate::codec::Codec;
 use crate::cursor::Source;
 
 /// Sources merged into one.
@@ -128,7 +128,7 @@ struct Lowest {
 
 /// The prefix of the key at which a source stands.
 fn prefix<C: Codec>(source: &impl Source<C>) -> u64 {
-    source.head().map_or(u64::MAX, |row| C::key(&row).prefix())
+    source.head().map_or(u64::MAX, |row| C::prefix(&C::key(&row)))
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ use crate::run_error::RunError;
 pub struct Pages<C: Codec> {
     path: PathBuf,
     file: PageFileWriter,
-    directory: DirectoryBuilder<C::Key>,
-    filter: FilterBuilder<C::Key>,
+    directory: DirectoryBuilder<C>,
+    filter: FilterBuilder<C>,
     digest: Checksum,
     data_pages: u64,
 }
@@ -28,7 +28,7 @@ pub struct Pages<C: Codec> {
 impl<C: Codec> Pages<C> {
     pub(crate) fn new(
         (file, path): (PageFileWriter, PathBuf),
-        filter: FilterBuilder<C::Key>,
+        filter: FilterBuilder<C>,
     ) -> Self {
         let (directory, digest) = (DirectoryBuilder::default(), Checksum::new());
         Self { path, file, directory, filter, digest, data_pages: 0 }
@@ -99,6 +99,6 @@ impl<C: Codec> Pages<C> {
 pub(crate) struct Finished<C: Codec> {
     pub(crate) file: (PageFile, PathBuf),
     pub(crate) footer: Footer,
-    pub(crate) directory: Directory<C::Key>,
-    pub(crate) filter: Filter<C::Key>,
+    pub(crate) directory: Directory<C>,
+    pub(crate) filter: Filter<C>,
 }

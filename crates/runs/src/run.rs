@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use varve_io::{AlignedBuffer, Checksum, FormatError, PageFile, PageNumber, ReadRequest, Storage};
 
-use crate::codec::{Codec, Key as _};
+use crate::codec::Codec;
 use crate::cursor::Cursor;
 use crate::directory::{Directory, LeafNumber};
 use crate::filter::Filter;
@@ -36,8 +36,8 @@ pub struct Run<C: Codec> {
     file: Arc<PageFile>,
     path: PathBuf,
     footer: Footer,
-    directory: Directory<C::Key>,
-    filter: Filter<C::Key>,
+    directory: Directory<C>,
+    filter: Filter<C>,
     residence: Residence,
 }
 
@@ -45,7 +45,7 @@ impl<C: Codec> Run<C> {
     pub(crate) fn assemble(
         (file, path): (PageFile, PathBuf),
         footer: Footer,
-        (directory, filter): (Directory<C::Key>, Filter<C::Key>),
+        (directory, filter): (Directory<C>, Filter<C>),
     ) -> Self {
         let (file, residence) = (Arc::new(file), Residence::new());
         Self { file, path, footer, directory, filter, residence }
@@ -77,17 +77,17 @@ impl<C: Codec> Run<C> {
         let at = |page: u64| PageNumber(page).offset();
         let mut last = PageStream::new(Arc::clone(&file), own..info.pages, AHEAD);
         let footer = match last.next()? {
-            Some((_, payload)) => Footer::decode(payload, own, C::Key::LEN),
+            Some((_, payload)) => Footer::decode(payload, own, C::KEY_LEN),
             None => Err(FormatError::Damaged { at: 0, what: "a run has no page" }),
         };
         let footer = footer.map_err(|error| error.in_file(&path, at(own)))?;
         let section = |first: u64, len: u64| read_section(&file, first, len);
-        let len = footer.directory.encoded_len(C::Key::LEN);
+        let len = footer.directory.encoded_len(C::KEY_LEN);
         let bytes = section(footer.directory_page(), len)?;
         let directory = Directory::decode(&bytes, footer.directory);
         let directory =
             directory.map_err(|error| error.in_file(&path, at(footer.directory_page())))?;
-        let first = footer.filter_page(C::Key::LEN);
+        let first = footer.filter_page(C::KEY_LEN);
         let bytes = section(first, footer.filter_len)?;
         let filter = Filter::decode(bytes, footer.chunks, footer.width);
         let filter = filter.map_err(|error| error.in_file(&path, at(first)))?;
@@ -95,7 +95,7 @@ impl<C: Codec> Run<C> {
     }
 
     const fn own_page(&self) -> u64 {
-        self.footer.own_page(C::Key::LEN)
+        self.footer.own_page(C::KEY_LEN)
     }
 
     /// What the manifest keeps about this run.
@@ -178,11 +178,11 @@ impl<C: Codec> Run<C> {
         Ok((self.resident(page)?, LeafPlace::new(self, page)))
     }
 
-    pub(crate) const fn directory(&self) -> &Directory<C::Key> {
+    pub(crate) const fn directory(&self) -> &Directory<C> {
         &self.directory
     }
 
-    pub(crate) const fn filter(&self) -> &Filter<C::Key> {
+    pub(crate) const fn filter(&self) -> &Filter<C> {
         &self.filter
     }
 

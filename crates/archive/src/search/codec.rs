@@ -4,7 +4,7 @@
 //! row is in two runs, so a merge keeps everything.
 
 use varve_io::Kind;
-use varve_runs::{Codec, Key, LeafBuilder, LeafPlace, LeafWalk, Pages, Secret};
+use varve_runs::{Codec, Keys, LeafBuilder, LeafPlace, LeafWalk, Pages, Secret};
 
 use super::error::SearchError;
 use super::leaf::{self, Leaf, ROWS_MAX};
@@ -14,24 +14,25 @@ use super::row::{Fingerprint, Row};
 #[derive(Debug)]
 pub(super) struct Search;
 
-impl Key for Fingerprint {
-    const LEN: usize = 8;
+impl Keys for Search {
+    type Key = Fingerprint;
+    const KEY_LEN: usize = size_of::<u64>();
     const IS_PREFIX: bool = true;
 
     /// The fingerprint at the top, so that it is spread over all numbers.
     #[inline]
-    fn prefix(&self) -> u64 {
-        self.bits() << (u64::BITS - Self::BITS)
+    fn prefix(key: &Fingerprint) -> u64 {
+        key.bits() << (u64::BITS - Fingerprint::BITS)
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.prefix().to_le_bytes());
+    fn encode_key(key: &Fingerprint, out: &mut Vec<u8>) {
+        out.extend_from_slice(&Self::prefix(key).to_le_bytes());
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    fn decode_key(bytes: &[u8]) -> Option<Fingerprint> {
         let prefix = u64::from_le_bytes(bytes.try_into().ok()?);
-        let fingerprint = Self::new(prefix);
-        (fingerprint.prefix() == prefix).then_some(fingerprint)
+        let key = Fingerprint::new(prefix);
+        (Self::prefix(&key) == prefix).then_some(key)
     }
 }
 
@@ -39,7 +40,6 @@ impl Codec for Search {
     const KIND: Kind = Kind(*b"SEARCHRN");
     const REPEATS: bool = true;
 
-    type Key = Fingerprint;
     type Order = u128;
     type Row<'a> = Row;
     type Hasher = ();
