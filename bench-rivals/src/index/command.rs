@@ -13,8 +13,11 @@ use anyhow::{Context as _, Result, bail};
 
 use super::fjall::Fjall;
 use super::rocksdb::{RocksDb, Style};
-use super::varve::Varve;
+use super::varve::{Varve, flushed_early, options};
 use super::{lookups, race};
+
+/// Rows that are flushed together by the side `varve-early`.
+const EARLY: usize = 1 << 19;
 
 /// Runs a child.
 pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
@@ -22,8 +25,10 @@ pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
     let blocks = text(0).and_then(|word| word.parse().ok()).context("no number of blocks")?;
     let course = (blocks, words.get(2).map(Path::new));
     match (what, text(1).unwrap_or_default()) {
-        ("index-race", "varve") => {
-            let mut varve = Varve::open(folder)?;
+        ("index-race", side @ ("varve" | "varve-early")) => {
+            let early = side == "varve-early";
+            let options = if early { flushed_early(EARLY) } else { options() };
+            let mut varve = Varve::open(folder, options)?;
             race::run(&mut varve, folder, course)?;
             varve.tell(folder)
         }

@@ -80,8 +80,7 @@ impl Side for Fjall {
 
     fn find(&self, kind: Kind, hash: u64) -> Result<Vec<u64>> {
         let found = self.tables.of(kind).prefix(prefix(hash));
-        let mut links =
-            found.map(|entry| link(&entry.key()?)).collect::<Result<Vec<u64>>>()?;
+        let mut links = found.map(|entry| link(&entry.key()?)).collect::<Result<Vec<u64>>>()?;
         links.sort_unstable();
         Ok(links)
     }

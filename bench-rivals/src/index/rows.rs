@@ -129,9 +129,8 @@ impl Rows {
     pub(super) fn block(&self, number: u32) -> BlockRows {
         let of = |kind: Kind| {
             let first = u64::from(number) * u64::from(kind.a_block());
-            let row = |place: u32| {
-                (self.hash(kind, first + u64::from(place)), kind.position(place))
-            };
+            let row =
+                |place: u32| (self.hash(kind, first + u64::from(place)), kind.position(place));
             (0..kind.a_block()).map(row).collect()
         };
         BlockRows { number, rows: Both { tx: of(Kind::Tx), spend: of(Kind::Spend) } }
@@ -210,7 +209,8 @@ mod tests {
     #[test]
     fn probes_are_present_or_absent() {
         let rows = Rows::new();
-        let hashes: Vec<u64> = (0..2).flat_map(|n| rows.block(n).rows.tx).map(|row| row.0).collect();
+        let hashes: Vec<u64> =
+            (0..2).flat_map(|n| rows.block(n).rows.tx).map(|row| row.0).collect();
         for probe in probes(Kind::Tx, 2, 100, true) {
             let link = usize::try_from(probe.link.unwrap()).unwrap();
             assert_eq!(hashes[link], probe.hash);

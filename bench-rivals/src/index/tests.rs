@@ -4,7 +4,7 @@ use super::fjall::Fjall;
 use super::rocksdb::{RocksDb, Style};
 use super::rows::{Kind, ROWS, Rows, probes};
 use super::side::{Side, answer};
-use super::varve::Varve;
+use super::varve::{Varve, flushed_early, options};
 
 const BLOCKS: u32 = 250;
 
@@ -38,7 +38,8 @@ fn all_sides_answer_alike() {
         std::fs::create_dir(&path).unwrap();
         path
     };
-    let ours = digests(Varve::open(&folder("varve")).unwrap());
+    let ours = digests(Varve::open(&folder("varve"), options()).unwrap());
+    assert_eq!(ours, digests(Varve::open(&folder("early"), flushed_early(20_000)).unwrap()));
     assert_eq!(ours, digests(RocksDb::open(&folder("level"), Style::Level).unwrap()));
     assert_eq!(ours, digests(RocksDb::open(&folder("universal"), Style::Universal).unwrap()));
     assert_eq!(ours, digests(Fjall::open(&folder("fjall")).unwrap()));

@@ -25,8 +25,18 @@ use super::side::Side;
 const CHECKPOINT: u32 = 100;
 /// Blocks at the tip whose rows stay in memory.
 const WINDOW: u32 = 144;
-/// Of each table. Both are less than half of what the child has: the page cache needs some too.
+/// Of each table. Both have less than half of what the child has: the page cache needs some too.
 const MEMORY: usize = 448 << 20;
+
+/// As a node has them.
+pub(super) fn options() -> SearchOptions {
+    SearchOptions { memory: MEMORY, ..SearchOptions::default() }
+}
+
+/// Flushed early, so that a small table is in runs, and not in memory, as large ones are.
+pub(super) fn flushed_early(rows: usize) -> SearchOptions {
+    SearchOptions { flush_rows: rows, flush_links: rows as u64, ..options() }
+}
 
 /// Both tables.
 pub(super) struct Varve {
@@ -39,10 +49,9 @@ pub(super) struct Varve {
 }
 
 impl Varve {
-    pub(super) fn open(folder: &Path) -> Result<Self> {
+    pub(super) fn open(folder: &Path, options: SearchOptions) -> Result<Self> {
         let tables = Both::try_new(|kind| {
             let storage = storage(folder, kind)?;
-            let options = SearchOptions { memory: MEMORY, ..SearchOptions::default() };
             SearchTable::open(storage, key(kind), options, TxLink::new(0))
                 .map_err(anyhow::Error::from)
         })?;
