@@ -51,7 +51,8 @@ pub(super) fn of(results: &Results) -> Result<Vec<Bar>> {
         let figures = &cold.figures;
         let reads = figures.number(figure)?;
         println!(
-            "{bar}: {reads:.3} pages a txid ({:.3} by the kernel's count), {:.0} µs",
+            "{bar}: {:.3} pages a txid by the table's count, {:.3} by the kernel's; {:.0} µs",
+            figures.number(&format!("{figure}_by_table"))?,
             figures.number(&format!("{figure}_by_kernel"))?,
             figures.number(&format!("{figure}_us"))?
         );

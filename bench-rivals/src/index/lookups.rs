@@ -39,6 +39,7 @@ pub(super) fn cold(folder: &Path, blocks: u32) -> Result<()> {
         let read = clock.measured().read as f64 / BLOCK as f64;
         let count = probes.len() as f64;
         Figures::tell(name, counted.max(read) / count);
+        Figures::tell(&format!("{name}_by_table"), counted / count);
         Figures::tell(&format!("{name}_by_kernel"), read / count);
         Figures::tell(&format!("{name}_us"), clock.measured().wall * 1e6 / count);
     }
