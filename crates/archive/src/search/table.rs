@@ -7,7 +7,8 @@
 //!                  Version  ◄── SearchReader
 //! ```
 //!
-//! 1. **Append.** The rows of a block become a pane (`young`), and readers find them.
+//! 1. **Append.** The rows of a block become a pane (`young`), and readers find them. That needs
+//!    no disk; before it the owner [tends](SearchTable::tend) the table.
 //! 2. **Settle.** The owner says from time to time which links are *durable*, so that they will not
 //!    be given to another transaction after a crash, and which are *deep* in the confirmed chain,
 //!    and which of those belong to stale branches. Only what is durable may go to a run, and what
@@ -55,7 +56,7 @@ use flush::{Flushed, Flushing};
 use load::{Loaded, MANIFEST, Saved};
 use merge::Merging;
 
-pub(super) use load::load;
+pub(super) use load::{load, saved};
 
 /// What the owner promises about links.
 #[derive(Clone, Copy, Debug)]
@@ -143,8 +144,7 @@ impl Drop for StopOnDrop {
 
 impl Work {
     fn new(options: &SearchOptions) -> Result<Self> {
-        let lane =
-            |name: &str| Lane::new(options.compaction, name).map_err(SearchError::Thread);
+        let lane = |name: &str| Lane::new(options.compaction, name).map_err(SearchError::Thread);
         Ok(Self {
             stop: StopOnDrop::default(),
             flush: Slot::default(),
@@ -169,18 +169,18 @@ impl SearchTable {
     ) -> Result<Self> {
         // What an earlier process left may not be durable yet.
         storage.sync_dir()?;
-        let Loaded { manifest, saved, rested, panes, runs, end } =
-            load(&storage, key, bound)?;
+        let loaded = load(&storage, key, bound)?;
+        let young = Young::new(loaded.panes()?);
+        let Loaded { manifest, saved, rested, runs, end } = loaded;
         manifest.sweep(&*storage, &Kept::NOTHING, &[])?;
-        let young = Young::new(panes);
-        let version = Version { panes: young.panes().into(), runs: runs.clone() };
+        let version = Version { panes: young.panes().into(), runs: runs.clone(), end };
         let settled = Promise {
             durable: saved.watermark,
             deep: saved.watermark,
             owner: saved.owner.clone(),
             ..Promise::default()
         };
-        Ok(Self {
+        let mut table = Self {
             shared: Arc::new(Shared::new(version)),
             next: manifest.next,
             step: flush::next_step(&runs.infos()),
@@ -194,7 +194,14 @@ impl SearchTable {
             saved,
             rested,
             settled,
-        })
+        };
+        if table.saved.end > table.end {
+            // The links from `bound` on will be given to others: the file of young rows must not
+            // be believed beyond it the next time either.
+            let (saved, rested) = (table.saved.clone(), table.rested.clone());
+            table.save(Saved { end, ..saved }, rested)?;
+        }
+        Ok(table)
     }
 
     /// The first link whose rows are not here. The owner appends the blocks from there on.
@@ -210,7 +217,9 @@ impl SearchTable {
     }
 
     /// Appends the rows of a block whose `count` transactions have the links from `first` on, which
-    /// must be [`SearchTable::end`]. Waits when the memory is full and a flush is under way.
+    /// must be [`SearchTable::end`]. That is all in memory, so it does not fail for want of room on
+    /// a disk: the owner appends a block to several tables, and one must not stay behind. It
+    /// [tends](SearchTable::tend) the tables before.
     pub fn append(&mut self, first: TxLink, count: u32, batch: Batch) -> Result<()> {
         if first != self.end {
             return Err(SearchError::Gap { first, end: self.end });
@@ -219,12 +228,17 @@ impl SearchTable {
         if end.to_u64() >> LINK_BITS > 0 {
             return Err(SearchError::Link { link: end });
         }
-        self.maintain()?;
-        self.make_room(batch.memory())?;
         self.young.append((first, end), batch);
         self.end = end;
         self.publish();
         Ok(())
+    }
+
+    /// Takes in what is done, starts what is due, and waits for a flush when the memory is full: to
+    /// be called before each block.
+    pub fn tend(&mut self) -> Result<()> {
+        self.maintain()?;
+        self.make_room()
     }
 
     /// Takes the owner's promise about links, and starts what is due.
@@ -238,6 +252,13 @@ impl SearchTable {
         promise.owner.clear();
         promise.owner.extend_from_slice(owner);
         self.maintain()
+    }
+
+    /// The first link whose rows the disk does not have: a crash now leaves the blocks from there
+    /// on to be appended again.
+    #[must_use]
+    pub const fn saved_end(&self) -> TxLink {
+        self.saved.end
     }
 
     /// Whether the young rows take more than their share of the memory and nothing more may be
@@ -310,8 +331,8 @@ impl SearchTable {
     }
 
     fn publish(&self) {
-        let (panes, runs) = (self.young.panes().into(), self.runs.clone());
-        self.shared.version.store(Arc::new(Version { panes, runs }));
+        let (panes, runs, end) = (self.young.panes().into(), self.runs.clone(), self.end);
+        self.shared.version.store(Arc::new(Version { panes, runs, end }));
     }
 
     /// Takes in what threads have finished, and starts what is due.
@@ -339,10 +360,10 @@ impl SearchTable {
         }
     }
 
-    /// Waits for flushes until so many bytes of rows fit, as far as rows may be flushed.
-    fn make_room(&mut self, bytes: usize) -> Result<()> {
+    /// Waits for flushes until the young rows have room, as far as rows may be flushed.
+    fn make_room(&mut self) -> Result<()> {
         let most = self.budget().young(self.runs.memory());
-        while self.young.memory() + bytes > most && !self.work.flush.is_free() {
+        while self.young.memory() > most && !self.work.flush.is_free() {
             self.take_flush(true)?;
             self.start_flush()?;
         }

@@ -18,7 +18,9 @@
 use std::sync::Arc;
 
 use varve_io::{FormatError, Kind, Storage};
-use varve_runs::{Fields, Manifest, Run, RunInfo, RunNumber, Runs, Sequence, Source as _, StoreKey};
+use varve_runs::{
+    Fields, Manifest, Run, RunInfo, RunNumber, Runs, Sequence, Source as _, StoreKey,
+};
 
 use crate::link::TxLink;
 use crate::search::batch::{PART_LEN, PLACE_BITS};
@@ -70,8 +72,7 @@ pub(in crate::search) struct Loaded {
     pub(super) manifest: Manifest,
     pub(super) saved: Saved,
     pub(super) rested: Option<Arc<Run<Search>>>,
-    pub(in crate::search) panes: Vec<Pane>,
-    pub(in crate::search) runs: Runs<Search>,
+    pub(super) runs: Runs<Search>,
     pub(super) end: TxLink,
 }
 
@@ -103,12 +104,26 @@ pub(in crate::search) fn load(
     let end = saved.end.min(bound);
     let rested = rested.first().map(|info| Run::open(&**storage, &key, info).map(Arc::new));
     let rested = rested.transpose()?;
-    let links = saved.watermark.to_u64()..end.to_u64();
-    let panes = match &rested {
-        Some(run) => young_panes(run, links)?,
-        None => Vec::new(),
-    };
-    Ok(Loaded { manifest, saved, rested, panes, runs, end })
+    Ok(Loaded { manifest, saved, rested, runs, end })
+}
+
+impl Loaded {
+    /// The young rows of the last rest.
+    pub(super) fn panes(&self) -> Result<Vec<Pane>> {
+        let links = self.saved.watermark.to_u64()..self.end.to_u64();
+        self.rested.as_ref().map_or(Ok(Vec::new()), |run| young_panes(run, links))
+    }
+
+    /// All runs, with the young rows of the last rest as the youngest: for readers, who need not
+    /// take them into memory.
+    /// Of those, the ones from the link that is returned on do not count, and some may be in two.
+    pub(in crate::search) fn all_runs(self) -> (Runs<Search>, TxLink) {
+        let runs = match self.rested {
+            Some(run) => self.runs.with_youngest(run),
+            None => self.runs,
+        };
+        (runs, self.end)
+    }
 }
 
 /// The rows of the file of young rows with links in this range, in panes.
@@ -129,10 +144,25 @@ fn young_panes(run: &Arc<Run<Search>>, links: std::ops::Range<u64>) -> Result<Ve
             rows.resize_with(part + 1, Vec::new);
         }
         if let Some(rows) = rows.get_mut(part) {
-            rows.push(row.fingerprint.bits() << PLACE_BITS | place % PART_LEN);
+            rows.push((row.fingerprint.bits() << PLACE_BITS) | (place % PART_LEN));
         }
     }
     debug_assert!(rows.len() as u64 <= parts, "links are in the range");
     let pane = |(part, rows)| Pane::new(start(part)..links.end.min(start(part + 1)), rows);
     Ok(rows.into_iter().enumerate().map(pane).collect())
+}
+
+/// The first link whose rows the table in this directory lacks, and its owner's bytes.
+pub(in crate::search) fn saved(
+    storage: &Arc<dyn Storage>,
+    key: StoreKey,
+) -> Result<Option<(TxLink, Vec<u8>)>> {
+    let decode = |manifest: Manifest| Ok((manifest.key, Saved::decode(&manifest.owner)?));
+    let Some((found, saved)) = Manifest::load(&**storage, MANIFEST, decode)? else {
+        return Ok(None);
+    };
+    if found != key {
+        return Err(SearchError::OtherStore { path: storage.path().to_path_buf() });
+    }
+    Ok(Some((saved.end, saved.owner)))
 }
