@@ -15,6 +15,7 @@ use varve_consensus::{BlockAt, UnspentOutputsView as _};
 use varve_io::{Disk, StoreId};
 use varve_utxo::{
     Access, Database, DatabaseView, Joiner, JoinerOptions, Options, Repeats, Secret, StoreKey,
+    SubmitError,
 };
 
 use crate::digest::{Found, SetDigest};
@@ -82,8 +83,11 @@ impl Varve {
                     take(joiner.retire())?;
                 }
                 // Mainnet cannot repeat a transaction at these heights.
-                let submitted = joiner.submit(block, Repeats::Impossible);
-                submitted.map_err(|error| anyhow!("{error}"))?;
+                while let Err(error) = joiner.submit(block, Repeats::Impossible) {
+                    // With little memory fewer blocks fit than the joiner has places.
+                    ensure!(matches!(error, SubmitError::Full(_)), "{error}");
+                    ensure!(take(joiner.retire())?, "an empty joiner refuses a block");
+                }
             }
             while take(joiner.retire())? {}
             Ok::<_, anyhow::Error>(())

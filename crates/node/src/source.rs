@@ -19,6 +19,9 @@
 //!    then it may come twice.
 //! 5. A source that cannot give a block twice (a pipe) gives every block unasked, behind its
 //!    header. The receiver stores each block whose header it knows, asked for or not.
+//!    A source of files or of a pipe may hold only later blocks: it asks for the parents that it
+//!    does not have by [`Event::Parent`], and is told of those that the receiver has by
+//!    [`root`](Source::root).
 //! 6. While a source follows, new headers come unasked. Headers that do not link to anything known
 //!    are no offence: the receiver asks for those between ([`stray`](Source::stray)).
 //! 7. The receiver reports a giver of invalid data by [`blame`](Source::blame). The giver is not
@@ -70,6 +73,12 @@ pub enum Event {
         headers: Vec<HeaderBytes>,
         /// Who gave them.
         giver: Giver,
+    },
+    /// Headers wait for this parent, which the source has not given. If the receiver knows it, it
+    /// answers with [`Source::root`].
+    Parent {
+        /// The hash of the parent.
+        hash: BlockHash,
     },
     /// No giver has more headers, until new ones are announced.
     HeadersDone,
@@ -285,6 +294,10 @@ fn foreign(network: Network, found: &[Network]) -> String {
 pub trait Source: Send {
     /// Asks for the headers above the first hash of `locator` that a giver has.
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError>;
+
+    /// The receiver knows this header, so what is above it links. The answer to [`Event::Parent`],
+    /// for sources that link headers themselves.
+    fn root(&mut self, _hash: BlockHash) {}
 
     /// Asks one giver for the headers above the first hash of `locator` that it has. Sources that
     /// give all headers by themselves have nothing to do.

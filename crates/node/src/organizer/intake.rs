@@ -143,6 +143,11 @@ impl<'a> Intake<'a> {
         let wait = if self.checkers.is_idle() { wait } else { Duration::ZERO };
         match self.source.next_event(wait)? {
             Event::Headers { headers, giver } => self.headers(stores, headers, giver)?,
+            Event::Parent { hash } => {
+                if stores.chain.read().tree.find(&hash).is_some() {
+                    self.source.root(hash);
+                }
+            }
             Event::HeadersDone => (self.headers_done, self.is_heard) = (true, true),
             Event::Block { hash, bytes, giver } => self.block(stores, hash, bytes, giver),
             Event::Missing { hash, giver } => {

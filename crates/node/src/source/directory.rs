@@ -189,8 +189,14 @@ impl Directory {
         if !walk.step(self.framing, newest, &mut found)? {
             self.due.pop_front();
         }
-        found.into_iter().for_each(|found| self.linker.push(found, &mut linked));
+        let mut unknown = Vec::new();
+        for found in found {
+            unknown.extend(self.linker.push(found, &mut linked));
+        }
         self.give(linked);
+        // Most were only out of order, and have come behind their children.
+        unknown.retain(|hash| !self.linker.is_linked(hash));
+        self.events.extend(unknown.into_iter().map(|hash| Event::Parent { hash }));
         Ok(true)
     }
 
@@ -270,11 +276,15 @@ impl Directory {
 
 impl Source for Directory {
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
-        let mut linked = Vec::new();
-        locator.iter().for_each(|hash| self.linker.root(*hash, &mut linked));
-        self.give(linked);
+        locator.iter().for_each(|hash| self.root(*hash));
         self.done = false;
         Ok(())
+    }
+
+    fn root(&mut self, hash: BlockHash) {
+        let mut linked = Vec::new();
+        self.linker.root(hash, &mut linked);
+        self.give(linked);
     }
 
     fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {

@@ -2,7 +2,8 @@
 //!
 //! Nodes write blocks as they arrive, a few hundred ahead of their parents at times. The linker
 //! remembers which hashes have been passed on. A header whose parent is among them is passed on,
-//! and then all that waited for it; any other waits under the hash of its parent.
+//! and then all that waited for it; any other waits under the hash of its parent. The receiver may
+//! know that parent from elsewhere, so the first header that waits for it makes the linker ask.
 //!
 //! ```text
 //! in    1  2  5  4  3  6              waiting, by parent
@@ -64,23 +65,27 @@ impl<T: PartialEq, K: Copy + PartialEq> Linker<T, K> {
     }
 
     /// Takes a header. It and what it completes go to `out`; one seen before goes nowhere, and one
-    /// that waits already, with the same belongings, does not wait twice.
-    pub(super) fn push(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) {
+    /// that waits already, with the same belongings, does not wait twice. Returns the parent when
+    /// this is the first header that waits for it: the receiver may know it.
+    pub(super) fn push(&mut self, found: Found<T>, out: &mut Vec<Found<T>>) -> Option<BlockHash> {
         if self.is_linked(&found.hash) {
-            return self.keep_copy(&found);
+            self.keep_copy(&found);
+            return None;
         }
         let previous = Header::new(&found.header).previous();
         if !self.is_linked(&previous) {
             let waiting = self.waiting.entry(previous).or_default();
+            let is_first = waiting.is_empty();
             if !waiting.iter().any(|other| other.hash == found.hash && other.with == found.with) {
                 waiting.push(found);
                 self.count += 1;
             }
-            return;
+            return is_first.then_some(previous);
         }
         let hash = found.hash;
         self.pass(found, out);
         self.rise(hash, out);
+        None
     }
 
     /// What was kept of a block that was passed on: of the next copy, if there are several.
@@ -200,9 +205,10 @@ mod tests {
     fn a_root_frees_what_waits_for_it() {
         let (root, mut out) = (BlockHash::from_bytes([9; 32]), Vec::new());
         let mut linker = Linker::new(BlockHash::ZERO, |()| ());
-        linker.push(found(root, 1), &mut out);
-        assert_eq!((out.len(), linker.waiting()), (0, 1));
+        assert_eq!(linker.push(found(root, 1), &mut out), Some(root), "is it known?");
+        assert_eq!(linker.push(found(root, 2), &mut out), None, "it was asked for");
+        assert_eq!((out.len(), linker.waiting()), (0, 2));
         linker.root(root, &mut out);
-        assert_eq!((out.len(), linker.waiting()), (1, 0));
+        assert_eq!((out.len(), linker.waiting()), (2, 0));
     }
 }

@@ -123,7 +123,8 @@ impl Pipe {
             return Ok(());
         }
         let (size, before, mut linked) = (bytes.len() as u64, self.linker.waiting(), Vec::new());
-        self.linker.push(Found { hash, header, with: bytes }, &mut linked);
+        let unknown = self.linker.push(Found { hash, header, with: bytes }, &mut linked);
+        self.events.extend(unknown.map(|hash| Event::Parent { hash }));
         // Another copy of one that waits is dropped.
         let is_taken = !linked.is_empty() || self.linker.waiting() > before;
         self.waiting += if is_taken { size } else { 0 };
@@ -149,13 +150,17 @@ impl Pipe {
 
 impl Source for Pipe {
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
-        let mut linked = Vec::new();
-        locator.iter().for_each(|hash| self.linker.root(*hash, &mut linked));
-        self.give(linked);
+        locator.iter().for_each(|hash| self.root(*hash));
         if self.ended {
             self.events.push_back(Event::HeadersDone);
         }
         Ok(())
+    }
+
+    fn root(&mut self, hash: BlockHash) {
+        let mut linked = Vec::new();
+        self.linker.root(hash, &mut linked);
+        self.give(linked);
     }
 
     /// Blocks come by themselves. When the pipe has ended, none will.

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 use varve_node::source::directory::Directory;
-use varve_node::{Limits, Options, Organizer, SyncOptions};
+use varve_node::{Limits, Options, Organizer, Report, Source, SyncOptions};
 use varve_sim::{Config, Profile, write_chain};
 use varve_types::{Height, Network};
 use varve_utxo::{Parameters, SetHash, UndoConfig};
@@ -114,4 +114,43 @@ fn a_stop_height_below_the_tip_takes_nothing_away() {
     assert_eq!(take(&new, &stop_at(3)), old[4].hash);
     assert_eq!(take(&new, &stop_at(5)), new[4].hash, "on the way to the best chain");
     assert_eq!(take(&new, &sync_options()), new[6].hash);
+}
+
+/// A pipe or a folder that holds later blocks alone goes on where the node knows their parent: the
+/// tip, a block that the locator leaves out, the end or the middle of a stale branch.
+#[test]
+fn pieces_of_a_chain_go_on_from_any_block_that_is_known() {
+    let genesis = Mined::genesis();
+    let old = genesis.chain(1, 40);
+    let (fork, stale) = (old[14].chain(2, 24), old[37].chain(3, 2));
+    let (above_stale, above_fork) = (stale[1].chain(4, 1), fork[23].chain(5, 3));
+    let pieces: [(&[Mined], &Mined); 7] = [
+        (&old[..30], &old[29]),
+        (&old[30..], &old[39]),
+        (&stale, &old[39]),
+        (&fork[..5], &old[39]),
+        (&fork[5..], &old[39]),
+        (&above_stale, &above_stale[0]),
+        (&above_fork, &above_fork[2]),
+    ];
+    for by_pipe in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut node = Organizer::open(disk(folder.path()), young_options()).unwrap();
+        for (piece, tip) in pieces {
+            let framed = framed(Network::Regtest, &bytes_of(piece));
+            let files = tempfile::tempdir().unwrap();
+            fs::write(files.path().join("blk00000.dat"), &framed).unwrap();
+            let mut by_file = Directory::open(files.path(), Network::Regtest, false).unwrap();
+            let mut by_bytes = pipe(Network::Regtest, &bytes_of(piece));
+            let source: &mut dyn Source = if by_pipe { &mut by_bytes } else { &mut by_file };
+            let mut warnings: Vec<String> = Vec::new();
+            node.sync(source, &sync_options(), &mut |report| {
+                if let Report::Warning(warning) = report {
+                    warnings.push(warning.to_string());
+                }
+            })
+            .unwrap();
+            assert_eq!((warnings, node.snapshot().tip.1), (Vec::new(), tip.hash));
+        }
+    }
 }

@@ -124,6 +124,11 @@ impl Receiver {
                 self.wanted.remove(&hash);
                 self.tried.entry(hash).or_default().push(giver);
             }
+            Event::Parent { hash } => {
+                if self.tree.find(&hash).is_some() {
+                    source.root(hash);
+                }
+            }
             Event::HeadersDone => self.done = true,
             Event::Warning(warning) => self.warnings.push(warning),
             Event::Idle => {}
