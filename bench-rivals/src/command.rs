@@ -16,7 +16,7 @@ use crate::rival::map::Map;
 use crate::rival::rocksdb::{Memory, RocksDb};
 use crate::varve::{Setting, Varve};
 use crate::work::Work;
-use crate::{hostile, lookups, records, recovery, scripts, size};
+use crate::{hostile, index, lookups, records, recovery, scripts, size};
 
 const MIB: usize = 1 << 20;
 /// Ours, with 4 GiB.
@@ -40,6 +40,9 @@ pub(crate) fn run(words: &[OsString]) -> Result<()> {
     let folder = Path::new(folder);
     if let Some(what) = side.to_str().filter(|side| side.starts_with("records-")) {
         return records::command::run(what, folder, more);
+    }
+    if let Some(what) = side.to_str().filter(|side| side.starts_with("index-")) {
+        return index::command::run(what, folder, more);
     }
     let number = more.first().and_then(|word| word.to_str()?.parse::<u32>().ok());
     let number = number.context("a number is missing on the child's command line")?;

@@ -1,11 +1,11 @@
 //! Benchmarks against rivals that are slow to build:
-//! `varve-bench-rivals utxo|records [--full|--tiny]`.
+//! `varve-bench-rivals utxo|records|index [--full|--tiny]`.
 //!
 //! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
-//! members, not in CI. The parent ([`utxo`], [`records`]) writes the work once and starts this
-//! program again for every side ([`child`]), in a memory limit of its own
-//! (`varve_testdata::cgroup`). A child does one thing ([`command`]), mostly a [`race`], and prints
-//! [`figures`](varve_bench::figures).
+//! members, not in CI. The parent ([`utxo`], [`records`], [`index`]) writes the work once, if it is
+//! not computed from a seed, and starts this program again for every side ([`child`]), in a memory
+//! limit of its own (`varve_testdata::cgroup`). A child does one thing ([`command`]), mostly a
+//! [`race`], and prints [`figures`](varve_bench::figures).
 //!
 //! The exit code is 0 when everything could be measured, whether or not the bars are met; 1 when
 //! not, which includes sides that did not do the same work; 2 for a wrong command line.
@@ -15,6 +15,7 @@ mod child;
 mod command;
 mod digest;
 mod hostile;
+mod index;
 mod key;
 mod lookups;
 mod race;
@@ -48,8 +49,11 @@ fn main() -> ExitCode {
         ["records"] => records::run(&records::Size::SHORT),
         ["records", "--tiny"] => records::run(&records::Size::TINY),
         ["records", "--full"] => records::run(&records::Size::FULL),
+        ["index"] => index::run(&index::Size::SHORT),
+        ["index", "--tiny"] => index::run(&index::Size::TINY),
+        ["index", "--full"] => index::run(&index::Size::FULL),
         _ => {
-            eprintln!("usage: varve-bench-rivals utxo|records [--full|--tiny]");
+            eprintln!("usage: varve-bench-rivals utxo|records|index [--full|--tiny]");
             return ExitCode::from(2);
         }
     };

@@ -14,7 +14,7 @@ use crate::{apt, node, run};
 use anyhow::{Result, bail};
 
 /// The benchmarks whose rivals are slow to build.
-const WITH_RIVALS: &[&str] = &["utxo", "records"];
+const WITH_RIVALS: &[&str] = &["utxo", "records", "index"];
 /// The benchmarks whose rival is a real node.
 const WITH_NODE: &[&str] = &["chain", "scripts"];
 

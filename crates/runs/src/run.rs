@@ -4,6 +4,7 @@
 //! which names the page; reading that page, by the map or by a batch of reads, is another step
 //! (`query`) and a matter of [`Access`]. `run_writer` draws the file.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use crate::cursor::Cursor;
 use crate::directory::{Directory, LeafNumber};
 use crate::filter::Filter;
 use crate::footer::{Footer, RunInfo, section_pages};
+use crate::leaf_place::LeafPlace;
 use crate::page_stream::{AHEAD, PageStream};
 use crate::residence::Residence;
 use crate::run_error::RunError;
@@ -170,6 +172,20 @@ impl<C: Codec> Run<C> {
             self.resident(PageNumber(page))?;
         }
         Ok(())
+    }
+
+    /// The leaves that may have rows of a key, where keys repeat, by their numbers. None when there
+    /// is surely no such row.
+    #[must_use]
+    pub fn leaves(&self, key: &C::Key) -> Range<u32> {
+        let last = self.directory.leaf(key, self.directory.bounds(key));
+        last.map_or(0..0, |last| self.directory.leaves(key, last))
+    }
+
+    /// The payload of a leaf, from the map.
+    pub fn leaf(&self, number: u32) -> Result<(&[u8], LeafPlace<'_, C>), C::Error> {
+        let page = self.directory.page(LeafNumber(number));
+        Ok((self.resident(page)?, LeafPlace::new(self, page)))
     }
 
     pub(crate) const fn directory(&self) -> &Directory<C> {
