@@ -12,15 +12,15 @@
 //!
 //! # The contract
 //!
-//! 1. Links are given in order from zero, and not again after a failed append. The transactions of
-//!    a block get consecutive links.
-//! 2. A search gives every row that was appended under the key, newest first. Searches by point and
-//!    by script may also give rows that were *not*: they are candidates, and the caller looks at
-//!    the bytes. So a back end may keep a short fingerprint in place of the key.
+//! 1. Links are given in order from zero, without gaps. The transactions of a block get
+//!    consecutive links.
+//! 2. A search gives every row that was appended under the key, newest first. Searches by txid, by
+//!    point and by script may also give rows that were *not*: they are candidates, and the caller
+//!    looks at the bytes. So a back end keeps a short fingerprint in place of the key.
 //! 3. A row is found by [`Tables`] that were handed out before or after it was appended. The caller
 //!    knows by its bounds what it should not see yet.
-//! 4. A block that fails to be appended is not there: its header has no [`BlockRow`]. Rows that it
-//!    left behind may be found by a search; the caller tells them by that.
+//! 4. A block that fails to be appended is not there: its header has no [`BlockRow`], no search
+//!    finds a row of it, and its links are given again.
 //! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when
 //!    it was never called. The links of rows that are lost are given again.
 //! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
@@ -83,7 +83,7 @@ pub trait Tables: Clone + Send + Sync + 'static {
     /// Transaction rows by link.
     fn txs(&self, links: &[TxLink], out: &mut Vec<TxRow>) -> Result<()>;
 
-    /// Every row of each txid, newest first.
+    /// Candidates for the rows of each txid, newest first: in every block that holds it.
     fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()>;
 
     /// Candidates for the spenders of each point, newest first: on every branch.

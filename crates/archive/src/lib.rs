@@ -68,7 +68,9 @@ pub use query::{
     Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, Scope, Spender,
     TxPlace, TxSize, View,
 };
-pub use row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState};
+pub use row::{
+    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxSlice, TxState,
+};
 pub use snapshot::Snapshot;
 pub use source::{BlockNumber, BlockSource, MemoryBlocks, SourceError};
 pub use view::BlockCoins;

@@ -174,9 +174,8 @@ impl Backend for MemoryBackend {
     fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
         let mut rows = self.rows();
         let first = TxLink::new(rows.saved.bounds.txs);
-        for (number, (txid, offset)) in (0..).zip(block.txs) {
-            let row = TxRow { txid: *txid, block: block.header, offset: *offset };
-            rows.txs.push(row);
+        rows.txs.extend(block.tx_rows());
+        for (number, (txid, _)) in (0..).zip(block.txs) {
             rows.by_txid.entry(*txid).or_default().push(first.plus(number));
         }
         for (point, position) in block.spends {
@@ -245,7 +244,7 @@ impl Backend for MemoryBackend {
         Ok(vec![
             table("header", rows.headers.len(), size_of::<HeaderRow>()),
             table("block", rows.blocks.len(), size_of::<BlockRow>()),
-            table("tx", rows.txs.len(), size_of::<TxRow>()),
+            table("tx", rows.txs.len(), size_of::<(Txid, TxRow)>()),
             table("spend", spends, size_of::<(Outpoint, TxLink)>()),
             table("script", payers, size_of::<(ScriptHash, TxLink)>()),
             table("filter", rows.filters.len(), size_of::<FilterRow>()),

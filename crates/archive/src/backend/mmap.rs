@@ -3,27 +3,30 @@
 //! | table | is a | key | value | row | and its head |
 //! |---|---|---|---|---|---|
 //! | `header` | record map | block hash 32 | parent, height, times, …, work | 128 | 2 to 4 |
-//! | `block` | slab array by header row | – | rows, number, sizes, counts | 32 | 8 |
-//! | `tx` | record multimap | txid 32 | header row 4, offset 4 | 44 | 2 to 4 |
+//! | `block`, `block_tx`, `tx_len` | slab map, array, blob (`blocks`) | header row 4 | rows, number, sizes, counts, lengths | 41 and 1.3 a transaction | 18 to 20 |
+//! | `tx` | record multimap | fingerprint of the txid 5 | tx row 4 | 13 | 2 to 4 |
 //! | `spend` | record multimap | fingerprint of the point 5 | tx row 4 | 13 | 2 to 4 |
 //! | `script` | record multimap | fingerprint of the script hash 5 | tx row 4 | 13 | 2 to 4 |
-//! | `filter` | slab array by header row | – | length, filter header, filter | 36 + n | 8 |
-//! | `tx_state` | record map | tx row 4 | flags, place, verdict, fee | 33 | 2 to 4 |
+//! | `filter`, `filter_at` | blob, array by header row (`filters`) | – | length, filter header, filter | 36 + n | 8 |
+//! | `tx_state` | record map | tx row 8 | flags, place, verdict, fee | 37 | 2 to 4 |
 //! | `candidate`, `confirmed` | array by height | – | header row | 8 | – |
 //! | `block_state` | array by header row | – | code | 8 | – |
 //!
 //! `docs/format/archive.md` draws the rows; `row` encodes them.
 //!
-//! **A block** is written as the seed says: rows of transactions and spends are set, then the
-//! spends are committed, then the transactions, and last the block row, which makes them count.
-//! When a step fails, the rows that were set stay behind as gaps that no search finds.
+//! **A block** is written as the seed says: search rows are set, then the block with the places of
+//! its transactions is written, and last the search rows are committed. When a step fails, the
+//! rows that were set stay behind as gaps that no search finds.
 //!
 //! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to
 //! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table, and
 //! with the last checkpoint of a writer ([`Backend::rest`]), so that opening then links none.
 
 mod at_rest;
+mod blocks;
 mod files;
+mod filters;
+mod lengths;
 mod memory;
 mod read;
 mod row;
@@ -35,11 +38,13 @@ use varve_io::{Access, Caching, Kind, Storage, StoreId};
 use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::primitive::{
-    Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Manifest, RecordMap, Row, SlabArray,
+    Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Manifest, PendingRows, RecordMap, Row,
     Table, TableConfig,
 };
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
-use row::{BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
+use blocks::Blocks;
+use filters::{FILTER_TABLES, Filters};
+use row::{FINGERPRINT, HEADER, TX_LINK, TX_STATE};
 
 pub use at_rest::stored_bytes;
 pub use files::is_store_file;
@@ -101,19 +106,33 @@ pub struct MmapBackend {
     manifest: Manifest,
     relink: u64,
     header: RecordMap<32, HEADER>,
-    block: SlabArray<BlockMeasure>,
-    tx: RecordMap<32, TX>,
-    spend: RecordMap<FINGERPRINT, SPEND>,
-    script: RecordMap<FINGERPRINT, SPEND>,
-    filter: SlabArray<FilterMeasure>,
-    tx_state: RecordMap<4, TX_STATE>,
+    blocks: Blocks,
+    tx: RecordMap<FINGERPRINT, TX_LINK>,
+    spend: RecordMap<FINGERPRINT, TX_LINK>,
+    script: RecordMap<FINGERPRINT, TX_LINK>,
+    filters: Filters,
+    tx_state: RecordMap<8, TX_STATE>,
     candidate: Array,
     confirmed: Array,
     block_state: Array,
     tables: MmapTables,
-    /// The rows of a block, in memory that is used again for the next.
-    tx_rows: Vec<Row<32, TX>>,
-    spend_rows: Vec<Row<FINGERPRINT, SPEND>>,
+    /// How many transaction rows there are.
+    txs: u64,
+}
+
+/// Sets search rows: the hash of each key, and the position of its transaction in the block.
+fn set_rows(
+    table: &RecordMap<FINGERPRINT, TX_LINK>,
+    first: TxLink,
+    rows: impl Iterator<Item = (u64, u32)>,
+) -> Result<PendingRows<'_, FINGERPRINT, TX_LINK>> {
+    let row = |(hash, position)| {
+        let link = u32::try_from(first.plus(position).to_u64());
+        let value = link.map_err(|_| BackendError::Fault("4 G transactions".into()))?.to_le_bytes();
+        Ok(Row { key: row::fingerprint(hash), value })
+    };
+    let rows: Vec<_> = rows.map(row).collect::<Result<_>>()?;
+    Ok(table.set(&rows)?)
 }
 
 impl MmapBackend {
@@ -138,43 +157,41 @@ impl MmapBackend {
         }
         let rows = config.first_rows;
         let header = map!("header", rows.div_ceil(64));
-        let block = array!(SlabArray, "block");
+        let blocks = Blocks::open(&storage, &config, &manifest)?;
         let tx = map!("tx", rows);
         let spend = map!("spend", rows.saturating_mul(2));
         let script = map!("script", rows.saturating_mul(2));
-        let filter = array!(SlabArray, "filter");
+        let filters = Filters::open(&storage, &config, &manifest)?;
         let tx_state = map!("tx_state", 256);
         let tables = MmapTables {
             hasher,
             header: RecordMap::reader(&header).clone(),
-            block: SlabArray::reader(&block).clone(),
+            blocks: blocks.reader().clone(),
             tx: RecordMap::reader(&tx).clone(),
             spend: RecordMap::reader(&spend).clone(),
             script: RecordMap::reader(&script).clone(),
-            filter: SlabArray::reader(&filter).clone(),
+            filters: filters.reader().clone(),
             tx_state: RecordMap::reader(&tx_state).clone(),
         };
         let (candidate, confirmed) = (array!(Array, "candidate"), array!(Array, "confirmed"));
         let block_state = array!(Array, "block_state");
-        let (tx_rows, spend_rows) = (Vec::new(), Vec::new());
-        let relink = config.relink;
+        let (relink, txs) = (config.relink, blocks.reader().txs()?);
         Ok(Self {
             storage,
             manifest,
             relink,
             header,
-            block,
+            blocks,
             tx,
             spend,
             script,
-            filter,
+            filters,
             tx_state,
             candidate,
             confirmed,
             block_state,
             tables,
-            tx_rows,
-            spend_rows,
+            txs,
         })
     }
 
@@ -193,19 +210,19 @@ impl MmapBackend {
     /// Makes a checkpoint.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
         let place = (self.storage.as_ref(), MANIFEST, KIND);
-        let tables: &mut [&mut dyn Table] = &mut [
+        let mut tables: Vec<&mut dyn Table> = vec![
             &mut self.header,
-            &mut self.block,
             &mut self.tx,
             &mut self.spend,
             &mut self.script,
-            &mut self.filter,
             &mut self.tx_state,
             &mut self.candidate,
             &mut self.confirmed,
             &mut self.block_state,
         ];
-        Ok(self.manifest.checkpoint(place, (tables, heads), &row::encode_mark(mark))?)
+        tables.extend(self.blocks.tables_mut());
+        tables.extend(self.filters.tables_mut());
+        Ok(self.manifest.checkpoint(place, (&mut tables, heads), &row::encode_mark(mark))?)
     }
 
     /// The bytes of a table's files: body and head.
@@ -234,10 +251,11 @@ fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Index
     if mark.indexes == found {
         return Ok(());
     }
-    for (name, stays) in [("script", wanted.scripts), ("filter", wanted.filters)] {
-        if !stays {
-            manifest.forget(name);
-        }
+    if !wanted.scripts {
+        manifest.forget("script");
+    }
+    if !wanted.filters {
+        FILTER_TABLES.iter().for_each(|name| manifest.forget(name));
     }
     manifest.owner = row::encode_mark(&mark).to_vec();
     Ok(manifest.write((storage, MANIFEST, KIND))?)
@@ -251,18 +269,17 @@ impl Backend for MmapBackend {
     }
 
     fn verify(&self) -> Result<()> {
-        let tables: [&dyn Table; 10] = [
+        let tables: [&dyn Table; 8] = [
             &self.header,
-            &self.block,
             &self.tx,
             &self.spend,
             &self.script,
-            &self.filter,
             &self.tx_state,
             &self.candidate,
             &self.confirmed,
             &self.block_state,
         ];
+        let tables = tables.into_iter().chain(self.blocks.tables()).chain(self.filters.tables());
         Ok(tables.into_iter().try_for_each(Table::verify)?)
     }
 
@@ -284,7 +301,7 @@ impl Backend for MmapBackend {
 
     fn bounds(&self) -> Bounds {
         let headers = u32::try_from(self.header.reader().rows()).expect("links are u32");
-        Bounds { headers, txs: self.tx.reader().rows() }
+        Bounds { headers, txs: self.txs }
     }
 
     fn append_headers(&mut self, rows: &[HeaderRow]) -> Result<HeaderLink> {
@@ -296,34 +313,16 @@ impl Backend for MmapBackend {
     }
 
     fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
-        let hasher = self.tables.hasher;
-        self.tx_rows.clear();
-        self.tx_rows.extend(block.txs.iter().map(|tx| row::encode_tx(block.header, tx)));
-        let txs = self.tx.set(&self.tx_rows)?;
-        let first = txs.first();
-        let spender = |position: u32| row::tx_value(first, position);
-        self.spend_rows.clear();
-        self.spend_rows.extend(block.spends.iter().map(|(point, position)| {
-            let key = row::fingerprint(hasher.hash(&point.to_bytes()));
-            Row { key, value: spender(*position) }
-        }));
-        let spends = self.spend.set(&self.spend_rows)?;
-        let payers: Vec<_> = block
-            .scripts
-            .iter()
-            .map(|(script, position)| {
-                let key = row::fingerprint(hasher.hash(&script.0));
-                Row { key, value: spender(*position) }
-            })
-            .collect();
-        let payers = self.script.set(&payers)?;
-        let stored = block.row(TxLink::new(first.number()));
-        let index = block.header.to_u32().into();
-        let association = self.block.set(index, &row::encode_block(&stored))?;
-        spends.commit();
-        payers.commit();
-        txs.commit();
-        association.commit();
+        let (hasher, first) = (self.tables.hasher, TxLink::new(self.txs));
+        let txids = (0..).zip(block.txs).map(|(at, (txid, _))| (hasher.hash(txid.as_bytes()), at));
+        let txids = set_rows(&self.tx, first, txids)?;
+        let points = block.spends.iter().map(|(point, at)| (hasher.hash(&point.to_bytes()), *at));
+        let points = set_rows(&self.spend, first, points)?;
+        let scripts = block.scripts.iter().map(|(script, at)| (hasher.hash(&script.0), *at));
+        let scripts = set_rows(&self.script, first, scripts)?;
+        let stored = self.blocks.append(block)?;
+        [points, scripts, txids].into_iter().for_each(PendingRows::commit);
+        self.txs += u64::from(stored.tx_count);
         Ok(stored)
     }
 
@@ -352,14 +351,14 @@ impl Backend for MmapBackend {
 
     fn set_tx_states(&mut self, states: &[(TxLink, TxState)]) -> Result<()> {
         for (link, state) in states {
-            self.tx_state.insert(&row::tx_key(*link)?, &row::encode_tx_state(state))?;
+            self.tx_state.insert(&row::tx_key(*link), &row::encode_tx_state(state))?;
         }
         Ok(())
     }
 
     fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()> {
         for (link, filter) in filters {
-            self.filter.put(link.to_u32().into(), &row::encode_filter(filter)?)?;
+            self.filters.put(*link, filter)?;
         }
         Ok(())
     }
@@ -376,11 +375,14 @@ impl Backend for MmapBackend {
         let tables = &self.tables;
         let rows = [
             ("header", tables.header.rows()),
-            ("block", tables.block.len()),
+            ("block", tables.blocks.count()),
+            ("block_tx", tables.blocks.count()),
+            ("tx_len", self.txs),
             ("tx", tables.tx.rows()),
             ("spend", tables.spend.rows()),
             ("script", tables.script.rows()),
-            ("filter", tables.filter.len()),
+            ("filter", tables.filters.len()),
+            ("filter_at", tables.filters.len()),
             ("tx_state", tables.tx_state.rows()),
             ("candidate", self.candidate.reader().len()),
             ("confirmed", self.confirmed.reader().len()),

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use varve_io::{Access, Caching, Storage};
 
+use super::blocks::BlocksReader;
+use super::filters::FiltersReader;
 use super::row;
 use super::{KIND, MANIFEST, MmapConfig, MmapTables, is_store_file};
 use crate::archive::ArchiveConfig;
 use crate::backend::{BackendError, Result};
 use crate::cow::CowVec;
 use crate::link::Bounds;
-use crate::primitive::{Array, Error, Keyed, Manifest, RecordReader, SlabArrayReader};
+use crate::primitive::{Array, Error, Keyed, Manifest, RecordReader};
 use crate::snapshot::Snapshot;
 
 impl Snapshot<MmapTables> {
@@ -41,7 +43,7 @@ impl Snapshot<MmapTables> {
             network,
             indexes,
             base: mark.base,
-            bounds: Bounds { headers, txs: tables.tx.rows() },
+            bounds: Bounds { headers, txs: tables.blocks.txs()? },
             candidate: heights("candidate")?,
             confirmed: heights("confirmed")?,
             states: read_array(storage, &files, &manifest, "block_state", row::decode_state)?,
@@ -79,16 +81,14 @@ fn tables(
             }
         }};
     }
-    let array = |name| (config.table(name, 1), manifest.mark(name));
-    let (block, filter) = (array("block"), array("filter"));
     Ok(Some(MmapTables {
         hasher,
         header: map!("header"),
-        block: SlabArrayReader::at_rest(Arc::clone(storage), &block.0, block.1)?,
+        blocks: BlocksReader::at_rest(storage, config, manifest)?,
         tx: map!("tx"),
         spend: map!("spend"),
         script: map!("script"),
-        filter: SlabArrayReader::at_rest(Arc::clone(storage), &filter.0, filter.1)?,
+        filters: FiltersReader::at_rest(storage, config, manifest)?,
         tx_state: map!("tx_state"),
     }))
 }

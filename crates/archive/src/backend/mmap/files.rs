@@ -13,13 +13,16 @@ use super::MANIFEST;
 use crate::primitive::{is_manifest_file, is_table_file};
 
 /// Every table that an archive may have.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 13] = [
     "header",
     "block",
+    "block_tx",
+    "tx_len",
     "tx",
     "spend",
     "script",
     "filter",
+    "filter_at",
     "tx_state",
     "candidate",
     "confirmed",

@@ -15,11 +15,11 @@ impl MmapBackend {
         let all = [
             TableMemory { heads: headers.saturating_mul(HEADER_LEN), stage: 0 },
             tables.header.memory(),
-            tables.block.memory(),
+            tables.blocks.memory(),
             tables.tx.memory(),
             tables.spend.memory(),
             tables.script.memory(),
-            tables.filter.memory(),
+            tables.filters.memory(),
             tables.tx_state.memory(),
             self.candidate.reader().memory(),
             self.confirmed.reader().memory(),

@@ -6,10 +6,12 @@ use std::ops::ControlFlow;
 
 use varve_types::{BlockHash, Outpoint, Txid};
 
-use super::row::{self, BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
-use crate::backend::{BackendError, Match, Result, Tables};
+use super::blocks::BlocksReader;
+use super::filters::FiltersReader;
+use super::row::{self, FINGERPRINT, HEADER, TX_LINK, TX_STATE};
+use crate::backend::{Match, Result, Tables};
 use crate::link::{HeaderLink, TxLink};
-use crate::primitive::{KeyHasher as _, Keyed, Link, RecordReader, Row, SlabArrayReader};
+use crate::primitive::{KeyHasher as _, Keyed, Link, RecordReader};
 use crate::row::{BlockRow, FilterRow, HeaderRow, ScriptHash, TxRow, TxState};
 
 /// The tables on disk, as a reader sees them.
@@ -17,58 +19,40 @@ use crate::row::{BlockRow, FilterRow, HeaderRow, ScriptHash, TxRow, TxState};
 pub struct MmapTables {
     pub(super) hasher: Keyed,
     pub(super) header: RecordReader<32, HEADER>,
-    pub(super) block: SlabArrayReader<BlockMeasure>,
-    pub(super) tx: RecordReader<32, TX>,
-    pub(super) spend: RecordReader<FINGERPRINT, SPEND>,
-    pub(super) script: RecordReader<FINGERPRINT, SPEND>,
-    pub(super) filter: SlabArrayReader<FilterMeasure>,
-    pub(super) tx_state: RecordReader<4, TX_STATE>,
+    pub(super) blocks: BlocksReader,
+    pub(super) tx: RecordReader<FINGERPRINT, TX_LINK>,
+    pub(super) spend: RecordReader<FINGERPRINT, TX_LINK>,
+    pub(super) script: RecordReader<FINGERPRINT, TX_LINK>,
+    pub(super) filters: FiltersReader,
+    pub(super) tx_state: RecordReader<8, TX_STATE>,
 }
 
 impl MmapTables {
-    fn row<const K: usize, const V: usize>(
-        table: &RecordReader<K, V>,
-        link: u64,
-    ) -> Result<Row<K, V>> {
-        let link = u32::try_from(link).map_err(|_| BackendError::dangling(link))?;
-        Ok(table.get(Link(link))?)
-    }
-
     /// The rows under each fingerprint, newest first.
     fn find_fingerprints<'k>(
         &self,
-        table: &RecordReader<FINGERPRINT, SPEND>,
+        table: &RecordReader<FINGERPRINT, TX_LINK>,
         keys: impl Iterator<Item = &'k [u8]>,
         out: &mut Vec<Match>,
     ) -> Result<()> {
         let keys: Vec<_> = keys.map(|key| row::fingerprint(self.hasher.hash(key))).collect();
-        search(table, &keys, |index, _, value| out.push((index, row::tx_link(value))))
+        if let [key] = keys.as_slice() {
+            return Ok(table.search(key, |_, value| {
+                out.push((0, row::tx_link(value)));
+                ControlFlow::Continue(())
+            })?);
+        }
+        let mut found = Vec::new();
+        table.find_many(&keys, &mut found)?;
+        out.extend(found.iter().map(|(index, _, value)| (*index, row::tx_link(value))));
+        Ok(())
     }
-}
-
-/// Shows every row of each key, newest first.
-fn search<const K: usize, const V: usize>(
-    table: &RecordReader<K, V>,
-    keys: &[[u8; K]],
-    mut each: impl FnMut(usize, Link, &[u8; V]),
-) -> Result<()> {
-    if let [key] = keys {
-        return Ok(table.search(key, |link, value| {
-            each(0, link, value);
-            ControlFlow::Continue(())
-        })?);
-    }
-    let mut found = Vec::new();
-    table.find_many(keys, &mut found)?;
-    found.iter().for_each(|(index, link, value)| each(*index, *link, value));
-    Ok(())
 }
 
 impl Tables for MmapTables {
     fn headers(&self, links: &[HeaderLink], out: &mut Vec<HeaderRow>) -> Result<()> {
         for link in links {
-            let row = Self::row(&self.header, link.to_u32().into())?;
-            out.push(row::decode_header(&row));
+            out.push(row::decode_header(&self.header.get(Link(link.to_u32()))?));
         }
         Ok(())
     }
@@ -83,21 +67,21 @@ impl Tables for MmapTables {
 
     fn blocks(&self, links: &[HeaderLink], out: &mut Vec<Option<BlockRow>>) -> Result<()> {
         for link in links {
-            out.push(self.block.get(link.to_u32().into(), row::decode_block)?.flatten());
+            out.push(self.blocks.block(*link)?);
         }
         Ok(())
     }
 
     fn txs(&self, links: &[TxLink], out: &mut Vec<TxRow>) -> Result<()> {
         for link in links {
-            out.push(row::decode_tx(&Self::row(&self.tx, link.to_u64())?));
+            out.push(self.blocks.tx(*link)?);
         }
         Ok(())
     }
 
     fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()> {
-        let keys: Vec<_> = txids.iter().map(|txid| txid.to_bytes()).collect();
-        search(&self.tx, &keys, |index, link, _| out.push((index, TxLink::new(link.number()))))
+        let keys = txids.iter().map(|txid| txid.as_bytes().as_slice());
+        self.find_fingerprints(&self.tx, keys, out)
     }
 
     fn find_spenders(&self, points: &[Outpoint], out: &mut Vec<Match>) -> Result<()> {
@@ -112,14 +96,14 @@ impl Tables for MmapTables {
 
     fn filters(&self, links: &[HeaderLink], out: &mut Vec<Option<FilterRow>>) -> Result<()> {
         for link in links {
-            out.push(self.filter.get(link.to_u32().into(), row::decode_filter)?.flatten());
+            out.push(self.filters.get(*link)?);
         }
         Ok(())
     }
 
     fn tx_states(&self, links: &[TxLink], out: &mut Vec<Option<TxState>>) -> Result<()> {
         for link in links {
-            let found = self.tx_state.find(&row::tx_key(*link)?)?;
+            let found = self.tx_state.find(&row::tx_key(*link))?;
             out.push(found.map(|(_, value)| row::decode_tx_state(&value)));
         }
         Ok(())
