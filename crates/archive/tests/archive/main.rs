@@ -11,6 +11,7 @@ mod large;
 mod limits;
 mod load;
 mod model;
+mod noise;
 mod random;
 mod rig;
 mod simulated;
