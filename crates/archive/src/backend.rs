@@ -22,7 +22,9 @@
 //! 4. A block that fails to be appended is not there: its header has no [`BlockRow`], no search
 //!    finds a row of it, and its links are given again.
 //! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when
-//!    it was never called. The links of rows that are lost are given again.
+//!    it was never called. The links of rows that are lost are given again. Searches may lack the
+//!    rows of the youngest blocks: before anything else the owner gives them again, as long as
+//!    [`Backend::unindexed`] names a block. After [`Backend::rest`] there is none.
 //! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
 //!    call may be made again; after [`BackendError::Fault`] the store must be opened again.
 
@@ -33,7 +35,7 @@ use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::row::{
-    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
+    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
 };
 
 /// Why a back end did not do what it was asked.
@@ -162,13 +164,47 @@ pub struct TableSize {
     pub buckets: u64,
 }
 
+/// Makes the rows by which searches find the transactions of a block: in any thread, and before
+/// the block has its place.
+pub trait MakeRows: Clone + Send + Sync + 'static {
+    /// The rows of a block.
+    type Rows: Send + 'static;
+
+    /// The rows of a block with these keys.
+    fn rows(&self, keys: &BlockKeys<'_>) -> Self::Rows;
+}
+
+/// The rows of a block in a back end.
+pub type RowsOf<B> = <<B as Backend>::Maker as MakeRows>::Rows;
+
+/// A block that is archived and whose rows a search lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unindexed {
+    /// The block.
+    pub header: HeaderLink,
+    /// How many such blocks there are, this one included.
+    pub left: u64,
+}
+
 /// Writing the tables. There is one writer.
 pub trait Backend {
     /// Readers of this store.
     type Tables: Tables;
 
+    /// Makes rows for this store.
+    type Maker: MakeRows;
+
     /// A reader.
     fn tables(&self) -> Self::Tables;
+
+    /// Makes rows, to be cloned into other threads.
+    fn maker(&self) -> Self::Maker;
+
+    /// The first of the blocks whose rows a search lacks; `None` unless a crash has lost some.
+    fn unindexed(&self) -> Result<Option<Unindexed>>;
+
+    /// Gives the rows of the block that [`Backend::unindexed`] names.
+    fn index_block(&mut self, rows: RowsOf<Self>) -> Result<()>;
 
     /// The small part as it is. Called when the store is opened.
     fn saved(&self) -> Result<Saved>;
@@ -182,8 +218,9 @@ pub trait Backend {
     /// Appends header rows, parents first, and returns the link of the first.
     fn append_headers(&mut self, rows: &[HeaderRow]) -> Result<HeaderLink>;
 
-    /// Appends the rows of a block whose header has none yet, and returns its block row.
-    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow>;
+    /// Appends a block whose header has no block row yet, with the rows of its keys, and returns
+    /// its block row.
+    fn append_block(&mut self, block: &NewBlock<'_>, rows: RowsOf<Self>) -> Result<BlockRow>;
 
     /// Cuts a chain to its first `keep` headers, then appends these.
     fn set_chain(&mut self, chain: Chain, keep: u32, links: &[HeaderLink]) -> Result<()>;
@@ -197,13 +234,12 @@ pub trait Backend {
     /// Sets the filters of blocks that have none.
     fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()>;
 
-    /// Makes all of the above durable, under this mark.
+    /// Makes all of the above durable, under this mark, but for rows that
+    /// [`Backend::index_block`] may have to be given again.
     fn checkpoint(&mut self, mark: &Mark) -> Result<()>;
 
-    /// The same, for the last checkpoint of a writer: the next opening has nothing to compute.
-    fn rest(&mut self, mark: &Mark) -> Result<()> {
-        self.checkpoint(mark)
-    }
+    /// Makes all of the above durable, without exception: for the last checkpoint of a writer.
+    fn rest(&mut self, mark: &Mark) -> Result<()>;
 
     /// The size of every table, as far as it is saved.
     fn sizes(&self) -> Result<Vec<TableSize>>;

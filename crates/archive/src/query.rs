@@ -129,7 +129,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     }
 
     /// Does something with a block's bytes; `None` when the block has not come.
-    fn with_block<R>(
+    pub(crate) fn with_block<R>(
         &self,
         link: HeaderLink,
         run: impl FnOnce(&Block<'_>) -> R,

@@ -140,8 +140,7 @@ impl ScriptHash {
     }
 }
 
-/// A block to be archived, in the order of its transactions. The back end makes the
-/// [`BlockRow`] of it and chooses the rows.
+/// A block to be archived. The back end makes the [`BlockRow`] of it and chooses the rows.
 #[derive(Clone, Copy, Debug)]
 pub struct NewBlock<'a> {
     /// The header, which has a row.
@@ -156,9 +155,16 @@ pub struct NewBlock<'a> {
     pub inputs: u32,
     /// How many outputs there are.
     pub outputs: u32,
-    /// Every transaction, with its offset in the block. It ends where the next one begins, or with
-    /// the block.
-    pub txs: &'a [(Txid, u32)],
+    /// The offset of each transaction in the block. It ends where the next one begins, or with the
+    /// block.
+    pub offsets: &'a [u32],
+}
+
+/// What the transactions of a block are found by, with their positions in the block.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockKeys<'a> {
+    /// The txid of every transaction, in order.
+    pub txids: &'a [Txid],
     /// Every point that is spent, with the position of the transaction that does. The null point of
     /// the coinbase is not among them.
     pub spends: &'a [(Outpoint, u32)],
@@ -171,22 +177,18 @@ impl NewBlock<'_> {
     /// The row of the block when its transactions begin at `first_tx`.
     #[must_use]
     pub fn row(&self, first_tx: TxLink) -> BlockRow {
-        let tx_count = u32::try_from(self.txs.len()).expect("offsets are u32 and all differ");
+        let tx_count = u32::try_from(self.offsets.len()).expect("offsets are u32 and all differ");
         let Self { number, size, base_size, inputs, outputs, .. } = *self;
         BlockRow { first_tx, tx_count, number, size, base_size, inputs, outputs }
     }
 
     /// The row of every transaction, in order.
     pub fn tx_rows(&self) -> impl Iterator<Item = TxRow> {
-        let ends = self.txs.iter().skip(1).map(|(_, start)| *start).chain([self.size]);
-        (0..).zip(self.txs.iter().zip(ends)).map(|(position, ((_, start), end))| TxRow {
-            block: self.header,
-            position,
-            slice: TxSlice {
-                number: self.number,
-                start: *start,
-                len: end.saturating_sub(*start),
-            },
+        let ends = self.offsets.iter().skip(1).copied().chain([self.size]);
+        (0..).zip(self.offsets.iter().zip(ends)).map(|(position, (start, end))| {
+            let len = end.saturating_sub(*start);
+            let slice = TxSlice { number: self.number, start: *start, len };
+            TxRow { block: self.header, position, slice }
         })
     }
 }

@@ -11,10 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 
 use varve_types::{BlockHash, Outpoint, Txid};
 
-use super::{Backend, BackendError, Chain, Mark, Match, Result, Saved, TableSize, Tables};
+use super::{
+    Backend, BackendError, Chain, MakeRows, Mark, Match, Result, Saved, TableSize, Tables,
+    Unindexed,
+};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::row::{
-    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
+    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
 };
 
 /// Everything that is kept.
@@ -140,8 +143,43 @@ impl Tables for MemoryTables {
     }
 }
 
+/// The keys of a block, as they are.
+#[derive(Clone, Debug)]
+pub struct MemoryRows {
+    txids: Vec<Txid>,
+    spends: Vec<(Outpoint, u32)>,
+    scripts: Vec<(ScriptHash, u32)>,
+}
+
+/// Copies the keys of blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryRowMaker;
+
+impl MakeRows for MemoryRowMaker {
+    type Rows = MemoryRows;
+
+    fn rows(&self, keys: &BlockKeys<'_>) -> MemoryRows {
+        let (txids, spends) = (keys.txids.to_vec(), keys.spends.to_vec());
+        MemoryRows { txids, spends, scripts: keys.scripts.to_vec() }
+    }
+}
+
 impl Backend for MemoryBackend {
     type Tables = MemoryTables;
+    type Maker = MemoryRowMaker;
+
+    fn maker(&self) -> MemoryRowMaker {
+        MemoryRowMaker
+    }
+
+    /// A checkpoint has everything.
+    fn unindexed(&self) -> Result<Option<Unindexed>> {
+        Ok(None)
+    }
+
+    fn index_block(&mut self, _: MemoryRows) -> Result<()> {
+        Ok(())
+    }
 
     fn tables(&self) -> MemoryTables {
         self.tables.clone()
@@ -171,18 +209,18 @@ impl Backend for MemoryBackend {
         Ok(HeaderLink::new(first))
     }
 
-    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
+    fn append_block(&mut self, block: &NewBlock<'_>, new: MemoryRows) -> Result<BlockRow> {
         let mut rows = self.rows();
         let first = TxLink::new(rows.saved.bounds.txs);
         rows.txs.extend(block.tx_rows());
-        for (number, (txid, _)) in (0..).zip(block.txs) {
-            rows.by_txid.entry(*txid).or_default().push(first.plus(number));
+        for (number, txid) in (0..).zip(new.txids) {
+            rows.by_txid.entry(txid).or_default().push(first.plus(number));
         }
-        for (point, position) in block.spends {
-            rows.spenders.entry(*point).or_default().push(first.plus(*position));
+        for (point, position) in new.spends {
+            rows.spenders.entry(point).or_default().push(first.plus(position));
         }
-        for (script, position) in block.scripts {
-            rows.payers.entry(*script).or_default().push(first.plus(*position));
+        for (script, position) in new.scripts {
+            rows.payers.entry(script).or_default().push(first.plus(position));
         }
         let row = block.row(first);
         rows.blocks.insert(block.header, row);
@@ -228,6 +266,10 @@ impl Backend for MemoryBackend {
         rows.saved.mark = Some(*mark);
         *self.disk.rows() = rows.clone();
         Ok(())
+    }
+
+    fn rest(&mut self, mark: &Mark) -> Result<()> {
+        self.checkpoint(mark)
     }
 
     fn sizes(&self) -> Result<Vec<TableSize>> {
