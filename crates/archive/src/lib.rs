@@ -52,6 +52,7 @@ mod link;
 pub mod primitive;
 mod query;
 mod row;
+pub mod search;
 mod snapshot;
 mod source;
 mod view;

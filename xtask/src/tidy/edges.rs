@@ -23,6 +23,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("varve-types", 0),
     ("varve-script-core", 0),
     ("varve-io", 1),
+    ("varve-runs", 1),
     ("varve-blocks", 1),
     ("varve-consensus", 1),
     ("varve-utxo", 2),
@@ -43,7 +44,7 @@ const TOOLS: &[&str] =
 
 /// Edges inside of a layer that are wanted.
 const SAME_LAYER: &[(&str, &str)] =
-    &[("varve-types", "varve-sha256"), ("varve-blocks", "varve-io")];
+    &[("varve-types", "varve-sha256"), ("varve-blocks", "varve-io"), ("varve-runs", "varve-io")];
 
 /// Checks all edges.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {

@@ -23,8 +23,8 @@ use varve_io::FormatError;
 
 /// How many bytes a fingerprint has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Width {
-    /// Half a byte: a false yes in 16. For the oldest run: what is asked of it is nearly always
+pub enum Width {
+    /// Half a byte: a false yes in 16. For an oldest run of which one asks what is nearly always
     /// there, because everything younger has been asked before.
     Half = 0,
     /// One byte: a false yes in 256.

@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use varve_io::PageNumber;
-use varve_types::Outpoint;
 
 use super::{GROUP, MAPPED, PageRead, READS_MAX};
+use crate::codec::Codec;
+use crate::directory::LeafNumber;
 use crate::run::{Access, Run};
 
 /// A run while keys are resolved: where its filter and its reads stand.
-pub(super) struct RunPlan<'a> {
+pub(super) struct RunPlan<'a, C: Codec> {
     pub(super) index: u32,
-    run: &'a Run,
+    run: &'a Run<C>,
     direct: bool,
     chunk: usize,
     /// The last page to be read, and the place of its buffer.
     last: Option<(PageNumber, u32)>,
 }
 
-impl<'a> RunPlan<'a> {
-    pub(super) fn new((index, run): (u32, &'a Arc<Run>)) -> Self {
+impl<'a, C: Codec> RunPlan<'a, C> {
+    pub(super) fn new((index, run): (u32, &'a Arc<Run<C>>)) -> Self {
         let direct = run.access() == Access::Direct;
         Self { index, run, direct, chunk: 0, last: None }
     }
@@ -27,7 +28,7 @@ impl<'a> RunPlan<'a> {
     /// Finds the pages that may hold a group of keys, stage by stage.
     pub(super) fn resolve(
         &mut self,
-        keys: &[Outpoint],
+        keys: &[C::Key],
         hashes: &[u64],
         mut found: impl FnMut(u32, PageNumber, &mut Self),
     ) {
@@ -47,9 +48,14 @@ impl<'a> RunPlan<'a> {
                 *leaf = directory.leaf(key, bounds);
             }
         }
-        for (index, leaf) in (0..).zip(leaves) {
-            if let Some(leaf) = leaf {
+        for ((index, leaf), key) in (0..).zip(leaves).zip(keys) {
+            let Some(leaf) = leaf else { continue };
+            if !C::REPEATS {
                 found(index, directory.page(leaf), self);
+                continue;
+            }
+            for leaf in directory.leaves(key, leaf) {
+                found(index, directory.page(LeafNumber(leaf)), self);
             }
         }
     }
@@ -64,7 +70,7 @@ impl<'a> RunPlan<'a> {
         if !self.direct || reads.len() >= READS_MAX {
             return MAPPED;
         }
-        let buffer = u32::try_from(reads.len()).expect("a block has fewer inputs");
+        let buffer = u32::try_from(reads.len()).expect("fewer than may be read");
         reads.push((self.index, page, None));
         self.last = Some((page, buffer));
         buffer

@@ -15,29 +15,46 @@
 //!  └────────┴────────┴────────┴────────┴────────┴──────────┴────────┘
 //! ```
 //!
-//! The file is: the header page of a page file, `data` pages (leaves and spilled coins), the
+//! The file is: the header page of a page file, `data` pages (leaves and what they spilled), the
 //! directory's section, the filter's section, this page. A section fills whole pages, 4092 bytes in
 //! each, zeroes behind it. `digest` is the CRC32C of all payloads between header page and footer.
+//! `width` is that of a fingerprint: 1 or 2 bytes, 0 for half a byte, 3 when there is no filter.
 
 use varve_io::{FormatError, PAGE_PAYLOAD_LEN, StoreId};
 
 use crate::directory::Counts;
+use crate::fields::Fields;
 use crate::fuse::Width;
 use crate::sequence::Sequence;
 
 const MAGIC: [u8; 8] = *b"VARVERUN";
-pub(crate) const VERSION: u32 = 1;
+const VERSION: u32 = 1;
+/// In place of a width: the run has no filter.
+const NO_FILTER: u32 = 3;
 const ENCODED_LEN: usize = 100;
 
-/// The number of a run's file. Never given twice in the life of a manifest.
+/// The number of a run, or of another file of its owner. Never given twice in the life of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunNumber(pub u64);
 
 impl RunNumber {
-    /// The name of the file.
+    /// The name of the run's file.
     #[must_use]
     pub fn file_name(self) -> String {
-        format!("{:010}.run", self.0)
+        self.name("run")
+    }
+
+    /// The name of the owner's file with this number and extension.
+    #[must_use]
+    pub fn name(self, extension: &str) -> String {
+        format!("{:010}.{extension}", self.0)
+    }
+
+    /// The number in the name of a file with one of these extensions.
+    pub(crate) fn of_name(name: &str, extensions: &[&str]) -> Option<Self> {
+        let (number, extension) = name.split_once('.')?;
+        let number = number.parse().ok().map(Self)?;
+        (extensions.contains(&extension) && number.name(extension) == name).then_some(number)
     }
 }
 
@@ -50,6 +67,34 @@ pub struct Span {
     pub last: Sequence,
 }
 
+impl Span {
+    /// The steps of all `runs` together.
+    #[must_use]
+    pub fn of(runs: &[RunInfo]) -> Self {
+        let spans = || runs.iter().map(|run| run.span);
+        let first = spans().map(|span| span.first).min().unwrap_or_default();
+        let last = spans().map(|span| span.last).max().unwrap_or_default();
+        Self { first, last }
+    }
+}
+
+/// What the manifest and the compaction know about a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunInfo {
+    /// The number of the file.
+    pub number: RunNumber,
+    /// The steps whose changes it holds.
+    pub span: Span,
+    /// The number of rows that add something.
+    pub adds: u64,
+    /// The number of rows that take back what is in older runs.
+    pub deletes: u64,
+    /// The length of the file in pages.
+    pub pages: u64,
+    /// The checksum over the whole content.
+    pub digest: u32,
+}
+
 /// What a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
@@ -60,33 +105,57 @@ pub(crate) struct Footer {
     pub(crate) deletes: u64,
     pub(crate) data_pages: u64,
     pub(crate) directory: Counts,
-    pub(crate) width: Width,
+    pub(crate) width: Option<Width>,
     pub(crate) chunks: u32,
     pub(crate) filter_len: u64,
     pub(crate) digest: u32,
 }
 
 impl Footer {
+    /// The footer of a run that has no pages yet.
+    pub(crate) fn new(
+        store: StoreId,
+        (number, span): (RunNumber, Span),
+        width: Option<Width>,
+    ) -> Self {
+        let (adds, deletes, data_pages, chunks, filter_len, digest) = (0, 0, 0, 0, 0, 0);
+        let directory = Counts::default();
+        Self {
+            store,
+            number,
+            span,
+            adds,
+            deletes,
+            data_pages,
+            directory,
+            width,
+            chunks,
+            filter_len,
+            digest,
+        }
+    }
+
     /// The first page of the directory's section.
     pub(crate) const fn directory_page(&self) -> u64 {
         self.data_pages.saturating_add(1)
     }
 
-    /// The first page of the filter's section.
-    pub(crate) const fn filter_page(&self) -> u64 {
-        self.directory_page().saturating_add(section_pages(self.directory.encoded_len()))
+    /// The first page of the filter's section, when keys have so many bytes.
+    pub(crate) const fn filter_page(&self, key_len: usize) -> u64 {
+        self.directory_page().saturating_add(section_pages(self.directory.encoded_len(key_len)))
     }
 
     /// The number of the footer's own page: the last.
-    pub(crate) const fn own_page(&self) -> u64 {
-        self.filter_page().saturating_add(section_pages(self.filter_len))
+    pub(crate) const fn own_page(&self, key_len: usize) -> u64 {
+        self.filter_page(key_len).saturating_add(section_pages(self.filter_len))
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(ENCODED_LEN);
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&self.width.code().to_le_bytes());
+        let width = self.width.map_or(NO_FILTER, Width::code);
+        out.extend_from_slice(&width.to_le_bytes());
         out.extend_from_slice(&self.store.0);
         out.extend_from_slice(&self.number.0.to_le_bytes());
         out.extend_from_slice(&self.span.first.to_u32().to_le_bytes());
@@ -104,9 +173,9 @@ impl Footer {
         out
     }
 
-    /// Decodes the payload of page `own`, the last of a run.
-    pub(crate) fn decode(payload: &[u8], own: u64) -> Result<Self, FormatError> {
-        let mut fields = Fields { rest: payload, at: 0 };
+    /// Decodes the payload of page `own`, the last of a run whose keys have so many bytes.
+    pub(crate) fn decode(payload: &[u8], own: u64, key_len: usize) -> Result<Self, FormatError> {
+        let mut fields = Fields::new(payload);
         if fields.take::<8>()? != MAGIC {
             return Err(FormatError::Damaged { at: 0, what: "this is not the end of a run" });
         }
@@ -114,9 +183,7 @@ impl Footer {
         if version != VERSION {
             return Err(FormatError::Version { found: version, supported: VERSION });
         }
-        let width = Width::from_code(fields.u32()?);
-        let what = "a filter's fingerprints have an impossible width";
-        let width = width.ok_or(FormatError::Damaged { at: 12, what })?;
+        let width = decode_width(fields.u32()?)?;
         let footer = Self {
             width,
             store: StoreId(fields.take()?),
@@ -130,7 +197,7 @@ impl Footer {
             filter_len: fields.u64()?,
             digest: fields.u32()?,
         };
-        if footer.own_page() != own {
+        if footer.own_page(key_len) != own {
             let what = "the run's parts do not fill its file";
             return Err(FormatError::Damaged { at: 64, what });
         }
@@ -138,35 +205,17 @@ impl Footer {
     }
 }
 
+fn decode_width(code: u32) -> Result<Option<Width>, FormatError> {
+    if code == NO_FILTER {
+        return Ok(None);
+    }
+    let what = "a filter's fingerprints have an impossible width";
+    Width::from_code(code).map(Some).ok_or(FormatError::Damaged { at: 12, what })
+}
+
 /// The number of pages that a section fills.
 pub(crate) const fn section_pages(len: u64) -> u64 {
     len.div_ceil(PAGE_PAYLOAD_LEN as u64)
-}
-
-/// Fixed-width fields, one after the other.
-pub(crate) struct Fields<'a> {
-    pub(crate) rest: &'a [u8],
-    pub(crate) at: usize,
-}
-
-impl Fields<'_> {
-    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
-        let what = "the bytes end within a field";
-        let Some((field, rest)) = self.rest.split_first_chunk() else {
-            return Err(FormatError::Damaged { at: self.at, what });
-        };
-        self.rest = rest;
-        self.at += N;
-        Ok(*field)
-    }
-
-    pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    pub(crate) fn u64(&mut self) -> Result<u64, FormatError> {
-        self.take().map(u64::from_le_bytes)
-    }
 }
 
 #[cfg(test)]
@@ -184,7 +233,7 @@ mod tests {
             deletes: 10,
             data_pages: 20,
             directory: Counts { leaves: 18, ties: 1, jumps: 1 },
-            width: Width::Two,
+            width: Some(Width::Two),
             chunks: 1,
             filter_len: 5000,
             digest: 0x1234_5678,
@@ -194,11 +243,31 @@ mod tests {
     #[test]
     fn round_trips_and_knows_its_place() {
         let footer = footer();
-        assert_eq!(footer.own_page(), 1 + 20 + 1 + 2);
+        assert_eq!(footer.own_page(36), 1 + 20 + 1 + 2);
         let bytes = footer.encode();
-        assert_eq!(Footer::decode(&bytes, 24), Ok(footer));
-        assert!(Footer::decode(&bytes, 25).is_err(), "the file has another length");
-        assert!(Footer::decode(&bytes[..99], 24).is_err());
+        assert_eq!(Footer::decode(&bytes, 24, 36), Ok(footer));
+        assert!(Footer::decode(&bytes, 25, 36).is_err(), "the file has another length");
+        assert!(Footer::decode(&bytes, 24, 4_000).is_err(), "keys of another length");
+        assert!(Footer::decode(&bytes[..99], 24, 36).is_err());
+    }
+
+    #[test]
+    fn a_run_may_have_no_filter() {
+        let footer = Footer { width: None, chunks: 0, filter_len: 0, ..footer() };
+        let mut bytes = footer.encode();
+        assert_eq!(Footer::decode(&bytes, 22, 36), Ok(footer));
+        bytes[12] = 4;
+        assert!(Footer::decode(&bytes, 22, 36).is_err(), "no such width");
+    }
+
+    #[test]
+    fn names_have_numbers() {
+        let of = |name| RunNumber::of_name(name, &["run", "window"]);
+        assert_eq!(of(&RunNumber(7).file_name()), Some(RunNumber(7)));
+        assert_eq!(of(&RunNumber(7).name("window")), Some(RunNumber(7)));
+        for other in ["7.run", "0000000007.old", "0000000007", "+000000007.run", "manifest"] {
+            assert_eq!(of(other), None, "{other}");
+        }
     }
 
     #[test]
@@ -206,17 +275,17 @@ mod tests {
         let mut bytes = footer().encode();
         bytes[8] = 2;
         let expected = FormatError::Version { found: 2, supported: 1 };
-        assert_eq!(Footer::decode(&bytes, 24), Err(expected));
+        assert_eq!(Footer::decode(&bytes, 24, 36), Err(expected));
     }
 
     proptest! {
         #[test]
         fn hostile_bytes(mut bytes in prop::collection::vec(any::<u8>(), 0..120), own: u64) {
-            let _ = Footer::decode(&bytes, own);
+            let _ = Footer::decode(&bytes, own, 36);
             if let Some(start) = bytes.get_mut(..16) {
                 start.copy_from_slice(b"VARVERUN\x01\0\0\0\x01\0\0\0");
             }
-            let _ = Footer::decode(&bytes, own);
+            let _ = Footer::decode(&bytes, own, 36);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Work beside the writer: flushes, merges and checkpoints in threads of their own.
+//! Work beside a store's writer: flushes, merges and checkpoints in threads of their own.
 //!
 //! ```text
 //!  writer    ─ step ─ step ─ decide ─ step ─ step ─ … ─ step ─ take in ─ step ─
@@ -9,7 +9,7 @@
 //! The writer decides what is to be done, at fixed points between steps, by pure functions of what
 //! it knows. A [`Lane`] does it: one thread that does one [`Job`] after the other. The writer takes
 //! the result in at a later fixed point, which is the only moment at which anything of it is seen.
-//! So a lane touches nothing but files that are its own until then, and the set goes through the
+//! So a lane touches nothing but files that are its own until then, and the store goes through the
 //! same states whatever the threads do, only at other steps.
 //!
 //! There is a lane for each kind of work, so that a short flush does not wait behind a long merge,
@@ -18,8 +18,8 @@
 //! **Inline.** Without threads a job is done at once, where it is started, and taken in there. Then
 //! the order of all operations on files is fixed, and a test can cut the power at each of them.
 //!
-//! **Stopping.** When the set is closed, jobs are told to stop, and do so between two entries of a
-//! run or two chunks of a window file; a file that was not finished is taken away.
+//! **Stopping.** When the store is closed, jobs are told to stop, and do so between two rows of a
+//! run; a file that was not finished is taken away.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
@@ -39,20 +39,24 @@ pub enum Compaction {
 
 /// Tells jobs to stop.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
     /// A flag that nobody sets.
-    pub(crate) fn never() -> Self {
+    #[must_use]
+    pub fn never() -> Self {
         Self::default()
     }
 
+    /// Whether jobs are to stop.
     #[inline]
-    pub(crate) fn is_set(&self) -> bool {
+    #[must_use]
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set(&self) {
+    /// Tells them.
+    pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
@@ -61,10 +65,11 @@ type Task = Box<dyn FnOnce() + Send>;
 
 /// Does one job after the other: in a thread, or at once.
 #[derive(Debug)]
-pub(crate) struct Lane(Option<(Sender<Task>, JoinHandle<()>)>);
+pub struct Lane(Option<(Sender<Task>, JoinHandle<()>)>);
 
 impl Lane {
-    pub(crate) fn new(compaction: Compaction, name: &str) -> std::io::Result<Self> {
+    /// A lane whose thread, if it has one, has this name.
+    pub fn new(compaction: Compaction, name: &str) -> std::io::Result<Self> {
         if compaction == Compaction::Inline {
             return Ok(Self(None));
         }
@@ -74,10 +79,8 @@ impl Lane {
         Ok(Self(Some((tasks, thread))))
     }
 
-    pub(crate) fn start<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Job<T> {
+    /// Starts a job, or does it.
+    pub fn start<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Job<T> {
         let (sender, result) = mpsc::sync_channel(1);
         let end = JobEnd::default();
         let ends = Ends(end.clone());
@@ -108,24 +111,27 @@ impl Drop for Lane {
 
 /// Work that was started.
 #[derive(Debug)]
-pub(crate) struct Job<T> {
+pub struct Job<T> {
     result: Receiver<T>,
     end: JobEnd,
 }
 
 impl<T> Job<T> {
     /// A handle to wait for the end of the job without the job.
-    pub(crate) fn end(&self) -> JobEnd {
+    #[must_use]
+    pub fn end(&self) -> JobEnd {
         self.end.clone()
     }
 
     /// What came of it, after waiting for it.
-    pub(crate) fn wait(self) -> T {
+    #[must_use]
+    pub fn wait(self) -> T {
         self.take(true).expect("waiting ends with the result")
     }
 
     /// What came of it, if it is done, or after waiting for it.
-    pub(crate) fn take(&self, wait: bool) -> Option<T> {
+    #[must_use]
+    pub fn take(&self, wait: bool) -> Option<T> {
         const PANICKED: &str = "the thread of a job panicked, as its message says";
         if wait {
             return Some(self.result.recv().expect(PANICKED));
@@ -140,11 +146,11 @@ impl<T> Job<T> {
 
 /// Waits for the end of a job in any thread. The result stays with the [`Job`].
 #[derive(Clone, Debug, Default)]
-pub(crate) struct JobEnd(Arc<(Mutex<bool>, Condvar)>);
+pub struct JobEnd(Arc<(Mutex<bool>, Condvar)>);
 
 impl JobEnd {
     /// Waits until the result can be taken.
-    pub(crate) fn wait(&self) {
+    pub fn wait(&self) {
         let (ended, changed) = &*self.0;
         let mut is_ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
         while !*is_ended {
@@ -166,7 +172,7 @@ impl Drop for Ends {
 
 /// Room for one job, and what it is about.
 #[derive(Debug)]
-pub(crate) struct Slot<A, T>(Option<(A, Job<T>)>);
+pub struct Slot<A, T>(Option<(A, Job<T>)>);
 
 impl<A, T> Default for Slot<A, T> {
     fn default() -> Self {
@@ -175,27 +181,32 @@ impl<A, T> Default for Slot<A, T> {
 }
 
 impl<A, T> Slot<A, T> {
-    pub(crate) const fn is_free(&self) -> bool {
+    /// Whether there is no job.
+    #[must_use]
+    pub const fn is_free(&self) -> bool {
         self.0.is_none()
     }
 
     /// What the job under way is about.
-    pub(crate) fn about(&self) -> Option<&A> {
+    #[must_use]
+    pub fn about(&self) -> Option<&A> {
         self.0.as_ref().map(|(about, _)| about)
     }
 
     /// A handle to wait for the job under way.
-    pub(crate) fn end(&self) -> Option<JobEnd> {
+    #[must_use]
+    pub fn end(&self) -> Option<JobEnd> {
         self.0.as_ref().map(|(_, job)| job.end())
     }
 
-    pub(crate) fn fill(&mut self, about: A, job: Job<T>) {
+    /// Puts a job in; there must be none.
+    pub fn fill(&mut self, about: A, job: Job<T>) {
         debug_assert!(self.is_free(), "one job at a time");
         self.0 = Some((about, job));
     }
 
     /// What came of the job, if there is one and it is done, or after waiting for it.
-    pub(crate) fn take(&mut self, wait: bool) -> Option<(A, T)> {
+    pub fn take(&mut self, wait: bool) -> Option<(A, T)> {
         let result = self.0.as_ref()?.1.take(wait)?;
         let (about, _) = self.0.take()?;
         Some((about, result))

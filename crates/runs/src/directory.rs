@@ -1,54 +1,64 @@
-//! The directory of a run: which leaf an outpoint can be in.
+//! The directory of a run: which leaves a key can be in.
 //!
-//! For every leaf it keeps the first 8 bytes of its first txid, as a number (a *prefix*), 0.12
-//! bytes a coin. An outpoint is in the last leaf whose first key is not above it. The search has
-//! three steps:
+//! For every leaf it keeps the prefix of its first key, 8 bytes. A key is in the last leaf whose
+//! first key is not above it. The search has three steps:
 //!
 //! 1. The *radix* table says, for the top bits of a prefix, between which leaves it lies: about
-//!    four when txids are spread evenly.
-//! 2. A binary search among those. If an adversary has ground txids so that all leaves are in one
+//!    four when keys are spread evenly.
+//! 2. A binary search among those. If an adversary has ground keys so that all leaves are in one
 //!    part of the table, this is a binary search over all leaves.
-//! 3. Equal prefixes: a leaf whose first prefix is also the last prefix of the leaf before (a torn
-//!    transaction of many outputs, or txids ground to be alike) is a *tie*, and its whole first
-//!    outpoint is kept. Among ties, a binary search over those.
+//! 3. Equal prefixes: a leaf whose first prefix is also the last prefix of the leaf before (keys
+//!    ground to be alike, or many of one transaction) is a *tie*, and its whole first key is kept.
+//!    Among ties, a binary search over those.
 //!
-//! So every outpoint has exactly one leaf, found in logarithmic time whatever the keys.
+//! So every key has exactly one leaf, found in logarithmic time whatever the keys.
+//!
+//! **Keys that repeat.** Where the rows of a key may fill many leaves, the prefix is the whole key
+//! and there are no ties. A key then has a *range* of leaves: from the last that begins below it,
+//! in whose end its first rows may be, to the last that does not begin above it.
 //!
 //! ```text
-//!  section   │ prefixes, u64 each │ ties, 40 bytes each │ jumps, 12 bytes each │
+//!  section   │ prefixes, u64 each │ ties, 4 + k bytes each │ jumps, 12 bytes each │
 //!
-//!  tie       │ leaf u32 │ first outpoint 36 │
-//!  jump      │ leaf u32 │ pages u64 │    so many pages of spilled coins lie before this leaf
+//!  tie       │ leaf u32 │ first key, k bytes │
+//!  jump      │ leaf u32 │ pages u64 │    so many pages of what was spilled lie before this leaf
 //! ```
 //!
 //! Leaf number i is page 1 + i + the pages of the last jump at or before i.
 
-use varve_io::{FormatError, PageNumber};
-use varve_types::Outpoint;
+use std::ops::Range;
 
-const TIE_LEN: usize = size_of::<u32>() + Outpoint::LEN;
+use varve_io::{FormatError, PageNumber};
+
+use crate::codec::Keys;
+
 const JUMP_LEN: usize = size_of::<u32>() + size_of::<u64>();
-const _: () = assert!(TIE_LEN == 40 && JUMP_LEN == 12);
+const _: () = assert!(JUMP_LEN == 12);
+
+/// The length of a tie.
+const fn tie_len<K: Keys>() -> usize {
+    size_of::<u32>() + K::KEY_LEN
+}
 
 /// The number of a leaf in its run, from zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct LeafNumber(pub(crate) u32);
 
 /// The directory of one run.
-#[derive(Debug, Default)]
-pub(crate) struct Directory {
+#[derive(Debug)]
+pub(crate) struct Directory<K: Keys> {
     prefixes: Vec<u64>,
     /// For every value of the top bits, the number of leaves whose prefix has a smaller one.
     radix: Vec<u32>,
     shift: u32,
-    ties: Vec<Tie>,
+    ties: Vec<Tie<K::Key>>,
     jumps: Vec<Jump>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tie {
+struct Tie<K> {
     leaf: u32,
-    first: Outpoint,
+    first: K,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,22 +76,15 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The length of the section.
-    pub(crate) const fn encoded_len(&self) -> u64 {
+    /// The length of the section when a key has so many bytes.
+    pub(crate) const fn encoded_len(&self, key_len: usize) -> u64 {
         self.leaves as u64 * 8
-            + self.ties as u64 * TIE_LEN as u64
+            + self.ties as u64 * (size_of::<u32>() + key_len) as u64
             + self.jumps as u64 * JUMP_LEN as u64
     }
 }
 
-/// The first 8 bytes of a txid as a number; numbers are ordered as txids are.
-#[inline]
-pub(crate) fn prefix(outpoint: &Outpoint) -> u64 {
-    let first = outpoint.txid.as_bytes().first_chunk().expect("a txid has 32 bytes");
-    u64::from_be_bytes(*first)
-}
-
-impl Directory {
+impl<K: Keys> Directory<K> {
     pub(crate) fn counts(&self) -> Counts {
         let count = |len| u32::try_from(len).expect("counted when they were pushed or decoded");
         Counts {
@@ -99,36 +102,47 @@ impl Directory {
             + size_of_val(self.jumps.as_slice())
     }
 
-    /// The leaves between which the radix table puts an outpoint. Loads one place of memory.
+    /// The leaves between which the radix table puts a key. Loads one place of memory.
     #[inline]
-    pub(crate) fn bounds(&self, outpoint: &Outpoint) -> (u32, u32) {
-        let top = usize::try_from(prefix(outpoint) >> self.shift).unwrap_or(usize::MAX);
+    pub(crate) fn bounds(&self, key: &K::Key) -> (u32, u32) {
+        let top = usize::try_from(K::prefix(key) >> self.shift).unwrap_or(usize::MAX);
         match self.radix.get(top..) {
             Some([low, high, ..]) => (*low, *high),
             _ => (0, 0),
         }
     }
 
-    /// The one leaf that can hold an outpoint with these bounds; `None` when it is below the first
-    /// leaf.
+    /// The last leaf that can hold a key with these bounds, and the only one unless keys repeat;
+    /// `None` when the key is below the first leaf.
     #[inline]
-    pub(crate) fn leaf(&self, outpoint: &Outpoint, bounds: (u32, u32)) -> Option<LeafNumber> {
-        let wanted = prefix(outpoint);
+    pub(crate) fn leaf(&self, key: &K::Key, bounds: (u32, u32)) -> Option<LeafNumber> {
+        let wanted = K::prefix(key);
         let (low, high) = (bounds.0 as usize, bounds.1 as usize);
         let between = self.prefixes.get(low..high).unwrap_or_default();
         let leaf = (low + between.partition_point(|found| *found <= wanted)).checked_sub(1)?;
         let number = u32::try_from(leaf).ok()?;
-        if self.ties.is_empty() || self.prefixes.get(leaf) != Some(&wanted) {
+        if K::IS_PREFIX || self.ties.is_empty() || self.prefixes.get(leaf) != Some(&wanted) {
             return Some(LeafNumber(number));
         }
-        Some(self.among_ties(outpoint, number))
+        Some(self.among_ties(key, number))
     }
 
-    /// The leaf of an outpoint that has the prefix of `leaf`, the last leaf with that prefix.
-    fn among_ties(&self, outpoint: &Outpoint, leaf: u32) -> LeafNumber {
-        let wanted = prefix(outpoint);
-        let after = self.ties.partition_point(|tie| tie.first <= *outpoint);
-        let same = |tie: &&Tie| prefix(&tie.first) == wanted;
+    /// The leaves that can hold a key that may repeat, of which `last` is the last.
+    pub(crate) fn leaves(&self, key: &K::Key, last: LeafNumber) -> Range<u32> {
+        let (wanted, end) = (K::prefix(key), last.0.saturating_add(1));
+        if self.prefixes.get(last.0 as usize).is_none_or(|prefix| *prefix < wanted) {
+            return last.0..end;
+        }
+        let before = self.prefixes.get(..end as usize).unwrap_or_default();
+        let below = before.partition_point(|prefix| *prefix < wanted);
+        u32::try_from(below.saturating_sub(1)).unwrap_or(last.0)..end
+    }
+
+    /// The leaf of a key that has the prefix of `leaf`, the last leaf with that prefix.
+    fn among_ties(&self, key: &K::Key, leaf: u32) -> LeafNumber {
+        let wanted = K::prefix(key);
+        let after = self.ties.partition_point(|tie| tie.first <= *key);
+        let same = |tie: &&Tie<K::Key>| K::prefix(&tie.first) == wanted;
         let before = after.checked_sub(1).and_then(|index| self.ties.get(index)).filter(same);
         if let Some(tie) = before {
             return LeafNumber(tie.leaf);
@@ -137,12 +151,6 @@ impl Directory {
         // ties of this prefix, `leaf` is the only one.
         let next = self.ties.get(after).filter(same);
         LeafNumber(next.map_or(leaf, |tie| tie.leaf.saturating_sub(1)))
-    }
-
-    /// The leaf that can hold an outpoint.
-    #[must_use]
-    pub(crate) fn locate(&self, outpoint: &Outpoint) -> Option<LeafNumber> {
-        self.leaf(outpoint, self.bounds(outpoint))
     }
 
     /// The page of a leaf.
@@ -157,12 +165,12 @@ impl Directory {
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let len = usize::try_from(self.counts().encoded_len()).unwrap_or_default();
+        let len = usize::try_from(self.counts().encoded_len(K::KEY_LEN)).unwrap_or_default();
         let mut out = Vec::with_capacity(len);
         out.extend(self.prefixes.iter().flat_map(|prefix| prefix.to_le_bytes()));
         for tie in &self.ties {
             out.extend_from_slice(&tie.leaf.to_le_bytes());
-            out.extend_from_slice(&tie.first.to_bytes());
+            K::encode_key(&tie.first, &mut out);
         }
         for jump in &self.jumps {
             out.extend_from_slice(&jump.leaf.to_le_bytes());
@@ -174,14 +182,16 @@ impl Directory {
     /// Decodes a section with these counts, which must fit its length.
     pub(crate) fn decode(section: &[u8], counts: Counts) -> Result<Self, FormatError> {
         let damaged = |at, what| FormatError::Damaged { at, what };
-        if section.len() as u64 != counts.encoded_len() {
+        if section.len() as u64 != counts.encoded_len(K::KEY_LEN) {
             return Err(damaged(0, "the directory has another length than it should"));
         }
         let (prefixes, rest) = section.split_at(counts.leaves as usize * size_of::<u64>());
-        let (ties, jumps) = rest.split_at(counts.ties as usize * TIE_LEN);
+        let (ties, jumps) = rest.split_at(counts.ties as usize * tie_len::<K>());
         let prefixes: Vec<u64> =
             prefixes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
-        let ties: Vec<Tie> = ties.as_chunks().0.iter().map(decode_tie).collect();
+        let ties: Option<Vec<Tie<K::Key>>> =
+            ties.chunks(tie_len::<K>()).map(decode_tie::<K>).collect();
+        let ties = ties.ok_or(damaged(0, "a tie of the directory is no key"))?;
         let jumps: Vec<Jump> = jumps.as_chunks().0.iter().map(decode_jump).collect();
         let sorted = prefixes.is_sorted()
             && ties.is_sorted_by(|a, b| a.leaf < b.leaf && a.first < b.first)
@@ -194,7 +204,7 @@ impl Directory {
         Ok(Self::assemble(prefixes, ties, jumps))
     }
 
-    fn assemble(prefixes: Vec<u64>, ties: Vec<Tie>, jumps: Vec<Jump>) -> Self {
+    fn assemble(prefixes: Vec<u64>, ties: Vec<Tie<K::Key>>, jumps: Vec<Jump>) -> Self {
         let bits = (prefixes.len() / 4).max(2).ilog2();
         let shift = u64::BITS - bits;
         let mut radix = Vec::with_capacity((1 << bits) + 1);
@@ -211,10 +221,9 @@ impl Directory {
     }
 }
 
-fn decode_tie(bytes: &[u8; TIE_LEN]) -> Tie {
-    let (leaf, first) = bytes.split_first_chunk().expect("a tie is longer");
-    let first = first.first_chunk().expect("a tie is a leaf and an outpoint");
-    Tie { leaf: u32::from_le_bytes(*leaf), first: Outpoint::from_bytes(first) }
+fn decode_tie<K: Keys>(bytes: &[u8]) -> Option<Tie<K::Key>> {
+    let (leaf, first) = bytes.split_first_chunk()?;
+    Some(Tie { leaf: u32::from_le_bytes(*leaf), first: K::decode_key(first)? })
 }
 
 fn decode_jump(bytes: &[u8; JUMP_LEN]) -> Jump {
@@ -224,32 +233,32 @@ fn decode_jump(bytes: &[u8; JUMP_LEN]) -> Jump {
 }
 
 /// Builds a directory leaf by leaf.
-#[derive(Debug, Default)]
-pub(crate) struct DirectoryBuilder {
+#[derive(Debug)]
+pub(crate) struct DirectoryBuilder<K: Keys> {
     prefixes: Vec<u64>,
-    ties: Vec<Tie>,
+    ties: Vec<Tie<K::Key>>,
     jumps: Vec<Jump>,
-    last: Option<Outpoint>,
+    last: Option<K::Key>,
 }
 
-impl DirectoryBuilder {
+impl<K: Keys> Default for DirectoryBuilder<K> {
+    fn default() -> Self {
+        Self { prefixes: Vec::new(), ties: Vec::new(), jumps: Vec::new(), last: None }
+    }
+}
+
+impl<K: Keys> DirectoryBuilder<K> {
     /// The number that the next leaf gets, or `None` when there are too many.
     pub(crate) fn next(&self) -> Option<LeafNumber> {
         u32::try_from(self.prefixes.len()).ok().filter(|leaf| *leaf < u32::MAX).map(LeafNumber)
     }
 
-    /// Adds a leaf with its first and last outpoint and its page, as number
-    /// [`DirectoryBuilder::next`].
-    pub(crate) fn push(
-        &mut self,
-        leaf: LeafNumber,
-        (first, last): (Outpoint, Outpoint),
-        page: PageNumber,
-    ) {
-        if self.last.is_some_and(|last| prefix(&last) == prefix(&first)) {
+    /// Adds a leaf with its first and last key and its page, as number [`DirectoryBuilder::next`].
+    pub(crate) fn push(&mut self, leaf: LeafNumber, (first, last): (K::Key, K::Key), page: PageNumber) {
+        if !K::IS_PREFIX && self.last.is_some_and(|last| K::prefix(&last) == K::prefix(&first)) {
             self.ties.push(Tie { leaf: leaf.0, first });
         }
-        self.prefixes.push(prefix(&first));
+        self.prefixes.push(K::prefix(&first));
         let pages = page.0.saturating_sub(1 + u64::from(leaf.0));
         if pages != self.jumps.last().map_or(0, |jump| jump.pages) {
             self.jumps.push(Jump { leaf: leaf.0, pages });
@@ -257,7 +266,7 @@ impl DirectoryBuilder {
         self.last = Some(last);
     }
 
-    pub(crate) fn finish(self) -> Directory {
+    pub(crate) fn finish(self) -> Directory<K> {
         let Self { mut prefixes, mut ties, mut jumps, .. } = self;
         prefixes.shrink_to_fit();
         ties.shrink_to_fit();

@@ -1,11 +1,12 @@
-//! The order of everything: one number a step of the chain.
+//! The order of everything in a store: one number a step of its owner.
 //!
-//! Connecting a block is a step, disconnecting it is another. Heights repeat when the chain
-//! reorganises, sequences never do, so "before" and "after" are always asked of sequences.
+//! What a step is, the owner says. In the unspent set, connecting a block is a step, disconnecting
+//! it is another: heights repeat when the chain reorganises, sequences never do, so "before" and
+//! "after" are always asked of sequences.
 
 use std::fmt;
 
-/// The number of a step. The empty set is at sequence 0, the first block connected is step 1.
+/// The number of a step. The empty store is at sequence 0, the first change is step 1.
 ///
 /// 32 bits last: a chain with a block every ten minutes takes 80,000 years to use them up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,46 +1,46 @@
-//! The runs of one version of the set, youngest first.
+//! The runs of one version of a store, youngest first.
 //!
 //! A set of runs is a shared list: cloning it is one count, and a new one with a run added or some
 //! runs replaced by their merge leaves the old one as it is for those who read it.
-//!
-//! **Births decide.** A lookup goes from the youngest run to the oldest and remembers the births
-//! that it saw deleted; the first add of another birth is the coin. A delete alone does not end the
-//! search: a coin that dies while its pane is being flushed is deleted in a younger run than the
-//! same outpoint may be made again in. All entries of an outpoint in a run are in one leaf, so a
-//! run is asked for one page.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use varve_io::Storage;
 
+use crate::codec::Codec;
 use crate::cursor::Cursor;
-use crate::hasher::OutpointHasher;
+use crate::footer::RunInfo;
 use crate::merge::Merge;
-use crate::run::{Run, RunInfo};
-use crate::run_error::RunError;
-use crate::run_writer::StoreKey;
+use crate::run::Run;
+use crate::store_key::StoreKey;
 
 /// Runs, youngest first.
-#[derive(Clone, Debug)]
-pub struct Runs {
+#[derive(Debug)]
+pub struct Runs<C: Codec> {
     key: StoreKey,
-    hasher: OutpointHasher,
-    runs: Arc<[Arc<Run>]>,
+    hasher: C::Hasher,
+    runs: Arc<[Arc<Run<C>>]>,
 }
 
-impl Runs {
+impl<C: Codec> Clone for Runs<C> {
+    fn clone(&self) -> Self {
+        Self { key: self.key, hasher: self.hasher.clone(), runs: Arc::clone(&self.runs) }
+    }
+}
+
+impl<C: Codec> Runs<C> {
     /// No runs.
     #[must_use]
     pub fn empty(key: StoreKey) -> Self {
-        Self { key, hasher: key.secret.hasher(), runs: Arc::default() }
+        Self { key, hasher: C::hasher(key.secret), runs: Arc::from([]) }
     }
 
     /// Opens the runs that a manifest names, youngest first.
-    pub fn open(storage: &dyn Storage, key: StoreKey, infos: &[RunInfo]) -> Result<Self, RunError> {
+    pub fn open(storage: &dyn Storage, key: StoreKey, infos: &[RunInfo]) -> Result<Self, C::Error> {
         let runs = infos.iter().map(|info| Run::open(storage, &key, info).map(Arc::new));
-        let runs = runs.collect::<Result<_, _>>()?;
-        Ok(Self { key, hasher: key.secret.hasher(), runs })
+        let runs = runs.collect::<Result<_, C::Error>>()?;
+        Ok(Self { key, hasher: C::hasher(key.secret), runs })
     }
 
     /// What the runs share.
@@ -50,14 +50,13 @@ impl Runs {
     }
 
     /// The hash under the store's secret.
-    #[must_use]
-    pub const fn hasher(&self) -> &OutpointHasher {
+    pub(crate) const fn hasher(&self) -> &C::Hasher {
         &self.hasher
     }
 
     /// The runs, youngest first.
     #[must_use]
-    pub fn as_slice(&self) -> &[Arc<Run>] {
+    pub fn as_slice(&self) -> &[Arc<Run<C>>] {
         &self.runs
     }
 
@@ -75,28 +74,25 @@ impl Runs {
 
     /// These runs and a younger one.
     #[must_use]
-    pub fn with_youngest(&self, run: Arc<Run>) -> Self {
+    pub fn with_youngest(&self, run: Arc<Run<C>>) -> Self {
         self.with_replaced(0..0, Some(run))
     }
 
-    /// These runs with those of `range` replaced by their merge, or by nothing when all cancelled.
+    /// These runs with those of `range` replaced by their merge, or by nothing when nothing is left.
     ///
     /// # Panics
     ///
     /// When there are no such runs.
     #[must_use]
-    pub fn with_replaced(&self, range: Range<usize>, merged: Option<Arc<Run>>) -> Self {
+    pub fn with_replaced(&self, range: Range<usize>, merged: Option<Arc<Run<C>>>) -> Self {
         let mut runs = self.runs.to_vec();
         runs.splice(range, merged);
         Self { key: self.key, hasher: self.hasher.clone(), runs: runs.into() }
     }
 
-    /// The coins of all runs in the order of their outpoints, read once, in bounded memory.
-    pub fn coins(&self) -> Result<Merge<Cursor>, RunError> {
+    /// What is left of the rows of all runs, in order, read once, in bounded memory.
+    pub fn rows(&self) -> Result<Merge<C, Cursor<C>>, C::Error> {
         let cursors = self.runs.iter().map(Run::cursor);
         Merge::new(cursors.collect::<Result<_, _>>()?, true)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,64 +1,67 @@
-//! The filter of a run: "this outpoint is surely not in here", without reading.
+//! The filter of a run: "this key is surely not in here", without reading.
 //!
 //! A fuse filter is built from all its keys at once, in about 20 bytes of memory a key. For a run
-//! of 170 million coins that would be 3.4 GB, so the run's keys are cut into *chunks* of about
+//! of 170 million keys that would be 3.4 GB, so the run's keys are cut into *chunks* of about
 //! 131,072 (32,768 when memory is short) in key order, each with its filter. It is built when the
-//! chunk is complete, in the CPU's cache, while the run is being written. A chunk ends with a leaf,
-//! and all entries of an outpoint are in one leaf, so the chunk of an outpoint is the last one
-//! whose first outpoint is not above it. Sorted keys walk through the chunks in step.
+//! chunk is complete, in the CPU's cache, while the run is being written. A chunk begins and ends
+//! with a leaf, and the chunk of a key is the last one whose first key is not above it. That is
+//! right also for a key whose rows go on from chunk to chunk: it is the first of the last of them.
+//! Sorted keys walk through the chunks in step.
+//!
+//! A run may have no filter: where a filter would cost more memory than the reads that it saves are
+//! worth, every key may be in the run.
 //!
 //! ```text
 //!  section   │ chunk heads │ fingerprints of all chunks, one after the other │
 //!
-//!  head      0                  36       44          48       52
-//!            ┌──────────────────┬────────┬───────────┬────────┐
-//!            │ first outpoint   │ seed   │ segment   │ starts │
-//!            │ txid 32, vout u32│ u64    │ bits u32  │ u32    │
-//!            └──────────────────┴────────┴───────────┴────────┘
+//!  head      0             k        k+8         k+12     k+16
+//!            ┌─────────────┬────────┬───────────┬────────┐
+//!            │ first key   │ seed   │ segment   │ starts │
+//!            │ k bytes     │ u64    │ bits u32  │ u32    │
+//!            └─────────────┴────────┴───────────┴────────┘
 //! ```
 //!
 //! The number of chunks, the width of a fingerprint and the length of the section are in the
 //! run's footer; a chunk has (starts + 2 · 2^bits) fingerprints, and none when `starts` is 0.
 
-use varve_io::FormatError;
-use varve_types::Outpoint;
+use std::mem::take;
 
-use crate::budget::Buffers;
-use crate::directory::prefix;
+use varve_io::FormatError;
+
+use crate::codec::Keys;
 use crate::fuse::{FuseBuilder, Shape, Width, ask};
 
-/// A chunk is usually complete with this many keys. Larger chunks save memory (1.17 fingerprints a
-/// key here, 1.15 with twice as many), smaller ones are built in a smaller cache.
-const CHUNK_KEYS: usize = Buffers::LARGE.chunk_keys;
-
-const HEAD_LEN: usize = Outpoint::LEN + Shape::ENCODED_LEN;
-const _: () = assert!(HEAD_LEN == 52);
+/// The length of a chunk's head.
+const fn head_len<K: Keys>() -> usize {
+    K::KEY_LEN + Shape::ENCODED_LEN
+}
 
 /// The filter of one run.
 #[derive(Debug)]
-pub(crate) struct Filter {
-    width: Width,
-    chunks: Vec<Chunk>,
+pub(crate) struct Filter<K: Keys> {
+    /// How precise it is; `None` when the run has none.
+    width: Option<Width>,
+    chunks: Vec<Chunk<K>>,
     fingerprints: Vec<u8>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Chunk {
-    first: Outpoint,
+#[derive(Debug)]
+struct Chunk<K: Keys> {
+    first: K::Key,
     shape: Shape,
     start: usize,
 }
 
-impl Chunk {
-    /// Whether the chunk starts at `outpoint` or before it.
+impl<K: Keys> Chunk<K> {
+    /// Whether the chunk starts at `key` or before it.
     #[inline]
-    fn starts_by(&self, outpoint: &Outpoint) -> bool {
-        let (own, other) = (prefix(&self.first), prefix(outpoint));
-        own < other || own == other && self.first <= *outpoint
+    fn starts_by(&self, key: &K::Key) -> bool {
+        let (own, other) = (K::prefix(&self.first), K::prefix(key));
+        own < other || own == other && (K::IS_PREFIX || self.first <= *key)
     }
 }
 
-impl Filter {
+impl<K: Keys> Filter<K> {
     /// The number of chunks.
     pub(crate) fn chunks(&self) -> u32 {
         u32::try_from(self.chunks.len()).expect("a chunk is many pages")
@@ -75,9 +78,10 @@ impl Filter {
     pub(crate) fn ask(
         &self,
         near: &mut usize,
-        (mut keys, mut hashes): (&[Outpoint], &[u64]),
+        (mut keys, mut hashes): (&[K::Key], &[u64]),
         mut may: &mut [bool],
     ) {
+        let Some(width) = self.width else { return may.fill(true) };
         if self.chunks.is_empty() {
             return may.fill(false);
         }
@@ -88,20 +92,20 @@ impl Filter {
                 next.map_or(keys.len(), |next| keys.partition_point(|key| !next.starts_by(key)));
             let (asked, later) = hashes.split_at(count);
             let (answers, rest) = may.split_at_mut(count);
-            let end = chunk.start + self.width.bytes(chunk.shape.places());
+            let end = chunk.start + width.bytes(chunk.shape.places());
             let fingerprints = self.fingerprints.get(chunk.start..end).unwrap_or_default();
-            ask((&chunk.shape, self.width), fingerprints, asked, answers);
+            ask((&chunk.shape, width), fingerprints, asked, answers);
             (keys, hashes, may) = (keys.get(count..).unwrap_or_default(), later, rest);
         }
     }
 
-    /// The chunk of an outpoint, looked for near the chunk before. What is below all chunks may ask
-    /// the first; the directory knows better.
-    fn chunk(&self, near: &mut usize, outpoint: &Outpoint) -> &Chunk {
-        let here = self.chunks.get(*near).is_some_and(|own| own.starts_by(outpoint));
-        let behind = self.chunks.get(*near + 1).is_none_or(|next| !next.starts_by(outpoint));
+    /// The chunk of a key, looked for near the chunk before. What is below all chunks may ask the
+    /// first; the directory knows better.
+    fn chunk(&self, near: &mut usize, key: &K::Key) -> &Chunk<K> {
+        let here = self.chunks.get(*near).is_some_and(|own| own.starts_by(key));
+        let behind = self.chunks.get(*near + 1).is_none_or(|next| !next.starts_by(key));
         if !(here && behind) {
-            let after = self.chunks.partition_point(|chunk| chunk.starts_by(outpoint));
+            let after = self.chunks.partition_point(|chunk| chunk.starts_by(key));
             *near = after.saturating_sub(1);
         }
         self.chunks.get(*near).expect("there are chunks, and one was found among them")
@@ -109,13 +113,14 @@ impl Filter {
 
     /// The length of the section.
     pub(crate) fn encoded_len(&self) -> u64 {
-        (self.chunks.len() * HEAD_LEN + self.fingerprints.len()) as u64
+        (self.chunks.len() * head_len::<K>() + self.fingerprints.len()) as u64
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.chunks.len() * HEAD_LEN + self.fingerprints.len());
+        let len = self.chunks.len() * head_len::<K>() + self.fingerprints.len();
+        let mut out = Vec::with_capacity(len);
         for chunk in &self.chunks {
-            out.extend_from_slice(&chunk.first.to_bytes());
+            K::encode_key(&chunk.first, &mut out);
             chunk.shape.encode(&mut out);
         }
         out.extend_from_slice(&self.fingerprints);
@@ -126,22 +131,27 @@ impl Filter {
     pub(crate) fn decode(
         mut section: Vec<u8>,
         chunks: u32,
-        width: Width,
+        width: Option<Width>,
     ) -> Result<Self, FormatError> {
         let damaged = |at, what| FormatError::Damaged { at, what };
+        let Some(width) = width else {
+            if chunks == 0 && section.is_empty() {
+                return Ok(Self { width, chunks: Vec::new(), fingerprints: section });
+            }
+            return Err(damaged(0, "a run without a filter has one"));
+        };
         let count = usize::try_from(chunks).unwrap_or(usize::MAX);
-        let heads_len = count.saturating_mul(HEAD_LEN);
+        let heads_len = count.saturating_mul(head_len::<K>());
         let heads = section.get(..heads_len);
         let heads = heads.ok_or(damaged(0, "the filter has fewer chunks than it should"))?;
-        let mut chunks: Vec<Chunk> = Vec::with_capacity(count);
+        let mut chunks: Vec<Chunk<K>> = Vec::with_capacity(count);
         let mut start = 0_usize;
-        for (index, head) in heads.as_chunks::<HEAD_LEN>().0.iter().enumerate() {
-            let (first, shape) = head.split_first_chunk().expect("a head is longer");
-            let shape = shape.first_chunk().expect("a head is an outpoint and a shape");
-            let chunk =
-                Chunk { first: Outpoint::from_bytes(first), shape: Shape::decode(shape)?, start };
-            if chunks.last().is_some_and(|last| last.first >= chunk.first) {
-                return Err(damaged(index * HEAD_LEN, "the filter's chunks are out of order"));
+        for (index, head) in heads.chunks(head_len::<K>()).enumerate() {
+            let at = index * head_len::<K>();
+            let chunk = decode_head(head, start).ok_or(damaged(at, "a chunk's head is no key"))??;
+            // Equal only where the rows of a key may fill many leaves, and harmless elsewhere.
+            if chunks.last().is_some_and(|last| last.first > chunk.first) {
+                return Err(damaged(at, "the filter's chunks are out of order"));
             }
             start = start.saturating_add(width.bytes(chunk.shape.places()));
             chunks.push(chunk);
@@ -150,37 +160,43 @@ impl Filter {
             return Err(damaged(heads_len, "the filter has another length than its chunks"));
         }
         section.drain(..heads_len);
-        Ok(Self { width, chunks, fingerprints: section })
+        Ok(Self { width: Some(width), chunks, fingerprints: section })
     }
+}
+
+/// The chunk of a head, whose fingerprints start there.
+fn decode_head<K: Keys>(head: &[u8], start: usize) -> Option<Result<Chunk<K>, FormatError>> {
+    let (first, shape) = head.split_at_checked(K::KEY_LEN)?;
+    let first = K::decode_key(first)?;
+    Some(Shape::decode(shape.first_chunk()?).map(|shape| Chunk { first, shape, start }))
 }
 
 /// Builds a filter leaf by leaf.
 #[derive(Debug)]
-pub(crate) struct FilterBuilder {
-    filter: Filter,
+pub(crate) struct FilterBuilder<K: Keys> {
+    filter: Filter<K>,
     fuse: FuseBuilder,
     hashes: Vec<u64>,
-    first: Option<Outpoint>,
+    first: Option<K::Key>,
     chunk_keys: usize,
 }
 
-impl FilterBuilder {
-    pub(crate) fn new(width: Width) -> Self {
+impl<K: Keys> FilterBuilder<K> {
+    /// Chunks are complete with this many keys.
+    pub(crate) fn new(width: Option<Width>, chunk_keys: usize) -> Self {
         let filter = Filter { width, chunks: Vec::new(), fingerprints: Vec::new() };
-        let (fuse, chunk_keys) = (FuseBuilder::default(), CHUNK_KEYS);
+        let fuse = FuseBuilder::default();
         Self { filter, fuse, hashes: Vec::new(), first: None, chunk_keys }
     }
 
-    /// Chunks are complete with this many keys.
-    pub(crate) const fn set_chunk_keys(&mut self, keys: usize) {
-        self.chunk_keys = keys;
-    }
-
-    /// Adds a leaf: its first outpoint and the keyed hashes of its entries, in their order.
-    pub(crate) fn push_leaf(&mut self, first: Outpoint, hashes: impl Iterator<Item = u64>) {
+    /// Adds a leaf: its first key and the keyed hashes of its rows, in their order.
+    pub(crate) fn push_leaf(&mut self, first: K::Key, hashes: impl IntoIterator<Item = u64>) {
+        if self.filter.width.is_none() {
+            return;
+        }
         self.first.get_or_insert(first);
         for hash in hashes {
-            // Two entries of one outpoint are neighbours.
+            // Rows of one key are neighbours.
             if self.hashes.last() != Some(&hash) {
                 self.hashes.push(hash);
             }
@@ -191,19 +207,22 @@ impl FilterBuilder {
     }
 
     fn close_chunk(&mut self) {
-        let Some(first) = self.first.take() else { return };
         let Filter { width, chunks, fingerprints } = &mut self.filter;
+        let (Some(first), Some(width)) = (self.first.take(), *width) else { return };
         let start = fingerprints.len();
-        let shape = self.fuse.build(&mut self.hashes, *width, fingerprints);
+        let shape = self.fuse.build(&mut self.hashes, width, fingerprints);
         chunks.push(Chunk { first, shape, start });
         self.hashes.clear();
     }
 
-    pub(crate) fn finish(mut self) -> Filter {
+    /// The filter of all leaves so far. The builder is empty afterwards.
+    pub(crate) fn finish(&mut self) -> Filter<K> {
         self.close_chunk();
-        self.filter.fingerprints.shrink_to_fit();
-        self.filter.chunks.shrink_to_fit();
-        self.filter
+        let Filter { width, chunks, fingerprints } = &mut self.filter;
+        let (mut chunks, mut fingerprints) = (take(chunks), take(fingerprints));
+        fingerprints.shrink_to_fit();
+        chunks.shrink_to_fit();
+        Filter { width: *width, chunks, fingerprints }
     }
 }
 

@@ -1,13 +1,11 @@
 //! The store's secret.
 //!
-//! Whoever makes transactions chooses their txids by trying, and would choose those that fall into
-//! one place of a table or pass one filter. So nothing here places an outpoint by its own bytes:
-//! tables, filters and tags take its [keyed hash](crate::OutpointHasher) under 16 random bytes that
-//! every store draws for itself and nobody outside knows.
+//! Whoever makes the keys of a store chooses them by trying, and would choose those that fall into
+//! one place of a table or pass one filter. So nothing here places a key by its own bytes: filters,
+//! and whatever else is found by hash, take its [keyed hash](crate::Codec::hash) under 16 random
+//! bytes that every store draws for itself and nobody outside knows.
 
 use std::fmt;
-
-use crate::hasher::OutpointHasher;
 
 /// 16 random bytes of one store.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,12 +25,6 @@ impl Secret {
     #[must_use]
     pub const fn to_bytes(self) -> [u8; Self::LEN] {
         self.0
-    }
-
-    /// The hash under this secret. Takes some microseconds: keep it.
-    #[must_use]
-    pub fn hasher(self) -> OutpointHasher {
-        OutpointHasher::new(&self.0)
     }
 }
 

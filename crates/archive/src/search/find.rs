@@ -1,0 +1,144 @@
+//! Searching a table: many keys at once, beside the writer.
+//!
+//! 1. All keys are looked for in the panes, one pane after the other.
+//! 2. [`Query`] asks the filters, then the directories, for the pages that may have the keys, and
+//!    reads those that are not in memory, in one submission.
+//! 3. The pages are joined in groups: first the headers of all leaves of a group are touched, then
+//!    the places where the keys should be, then they are searched. So the cache misses of a group
+//!    are under way together.
+//! 4. The links are sorted by key, newest first.
+
+use std::sync::Arc;
+
+use varve_io::Storage;
+use varve_runs::{Candidate, Query, StoreKey};
+
+use super::codec::Search;
+use super::cursor::{Cursor, Order};
+use super::error::Result;
+use super::leaf::Leaf;
+use super::row::Fingerprint;
+use super::table;
+use super::version::{Fetcher, PageReads, Shared, Version};
+use crate::link::TxLink;
+
+/// Pages that are joined together.
+const GROUP: usize = 16;
+
+/// Searches a table. Cheap to clone; any number of threads search while one writes.
+#[derive(Clone, Debug)]
+pub struct SearchReader {
+    shared: Arc<Shared>,
+}
+
+impl SearchReader {
+    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Opens a table that nobody writes, without writing anything. Rows with links from `bound` on
+    /// are not found, unless they are in runs.
+    pub fn at_rest(storage: &Arc<dyn Storage>, key: StoreKey, bound: TxLink) -> Result<Self> {
+        let loaded = table::load(storage, key, bound)?;
+        let panes = loaded.panes.into_iter().map(Arc::new).collect();
+        let version = Version { panes, runs: loaded.runs };
+        Ok(Self::new(Arc::new(Shared::new(version))))
+    }
+
+    /// Adds all rows of each key to `out`, with the place of the key in the question: keys in the
+    /// order of the question, links from the highest on.
+    pub fn find(&self, keys: &[Fingerprint], out: &mut Vec<(usize, TxLink)>) -> Result<()> {
+        let version = self.shared.version.load_full();
+        let start = out.len();
+        let mut sorted: Vec<(Fingerprint, usize)> =
+            keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
+        sorted.sort_unstable();
+        for pane in version.panes.iter().rev() {
+            for (key, place) in &sorted {
+                out.extend(pane.find(*key).map(|link| (*place, link)));
+            }
+        }
+        if !version.runs.as_slice().is_empty() {
+            self.find_in_runs(&version, &sorted, out)?;
+        }
+        if let Some(found) = out.get_mut(start..) {
+            found.sort_unstable_by_key(|(place, link)| (*place, std::cmp::Reverse(*link)));
+        }
+        Ok(())
+    }
+
+    fn find_in_runs(
+        &self,
+        version: &Version,
+        sorted: &[(Fingerprint, usize)],
+        out: &mut Vec<(usize, TxLink)>,
+    ) -> Result<()> {
+        let keys = sorted.iter().map(|(key, _)| *key).collect();
+        let mut query = Query::<Search>::new(&version.runs, keys);
+        let direct = query.unread() as u64;
+        let mut fetcher = None;
+        if direct > 0 {
+            let fetcher = fetcher.insert(self.shared.fetcher());
+            let Fetcher { reader, buffers } = fetcher;
+            query.fetch(reader, buffers)?;
+        }
+        let candidates: Vec<Candidate> = query.by_key().flatten().copied().collect();
+        for group in candidates.chunks(GROUP) {
+            join(&query, group, |key, link| {
+                if let Some((_, place)) = sorted.get(key) {
+                    out.push((*place, link));
+                }
+            })?;
+        }
+        self.shared.count(PageReads { pages: candidates.len() as u64, direct });
+        if let Some(mut fetcher) = fetcher {
+            query.release(&mut fetcher.buffers);
+            self.shared.release(fetcher);
+        }
+        Ok(())
+    }
+
+    /// Goes through the rows of one key without collecting them, however many there are: those
+    /// with links in this range.
+    pub fn cursor(
+        &self,
+        key: Fingerprint,
+        links: std::ops::Range<TxLink>,
+        order: Order,
+    ) -> Result<Cursor> {
+        Cursor::new(self.shared.version.load_full(), (key, links), order)
+    }
+
+    /// The pages of runs that [`SearchReader::find`] has looked at since the table was opened.
+    #[must_use]
+    pub fn page_reads(&self) -> PageReads {
+        self.shared.reads()
+    }
+}
+
+/// Reports the links in a group of pages, with the place of their key among those of the query.
+fn join(
+    query: &Query<Search>,
+    group: &[Candidate],
+    mut found: impl FnMut(usize, TxLink),
+) -> Result<()> {
+    let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
+    let mut touched = 0;
+    for (payload, candidate) in payloads.iter_mut().zip(group) {
+        *payload = query.payload(candidate)?;
+        touched ^= payload.first().copied().unwrap_or_default();
+    }
+    let mut leaves: [Option<Leaf<'_>>; GROUP] = [None; GROUP];
+    for ((leaf, payload), candidate) in leaves.iter_mut().zip(payloads).zip(group) {
+        let parsed = Leaf::parse(payload).map_err(|error| query.place(candidate).error(error))?;
+        touched ^= parsed.touch(*query.key(candidate));
+        *leaf = Some(parsed);
+    }
+    std::hint::black_box(touched);
+    for (leaf, candidate) in leaves.iter().flatten().zip(group) {
+        for link in leaf.find(*query.key(candidate)) {
+            found(candidate.key(), link);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,441 @@
+//! A leaf: as many rows in order as fit into a page.
+//!
+//! Fingerprints are coded as Elias and Fano did: the low bits of each as they are, and the high
+//! bits as steps. In the bitmap of high bits the `i`-th fingerprint is the set bit at `high + i`,
+//! so a clear bit is a step up and a set bit a fingerprint. Links lie apart, all of one width
+//! above the lowest link of the leaf.
+//!
+//! ```text
+//!  0        5        7        9        11     12       19      20
+//!  ┌────────┬────────┬────────┬────────┬──────┬────────┬───────┬──────┬────────┬──────┬───────┐
+//!  │ first  │ rows   │ coded  │ steps  │ low  │ base   │ width │ high │ starts │ lows │ links │
+//!  │ 5 bytes│ u16    │ u16    │ u16    │ u8   │ 7 bytes│ u8    │ bits │ bits   │ bits │ bits  │
+//!  └────────┴────────┴────────┴────────┴──────┴────────┴───────┴──────┴────────┴──────┴───────┘
+//!
+//!  first   the first fingerprint; the others are coded as what they are above it
+//!  coded   the fingerprints that are coded: one for each row, or each distinct one once
+//!  steps   the high part of the last
+//!  high    coded + steps bits, up to a whole byte
+//!  starts  when fewer fingerprints than rows are coded: a bit for each row, set where the next of
+//!          them begins, up to a whole byte
+//!  lows    coded · low bits
+//!  links   rows · width bits behind them without a gap: the link less `base`
+//! ```
+//!
+//! Bits are counted from the lowest of each byte. A leaf with few rows of equal fingerprints codes
+//! them for every row; one with many, such as those of a busy script, codes each once and pays a
+//! bit a row. The encoder takes what is shorter.
+//!
+//! **Why not Rice-coded gaps with restart points?** With gaps of 785 on average (1.4 billion rows)
+//! a gap takes 11.15 bits in Rice code and a restart point every 64 rows another 0.4; here it is
+//! 11.53 and there are no restart points. But a lookup counts the bits of some 30 words and then
+//! looks at one or two rows, where it would decode 32; and no code is longer than its place, so
+//! hostile bytes cannot make a loop long.
+//!
+//! With links of 30 bits a row takes 5.22 bytes at 1.4 billion rows and 5.06 at 3.4 billion.
+
+use std::ops::Range;
+
+use varve_io::{FormatError, PAGE_PAYLOAD_LEN};
+
+use super::bits::{self, BitWriter};
+use super::row::{Fingerprint, LINK_BITS, Row};
+use crate::link::TxLink;
+
+const FIRST_LEN: usize = 5;
+const BASE_LEN: usize = 7;
+const ROWS_AT: usize = FIRST_LEN;
+const CODED_AT: usize = ROWS_AT + size_of::<u16>();
+const STEPS_AT: usize = CODED_AT + size_of::<u16>();
+const LOW_AT: usize = STEPS_AT + size_of::<u16>();
+const BASE_AT: usize = LOW_AT + size_of::<u8>();
+const WIDTH_AT: usize = BASE_AT + BASE_LEN;
+const HEADER_LEN: usize = WIDTH_AT + size_of::<u8>();
+const _: () = assert!(CODED_AT == 7 && STEPS_AT == 9 && LOW_AT == 11);
+const _: () = assert!(BASE_AT == 12 && WIDTH_AT == 19 && HEADER_LEN == 20);
+const _: () = assert!(FIRST_LEN as u32 * u8::BITS == Fingerprint::BITS);
+const _: () = assert!(BASE_LEN as u32 * u8::BITS == LINK_BITS && LINK_BITS <= bits::WIDTH_MAX);
+
+/// The most rows of a leaf. Rows of one fingerprint and close links would fit in greater number;
+/// the bound is for the memory of whoever decodes a leaf.
+pub(super) const ROWS_MAX: usize = 4096;
+/// Between two rows at which the length of the leaf in the making is computed.
+const STRIDE: usize = 32;
+
+/// The numbers of the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Header {
+    first: u64,
+    rows: usize,
+    coded: usize,
+    steps: usize,
+    low: u32,
+    base: u64,
+    width: u32,
+}
+
+impl Header {
+    /// The bytes of the two bitmaps.
+    const fn bitmaps(&self) -> (usize, usize) {
+        let starts = if self.coded == self.rows { 0 } else { self.rows };
+        ((self.coded + self.steps).div_ceil(8), starts.div_ceil(8))
+    }
+
+    /// The bytes of the whole leaf.
+    const fn len(&self) -> usize {
+        let (high, starts) = self.bitmaps();
+        let packed = self.coded * self.low as usize + self.rows * self.width as usize;
+        HEADER_LEN + high + starts + packed.div_ceil(8)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let number = |number: usize| {
+            u16::try_from(number).expect("a leaf has fewer rows and bits").to_le_bytes()
+        };
+        let width = |width: u32| u8::try_from(width).expect("a width is at most 64");
+        let [first @ .., _, _, _] = self.first.to_le_bytes();
+        let [base @ .., _] = self.base.to_le_bytes();
+        out.extend_from_slice(&first);
+        out.extend_from_slice(&number(self.rows));
+        out.extend_from_slice(&number(self.coded));
+        out.extend_from_slice(&number(self.steps));
+        out.push(width(self.low));
+        out.extend_from_slice(&base);
+        out.push(width(self.width));
+    }
+}
+
+/// Measures rows one after the other: the header of a leaf of those taken so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measure {
+    rows: usize,
+    distinct: usize,
+    first: u64,
+    last: u64,
+    least: u64,
+    most: u64,
+}
+
+impl Measure {
+    #[inline]
+    fn take(&mut self, row: &Row) {
+        let (fingerprint, link) = (row.fingerprint.bits(), row.link.to_u64());
+        if self.rows == 0 {
+            *self = Self { first: fingerprint, least: link, distinct: 1, ..Self::default() };
+        } else {
+            self.distinct += usize::from(fingerprint != self.last);
+        }
+        self.rows += 1;
+        self.last = fingerprint;
+        self.least = self.least.min(link);
+        self.most = self.most.max(link);
+    }
+
+    /// The header of the shortest leaf of these rows.
+    fn header(&self) -> Header {
+        let (each, once) = (self.coding(self.rows), self.coding(self.distinct));
+        if once.len() < each.len() { once } else { each }
+    }
+
+    /// The header with so many fingerprints coded. With as many low bits as the mean gap has there
+    /// are between one and two steps a fingerprint, and no other number of low bits takes less.
+    fn coding(&self, coded: usize) -> Header {
+        let Self { rows, first, last, least, most, .. } = *self;
+        let span = last - first;
+        let low = (span / (coded as u64).max(1)).checked_ilog2().unwrap_or(0);
+        let steps = usize::try_from(span >> low).unwrap_or(usize::MAX);
+        let width = u64::BITS - (most - least).leading_zeros();
+        Header { first, rows, coded, steps, low, base: least, width }
+    }
+}
+
+/// Appends a leaf of the first of `rows` to `out`, as many as fit; returns how many. The rows are
+/// in order, no two alike.
+pub(super) fn encode(rows: &[Row], out: &mut Vec<u8>) -> usize {
+    debug_assert!(rows.is_sorted_by(|a, b| a < b), "rows come in order");
+    let header = measure(rows);
+    let rows = rows.get(..header.rows).unwrap_or_default();
+    let start = out.len();
+    header.encode(out);
+    encode_bitmaps(&header, rows, out);
+    let mut writer = BitWriter::new(out);
+    for (_, above) in coded(&header, rows) {
+        writer.push(above & bits::mask(header.low), header.low);
+    }
+    for row in rows {
+        writer.push(row.link.to_u64() - header.base, header.width);
+    }
+    writer.finish();
+    debug_assert_eq!(out.len() - start, header.len());
+    rows.len()
+}
+
+/// The rows whose fingerprints are coded, and what these are above the first.
+fn coded(header: &Header, rows: &[Row]) -> impl Iterator<Item = (usize, u64)> {
+    let (first, all) = (header.first, header.coded == header.rows);
+    let mut last = None;
+    rows.iter().enumerate().filter_map(move |(place, row)| {
+        let is_coded = all || last != Some(row.fingerprint);
+        last = Some(row.fingerprint);
+        is_coded.then(|| (place, row.fingerprint.bits() - first))
+    })
+}
+
+/// The header of the largest leaf that the first of `rows` fill.
+fn measure(rows: &[Row]) -> Header {
+    let rows = rows.get(..ROWS_MAX).unwrap_or(rows);
+    let mut fitting = Measure::default();
+    for stride in rows.chunks(STRIDE) {
+        let mut more = fitting;
+        stride.iter().for_each(|row| more.take(row));
+        if more.header().len() <= PAGE_PAYLOAD_LEN {
+            fitting = more;
+            continue;
+        }
+        for row in stride {
+            let mut more = fitting;
+            more.take(row);
+            if more.header().len() > PAGE_PAYLOAD_LEN {
+                break;
+            }
+            fitting = more;
+        }
+        break;
+    }
+    fitting.header()
+}
+
+fn encode_bitmaps(header: &Header, rows: &[Row], out: &mut Vec<u8>) {
+    let (high_len, starts_len) = header.bitmaps();
+    let at = out.len();
+    out.resize(at + high_len + starts_len, 0);
+    let bitmaps = out.get_mut(at..).unwrap_or_default();
+    let (high, starts) = bitmaps.split_at_mut(high_len);
+    for (index, (place, above)) in coded(header, rows).enumerate() {
+        set(high, usize::try_from(above >> header.low).unwrap_or(usize::MAX) + index);
+        if !starts.is_empty() {
+            set(starts, place);
+        }
+    }
+}
+
+#[inline]
+fn set(bitmap: &mut [u8], place: usize) {
+    let byte = bitmap.get_mut(place / 8).expect("the bitmap was measured");
+    *byte |= 1 << (place % 8);
+}
+
+/// A leaf, checked as far as its header goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaf<'a> {
+    header: Header,
+    high: &'a [u8],
+    starts: &'a [u8],
+    /// Low bits and links.
+    packed: &'a [u8],
+}
+
+impl<'a> Leaf<'a> {
+    /// Reads the header. What is behind is looked at when it is wanted.
+    #[inline]
+    pub(crate) fn parse(payload: &'a [u8]) -> Result<Self, FormatError> {
+        let damaged = |at, what| Err(FormatError::Damaged { at, what });
+        let Some((head, rest)) = payload.split_at_checked(HEADER_LEN) else {
+            return damaged(payload.len(), "the leaf is cut short");
+        };
+        let number = |at| bits::read(head, at * 8, u16::BITS) as usize;
+        let byte = |at| bits::read(head, at * 8, u8::BITS) as u32;
+        let header = Header {
+            first: bits::word(head, 0) & bits::mask(Fingerprint::BITS),
+            rows: number(ROWS_AT),
+            coded: number(CODED_AT),
+            steps: number(STEPS_AT),
+            low: byte(LOW_AT),
+            base: bits::word(head, BASE_AT) & bits::mask(LINK_BITS),
+            width: byte(WIDTH_AT),
+        };
+        if !(1..=ROWS_MAX).contains(&header.rows) || !(1..=header.rows).contains(&header.coded) {
+            return damaged(ROWS_AT, "a leaf has no rows, or too many");
+        }
+        if header.low >= Fingerprint::BITS || header.width > LINK_BITS {
+            return damaged(LOW_AT, "a leaf has numbers that are too wide");
+        }
+        if header.len() > payload.len() {
+            return damaged(STEPS_AT, "a leaf is larger than its page");
+        }
+        let (high_len, starts_len) = header.bitmaps();
+        let (high, rest) = rest.split_at(high_len);
+        let (starts, packed) = rest.split_at(starts_len);
+        Ok(Self { header, high, starts, packed })
+    }
+
+    /// The number of rows.
+    pub(crate) const fn rows(&self) -> usize {
+        self.header.rows
+    }
+
+    /// The links of a fingerprint, ascending; none when it is not here.
+    #[inline]
+    pub(crate) fn find(&self, fingerprint: Fingerprint) -> Links<'a> {
+        let Range { start, end } = self.rows_of(fingerprint).unwrap_or_default();
+        Links { leaf: *self, next: start, end }
+    }
+
+    /// Loads the places where the low bits and the link of a fingerprint are about, if it is here.
+    #[inline]
+    pub(crate) fn touch(&self, fingerprint: Fingerprint) -> u8 {
+        let Header { first, rows, coded, steps, low, width, .. } = self.header;
+        let above = fingerprint.bits().saturating_sub(first) >> low;
+        let share = |of: usize| (above as usize).saturating_mul(of) / (steps + 1);
+        let lows = share(coded) * low as usize;
+        let links = coded * low as usize + share(rows) * width as usize;
+        let load = |bit: usize| self.packed.get(bit / 8).copied().unwrap_or_default();
+        load(lows) ^ load(links) ^ self.high.get(share(self.high.len())).copied().unwrap_or_default()
+    }
+
+    /// The rows of a fingerprint.
+    fn rows_of(&self, fingerprint: Fingerprint) -> Option<Range<usize>> {
+        let Header { first, rows, coded, steps, low, .. } = self.header;
+        let above = fingerprint.bits().checked_sub(first)?;
+        let step = usize::try_from(above >> low).ok().filter(|step| *step <= steps)?;
+        let wanted = above & bits::mask(low);
+        let mut place = match step.checked_sub(1) {
+            None => 0,
+            Some(before) => bits::select_zero(self.high, coded + steps, before)? + 1,
+        };
+        // The fingerprints of this step, which lie behind one another.
+        let low_at = |place: usize| {
+            let is_here = place < coded + steps && bits::is_set(self.high, place);
+            is_here.then(|| self.low_bits(place - step))
+        };
+        while low_at(place)? < wanted {
+            place += 1;
+        }
+        let start = place - step;
+        while low_at(place) == Some(wanted) {
+            place += 1;
+        }
+        let end = place - step;
+        if start == end || coded == rows {
+            return Some(start..end);
+        }
+        let start = bits::select_one(self.starts, rows, start)?;
+        let next = (start + 1..rows).find(|row| bits::is_set(self.starts, *row));
+        Some(start..next.unwrap_or(rows))
+    }
+
+    #[inline]
+    fn low_bits(&self, index: usize) -> u64 {
+        let low = self.header.low;
+        bits::read(self.packed, index * low as usize, low)
+    }
+
+    #[inline]
+    fn link(&self, row: usize) -> TxLink {
+        let Header { coded, low, base, width, .. } = self.header;
+        let at = coded * low as usize + row * width as usize;
+        TxLink::new(base + bits::read(self.packed, at, width))
+    }
+
+    /// Decodes all rows into `out`, which is cleared. Checks that they are in order and that
+    /// nothing is left over.
+    pub(crate) fn decode(&self, out: &mut Vec<Row>) -> Result<(), FormatError> {
+        out.clear();
+        self.decode_fingerprints(out)?;
+        if self.header.coded < self.header.rows {
+            self.repeat(out)?;
+        }
+        for (index, row) in out.iter_mut().enumerate() {
+            row.link = self.link(index);
+        }
+        let in_order = out.is_sorted_by(|a, b| a.key() < b.key());
+        let is_low = |row: &Row| row.link.to_u64() >> LINK_BITS == 0;
+        if !in_order || !out.iter().all(is_low) {
+            return Err(FormatError::Damaged { at: HEADER_LEN, what: "rows are out of order" });
+        }
+        Ok(())
+    }
+
+    /// Puts a row for each coded fingerprint into `out`.
+    fn decode_fingerprints(&self, out: &mut Vec<Row>) -> Result<(), FormatError> {
+        let Header { first, rows, coded, steps, low, .. } = self.header;
+        let what = "the fingerprints of a leaf do not add up";
+        let damaged = FormatError::Damaged { at: HEADER_LEN, what };
+        let len = coded + steps;
+        for start in (0..len).step_by(64) {
+            let mut word = bits::word(self.high, start / 8);
+            if len - start < 64 {
+                word &= (1 << (len - start)) - 1;
+            }
+            while word != 0 {
+                let (place, index) = (start + word.trailing_zeros() as usize, out.len());
+                let above = ((place - index) as u64) << low | self.low_bits(index);
+                let fingerprint = Fingerprint::from_bits(first + above).ok_or(damaged)?;
+                out.push(Row { fingerprint, link: TxLink::default() });
+                word &= word - 1;
+            }
+        }
+        let is_first = out.first().is_some_and(|row| row.fingerprint.bits() == first);
+        let is_last = bits::is_set(self.high, len - 1);
+        let differ = coded == rows || out.is_sorted_by(|a, b| a.fingerprint < b.fingerprint);
+        let adds_up = out.len() == coded && is_first && is_last && differ;
+        if adds_up { Ok(()) } else { Err(damaged) }
+    }
+
+    /// Repeats fingerprints as often as they have rows, from the last on.
+    fn repeat(&self, out: &mut Vec<Row>) -> Result<(), FormatError> {
+        let Header { rows, coded, .. } = self.header;
+        out.resize(rows, Row::default());
+        let what = "the repeated fingerprints of a leaf do not add up";
+        let damaged = FormatError::Damaged { at: HEADER_LEN, what };
+        let mut index = coded;
+        let mut repeated = Row::default();
+        let mut is_next = true;
+        for place in (0..rows).rev() {
+            if is_next {
+                index = index.checked_sub(1).ok_or(damaged)?;
+                repeated = out.get(index).copied().unwrap_or_default();
+            }
+            is_next = bits::is_set(self.starts, place);
+            if let Some(row) = out.get_mut(place) {
+                *row = repeated;
+            }
+        }
+        if index == 0 && is_next { Ok(()) } else { Err(damaged) }
+    }
+}
+
+/// Links of one fingerprint in a leaf, from both ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Links<'a> {
+    leaf: Leaf<'a>,
+    next: usize,
+    end: usize,
+}
+
+impl Iterator for Links<'_> {
+    type Item = TxLink;
+
+    #[inline]
+    fn next(&mut self) -> Option<TxLink> {
+        if self.next >= self.end {
+            return None;
+        }
+        self.next += 1;
+        Some(self.leaf.link(self.next - 1))
+    }
+}
+
+impl DoubleEndedIterator for Links<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<TxLink> {
+        if self.next >= self.end {
+            return None;
+        }
+        self.end -= 1;
+        Some(self.leaf.link(self.end))
+    }
+}
+
+#[cfg(test)]
+mod tests;

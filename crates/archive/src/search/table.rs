@@ -1,0 +1,383 @@
+//! A search table as its writer sees it.
+//!
+//! ```text
+//!  block ─► Batch ─► append ─► panes ──flush──► run ─┐
+//!  (any thread)       │                         run ─┼─merge─► run
+//!                     ▼                         run ─┘
+//!                  Version  ◄── SearchReader
+//! ```
+//!
+//! 1. **Append.** The rows of a block become a pane (`young`), and readers find them.
+//! 2. **Settle.** The owner says from time to time which links are *durable*, so that they will not
+//!    be given to another transaction after a crash, and which are *deep* in the confirmed chain,
+//!    and which of those belong to stale branches. Only what is durable may go to a run, and what
+//!    is not deep goes there only when the memory is full.
+//! 3. **Flush** (`flush`), when enough rows may go: those of the confirmed chain to one run, those
+//!    of stale branches to another, of which there are few. A lane does it while blocks go on.
+//!    When the files are there, the manifest names them, with the new *watermark*: the link below
+//!    which everything is in runs. In one exchange of the version the rows leave the panes.
+//! 4. **Merge** (`merge`), when the policy says so, in two more lanes. The next manifest names what
+//!    came of it; until then the files that were merged stay.
+//!
+//! There is no log. After a crash the table is as the last manifest says, and the owner appends
+//! the blocks from [`SearchTable::end`] on again. [`SearchTable::rest`] saves the panes too, as a
+//! run that the next opening takes into memory, so that after a clean end there are no such blocks.
+//!
+//! A reorganisation changes nothing here: a row belongs to a transaction in a block, whatever
+//! becomes of the block.
+//!
+//! **When a job fails**, the call that notices fails, and nothing has changed. The next decides the
+//! same again, so it is tried again when there is space again.
+
+mod flush;
+mod load;
+mod merge;
+mod rest;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use varve_io::{PAGE_LEN, Storage};
+use varve_runs::{Kept, Lane, Manifest, Run, RunNumber, Runs, Slot, Stop, StoreKey};
+
+use super::batch::Batch;
+use super::budget::{Budget, SearchMemory};
+use super::codec::Search;
+use super::error::{Result, SearchError};
+use super::find::SearchReader;
+use super::options::SearchOptions;
+use super::policy::Policy;
+use super::row::LINK_BITS;
+use super::version::{Shared, Version};
+use super::young::Young;
+use crate::link::TxLink;
+use flush::{Flushed, Flushing};
+use load::{Loaded, MANIFEST, Saved};
+use merge::Merging;
+
+pub(super) use load::load;
+
+/// What the owner promises about links.
+#[derive(Clone, Copy, Debug)]
+pub struct Settled<'a> {
+    /// All below are saved by the owner: they will not be given to other transactions.
+    pub durable: TxLink,
+    /// All below are deep in the confirmed chain, but for `stale`. Not above `durable`.
+    pub deep: TxLink,
+    /// Links of stale branches: ascending, disjoint, and none below the `deep` of the call before.
+    pub stale: &'a [Range<TxLink>],
+    /// What the owner wants to find again beside the watermark, once `deep` is the watermark.
+    pub owner: &'a [u8],
+}
+
+/// The size of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SearchSize {
+    /// All rows.
+    pub rows: u64,
+    /// Rows that are in memory alone.
+    pub young: u64,
+    /// Runs.
+    pub runs: usize,
+    /// Bytes of the runs.
+    pub bytes: u64,
+    /// Bytes of directories and filters in memory.
+    pub index: u64,
+}
+
+/// A search table, open for writing. There is one writer; [`SearchTable::reader`] is for all others.
+#[derive(Debug)]
+pub struct SearchTable {
+    storage: Arc<dyn Storage>,
+    key: StoreKey,
+    options: SearchOptions,
+    shared: Arc<Shared>,
+    young: Young,
+    runs: Runs<Search>,
+    /// The first link whose rows are not here.
+    end: TxLink,
+    /// What the manifest says.
+    saved: Saved,
+    /// The run that holds the young rows of the last rest, as long as the manifest names it.
+    rested: Option<Arc<Run<Search>>>,
+    settled: Promise,
+    /// The number for the next file, and for the next flush.
+    next: RunNumber,
+    step: u32,
+    work: Work,
+}
+
+/// What the owner has promised so far, since the last flush.
+#[derive(Debug, Default)]
+struct Promise {
+    durable: TxLink,
+    deep: TxLink,
+    stale: Vec<Range<u64>>,
+    owner: Vec<u8>,
+}
+
+/// What goes on beside the writer. Fields are dropped in this order: jobs are told to stop before
+/// their threads are waited for.
+#[derive(Debug)]
+struct Work {
+    stop: StopOnDrop,
+    flush: Slot<Flushing, Result<Flushed>>,
+    merges: [Slot<Merging, Result<Option<Run<Search>>>>; 2],
+    flush_lane: Lane,
+    merge_lanes: [Lane; 2],
+    /// Bytes of runs written since the table was opened.
+    written: u64,
+    /// Merge everything when nothing else is due.
+    tidy: bool,
+}
+
+/// Tells jobs to stop when the table is dropped.
+#[derive(Debug, Default)]
+struct StopOnDrop(Stop);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.set();
+    }
+}
+
+impl Work {
+    fn new(options: &SearchOptions) -> Result<Self> {
+        let lane =
+            |name: &str| Lane::new(options.compaction, name).map_err(SearchError::Thread);
+        Ok(Self {
+            stop: StopOnDrop::default(),
+            flush: Slot::default(),
+            merges: [Slot::default(), Slot::default()],
+            flush_lane: lane("search-flush")?,
+            merge_lanes: [lane("search-merge")?, lane("search-merge2")?],
+            written: 0,
+            tidy: false,
+        })
+    }
+}
+
+impl SearchTable {
+    /// Opens the table in this directory, or makes one. `key` was drawn at random for the store,
+    /// and `bound` is the first link that the owner has not saved: young rows from there on are
+    /// dropped, and a table whose runs have such rows is refused.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        key: StoreKey,
+        options: SearchOptions,
+        bound: TxLink,
+    ) -> Result<Self> {
+        // What an earlier process left may not be durable yet.
+        storage.sync_dir()?;
+        let Loaded { manifest, saved, rested, panes, runs, end } =
+            load(&storage, key, bound)?;
+        manifest.sweep(&*storage, &Kept::NOTHING, &[])?;
+        let young = Young::new(panes);
+        let version = Version { panes: young.panes().into(), runs: runs.clone() };
+        let settled = Promise {
+            durable: saved.watermark,
+            deep: saved.watermark,
+            owner: saved.owner.clone(),
+            ..Promise::default()
+        };
+        Ok(Self {
+            shared: Arc::new(Shared::new(version)),
+            next: manifest.next,
+            step: flush::next_step(&runs.infos()),
+            work: Work::new(&options)?,
+            storage,
+            key,
+            options,
+            young,
+            runs,
+            end,
+            saved,
+            rested,
+            settled,
+        })
+    }
+
+    /// The first link whose rows are not here. The owner appends the blocks from there on.
+    #[must_use]
+    pub const fn end(&self) -> TxLink {
+        self.end
+    }
+
+    /// The link below which everything is in runs, durably, and the owner's bytes of that moment.
+    #[must_use]
+    pub fn watermark(&self) -> (TxLink, &[u8]) {
+        (self.saved.watermark, &self.saved.owner)
+    }
+
+    /// Appends the rows of a block whose `count` transactions have the links from `first` on, which
+    /// must be [`SearchTable::end`]. Waits when the memory is full and a flush is under way.
+    pub fn append(&mut self, first: TxLink, count: u32, batch: Batch) -> Result<()> {
+        if first != self.end {
+            return Err(SearchError::Gap { first, end: self.end });
+        }
+        let end = first.plus(count);
+        if end.to_u64() >> LINK_BITS > 0 {
+            return Err(SearchError::Link { link: end });
+        }
+        self.maintain()?;
+        self.make_room(batch.memory())?;
+        self.young.append((first, end), batch);
+        self.end = end;
+        self.publish();
+        Ok(())
+    }
+
+    /// Takes the owner's promise about links, and starts what is due.
+    pub fn settle(&mut self, settled: &Settled<'_>) -> Result<()> {
+        let Settled { durable, deep, stale, owner } = *settled;
+        debug_assert!(deep <= durable && durable <= self.end, "what is promised is appended");
+        let promise = &mut self.settled;
+        promise.durable = promise.durable.max(durable);
+        promise.deep = promise.deep.max(deep);
+        promise.stale.extend(stale.iter().map(|range| range.start.to_u64()..range.end.to_u64()));
+        promise.owner.clear();
+        promise.owner.extend_from_slice(owner);
+        self.maintain()
+    }
+
+    /// Whether the young rows take more than their share of the memory and nothing more may be
+    /// flushed: the owner should save its tables, and [settle](SearchTable::settle).
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        let is_full = self.young.memory() > self.budget().young(self.runs.memory());
+        is_full && self.work.flush.is_free() && self.settled.durable <= self.saved.watermark
+    }
+
+    /// Merges all runs into one when nothing more urgent is due, in the background: for when a sync
+    /// has ended.
+    pub fn tidy(&mut self) -> Result<()> {
+        self.work.tidy = true;
+        self.maintain()
+    }
+
+    /// A reader, to be cloned into other threads.
+    #[must_use]
+    pub fn reader(&self) -> SearchReader {
+        SearchReader::new(Arc::clone(&self.shared))
+    }
+
+    /// How the memory is used at this moment.
+    #[must_use]
+    pub fn memory(&self) -> SearchMemory {
+        let (budget, index) = (self.budget(), self.runs.memory());
+        SearchMemory {
+            budget: self.options.memory,
+            young: self.young.memory(),
+            young_max: budget.young(index),
+            index,
+            buffers: budget.all_buffers(),
+        }
+    }
+
+    /// The size of the table.
+    #[must_use]
+    pub fn size(&self) -> SearchSize {
+        let infos = self.runs.infos();
+        let young: usize = self.young.panes().iter().map(|pane| pane.len()).sum();
+        let sum = |of: fn(&varve_runs::RunInfo) -> u64| infos.iter().map(of).sum::<u64>();
+        SearchSize {
+            rows: young as u64 + sum(|info| info.adds),
+            young: young as u64,
+            runs: infos.len(),
+            bytes: sum(|info| info.pages) * PAGE_LEN as u64,
+            index: self.runs.memory() as u64,
+        }
+    }
+
+    /// Bytes of runs written since the table was opened.
+    #[must_use]
+    pub const fn written(&self) -> u64 {
+        self.work.written
+    }
+
+    /// Compares everything on disk with its checksums.
+    pub fn verify(&self) -> Result<()> {
+        let runs = self.runs.as_slice().iter().chain(&self.rested);
+        runs.into_iter().try_for_each(|run| run.verify())
+    }
+
+    const fn budget(&self) -> Budget {
+        Budget::new(self.options.memory, self.options.fan_in)
+    }
+
+    fn policy(&self) -> Policy {
+        Policy { fan_in: self.options.fan_in, filtered: self.budget().filtered() }
+    }
+
+    fn publish(&self) {
+        let (panes, runs) = (self.young.panes().into(), self.runs.clone());
+        self.shared.version.store(Arc::new(Version { panes, runs }));
+    }
+
+    /// Takes in what threads have finished, and starts what is due.
+    fn maintain(&mut self) -> Result<()> {
+        self.take_flush(false)?;
+        self.take_merges(false)?;
+        self.start_flush()?;
+        self.start_merges();
+        // Without threads they are done.
+        self.take_flush(false)?;
+        self.take_merges(false)
+    }
+
+    /// Waits for everything under way and for what it makes due.
+    pub fn finish(&mut self) -> Result<()> {
+        loop {
+            self.take_flush(true)?;
+            self.take_merges(true)?;
+            self.start_flush()?;
+            self.start_merges();
+            let mut slots = self.work.merges.iter();
+            if self.work.flush.is_free() && slots.all(Slot::is_free) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for flushes until so many bytes of rows fit, as far as rows may be flushed.
+    fn make_room(&mut self, bytes: usize) -> Result<()> {
+        let most = self.budget().young(self.runs.memory());
+        while self.young.memory() + bytes > most && !self.work.flush.is_free() {
+            self.take_flush(true)?;
+            self.start_flush()?;
+        }
+        Ok(())
+    }
+
+    fn next_number(&mut self) -> RunNumber {
+        let number = self.next;
+        self.next.0 += 1;
+        number
+    }
+
+    /// Writes a manifest of the runs as they are.
+    fn save(&mut self, saved: Saved, rested: Option<Arc<Run<Search>>>) -> Result<()> {
+        self.manifest(saved.encode(), &rested).store(&*self.storage, MANIFEST)?;
+        (self.saved, self.rested) = (saved, rested);
+        Ok(())
+    }
+
+    fn manifest(&self, owner: Vec<u8>, rested: &Option<Arc<Run<Search>>>) -> Manifest {
+        let rested = rested.iter().map(|run| run.info());
+        let runs = rested.chain(self.runs.infos()).collect();
+        Manifest { key: self.key, next: self.next, runs, owner }
+    }
+
+    /// Removes files that the last manifest does not name, unless they are being written.
+    fn sweep(&self) -> Result<()> {
+        let flushing = self.work.flush.about().into_iter().flat_map(Flushing::numbers);
+        let merging = self.work.merges.iter().filter_map(Slot::about);
+        let numbers = flushing.chain(merging.map(|merging| merging.number)).collect();
+        let kept = Kept { numbers, from: self.next };
+        self.manifest(self.saved.encode(), &self.rested).sweep(&*self.storage, &kept, &[])?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

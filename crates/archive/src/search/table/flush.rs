@@ -1,0 +1,281 @@
+//! Rows leave the memory: those that may go, in order, to new runs.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use varve_io::{PAGE_LEN, Storage};
+use varve_runs::{
+    Buffers, Merge, NewRun, Run, RunError, RunInfo, RunNumber, RunWriter, Sequence, Source, Span,
+    Stop, StoreKey, Width,
+};
+
+use super::SearchTable;
+use super::load::{CHAIN, RESTED, Saved};
+use crate::link::TxLink;
+use crate::search::codec::Search;
+use crate::search::error::Result;
+use crate::search::pane::Pane;
+use crate::search::row::Row;
+
+/// A flush under way.
+#[derive(Debug)]
+pub(super) struct Flushing {
+    /// Rows with links below go.
+    limit: TxLink,
+    owner: Vec<u8>,
+    /// So many of the promised stale ranges are taken into account.
+    stale: usize,
+    chain: RunNumber,
+    side: RunNumber,
+}
+
+impl Flushing {
+    /// The files that are being written.
+    pub(super) fn numbers(&self) -> [RunNumber; 2] {
+        [self.chain, self.side]
+    }
+}
+
+/// What came of a flush.
+#[derive(Debug)]
+pub(super) struct Flushed {
+    /// Rows of the confirmed chain; `None` when there were none.
+    chain: Option<Run<Search>>,
+    /// Rows of stale branches.
+    side: Option<Run<Search>>,
+}
+
+impl SearchTable {
+    /// Starts a flush when one is due and none is under way.
+    pub(super) fn start_flush(&mut self) -> Result<()> {
+        if !self.work.flush.is_free() {
+            return Ok(());
+        }
+        let Some(limit) = self.flush_limit() else { return Ok(()) };
+        let (chain, side) = (self.next_number(), self.next_number());
+        let panes = self.young.freeze(limit);
+        let stale = self.settled.stale.clone();
+        let owner = self.settled.owner.clone();
+        let flushing = Flushing { limit, owner, stale: stale.len(), chain, side };
+        let rows = panes.iter().map(|pane| pane.len() as u64).sum();
+        let infos = self.chain_infos();
+        let job = FlushJob {
+            stop: self.work.stop.0.clone(),
+            storage: Arc::clone(&self.storage),
+            key: self.key,
+            buffers: self.budget().buffers(),
+            filter: self.policy().filter(rows, infos.iter()),
+            step: self.step,
+            limit,
+            stale,
+            rows,
+            numbers: (chain, side),
+        };
+        let job = self.work.flush_lane.start(move || job.run(panes));
+        self.work.flush.fill(flushing, job);
+        Ok(())
+    }
+
+    /// Up to which link rows are to be flushed now.
+    fn flush_limit(&self) -> Option<TxLink> {
+        let (watermark, index) = (self.saved.watermark, self.runs.memory());
+        let budget = self.budget();
+        let most = budget.flush_rows(index).min(self.options.flush_rows);
+        let deep = self.settled.deep;
+        let links = deep.to_u64().saturating_sub(watermark.to_u64());
+        if links > 0 && (self.young.rows_below(deep) >= most || links >= self.options.flush_links) {
+            return Some(deep);
+        }
+        let is_full = self.young.memory() >= budget.young(index) / 4 * 3;
+        (is_full && self.settled.durable > watermark).then_some(self.settled.durable)
+    }
+
+    /// Takes in a flush that is done, or waits for it: the manifest names its runs, and the rows
+    /// leave the panes.
+    pub(super) fn take_flush(&mut self, wait: bool) -> Result<()> {
+        let Some((flushing, flushed)) = self.work.flush.take(wait) else { return Ok(()) };
+        let before = self.runs.clone();
+        let taken = flushed.and_then(|flushed| self.name_flushed(&flushing, flushed));
+        if let Err(error) = taken {
+            // The rows are still in the panes; what was written is swept away some day.
+            self.runs = before;
+            self.young.thaw();
+            return Err(error);
+        }
+        self.step += 1;
+        self.settled.stale.drain(..flushing.stale);
+        self.young.remove_flushed(flushing.limit);
+        self.publish();
+        self.sweep()
+    }
+
+    fn name_flushed(&mut self, flushing: &Flushing, flushed: Flushed) -> Result<()> {
+        let Flushed { chain, side } = flushed;
+        for run in chain.iter().chain(&side) {
+            self.work.written += run.info().pages * PAGE_LEN as u64;
+        }
+        if let Some(run) = side {
+            let place = self.chain_infos().len();
+            self.runs = self.runs.with_replaced(place..place, Some(Arc::new(run)));
+        }
+        if let Some(run) = chain {
+            self.runs = self.runs.with_youngest(Arc::new(run));
+        }
+        let (watermark, owner) = (flushing.limit, flushing.owner.clone());
+        self.save(Saved { watermark, end: watermark, owner }, None)
+    }
+
+    /// The runs of the confirmed chain, which are the first.
+    pub(super) fn chain_infos(&self) -> Vec<RunInfo> {
+        let mut infos = self.runs.infos();
+        infos.truncate(chain_len(&infos));
+        infos
+    }
+}
+
+/// How many of the runs are of the confirmed chain.
+pub(super) fn chain_len(infos: &[RunInfo]) -> usize {
+    infos.iter().take_while(|info| info.span.first.to_u32() >= CHAIN).count()
+}
+
+/// The number of the next flush.
+pub(super) fn next_step(infos: &[RunInfo]) -> u32 {
+    let steps = infos.iter().map(|info| info.span.last.to_u32() % CHAIN);
+    steps.max().map_or(1, |last| last + 1)
+}
+
+/// What a flush needs.
+#[derive(Debug)]
+struct FlushJob {
+    stop: Stop,
+    storage: Arc<dyn Storage>,
+    key: StoreKey,
+    buffers: Buffers,
+    filter: Option<Width>,
+    step: u32,
+    limit: TxLink,
+    stale: Vec<Range<u64>>,
+    rows: u64,
+    numbers: (RunNumber, RunNumber),
+}
+
+impl FlushJob {
+    fn run(&self, panes: Vec<Arc<Pane>>) -> Result<Flushed> {
+        let mut chain = self.writer((self.numbers.0, CHAIN + self.step), self.filter);
+        let mut side = self.writer((self.numbers.1, self.step), Some(Width::One));
+        let mut rows = merge_panes(panes, self.limit)?;
+        while let Some(row) = rows.head() {
+            if self.stop.is_set() {
+                return Err(RunError::Stopped.into());
+            }
+            let writer = if is_in(&self.stale, row.link) { &mut side } else { &mut chain };
+            writer.push(&row)?;
+            rows.advance()?;
+        }
+        Ok(Flushed { chain: chain.finish()?, side: side.finish()? })
+    }
+
+    fn writer(&self, (number, step): (RunNumber, u32), filter: Option<Width>) -> LazyWriter {
+        let step = Sequence::new(step);
+        let (span, chunk_keys) = (Span { first: step, last: step }, self.buffers.chunk_keys);
+        let new = NewRun { number, span, expected: self.rows, filter, chunk_keys };
+        LazyWriter { storage: Arc::clone(&self.storage), key: self.key, new, writer: None }
+    }
+}
+
+/// Whether a link is in one of the ranges, which ascend.
+fn is_in(ranges: &[Range<u64>], link: TxLink) -> bool {
+    let link = link.to_u64();
+    let next = ranges.partition_point(|range| range.end <= link);
+    ranges.get(next).is_some_and(|range| range.contains(&link))
+}
+
+/// A run that is begun with its first row.
+#[derive(Debug)]
+pub(super) struct LazyWriter {
+    storage: Arc<dyn Storage>,
+    key: StoreKey,
+    new: NewRun,
+    writer: Option<RunWriter<Search>>,
+}
+
+impl LazyWriter {
+    #[inline]
+    fn push(&mut self, row: &Row) -> Result<()> {
+        if let Some(writer) = &mut self.writer {
+            return writer.push(row);
+        }
+        self.writer.insert(RunWriter::create(&self.storage, self.key, &self.new)?).push(row)
+    }
+
+    fn finish(self) -> Result<Option<Run<Search>>> {
+        self.writer.map(RunWriter::finish).transpose()
+    }
+}
+
+/// The rows of panes with links below `limit`, in order.
+pub(super) fn merge_panes(
+    panes: Vec<Arc<Pane>>,
+    limit: TxLink,
+) -> Result<Merge<Search, PaneSource>> {
+    Merge::new(panes.into_iter().map(|pane| PaneSource::new(pane, limit)).collect(), true)
+}
+
+/// Goes through the rows of a pane.
+#[derive(Debug)]
+pub(super) struct PaneSource {
+    pane: Arc<Pane>,
+    place: usize,
+    limit: TxLink,
+    head: Option<Row>,
+}
+
+impl PaneSource {
+    fn new(pane: Arc<Pane>, limit: TxLink) -> Self {
+        let mut source = Self { pane, place: 0, limit, head: None };
+        source.settle();
+        source
+    }
+
+    /// Goes on to a row with a link below the limit.
+    #[inline]
+    fn settle(&mut self) {
+        self.head = self.pane.row(self.place);
+        while self.head.is_some_and(|row| row.link >= self.limit) {
+            self.place += 1;
+            self.head = self.pane.row(self.place);
+        }
+    }
+}
+
+impl Source<Search> for PaneSource {
+    #[inline]
+    fn head(&self) -> Option<Row> {
+        self.head
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<()> {
+        self.place += 1;
+        self.settle();
+        Ok(())
+    }
+}
+
+/// Writes all rows of `panes` to the run `number`, as the file of young rows.
+pub(super) fn write_rested(
+    (storage, key): (&Arc<dyn Storage>, StoreKey),
+    (number, buffers): (RunNumber, Buffers),
+    panes: Vec<Arc<Pane>>,
+) -> Result<Option<Run<Search>>> {
+    let expected = panes.iter().map(|pane| pane.len() as u64).sum();
+    let (span, chunk_keys) = (Span { first: RESTED, last: RESTED }, buffers.chunk_keys);
+    let new = NewRun { number, span, expected, filter: None, chunk_keys };
+    let mut writer = LazyWriter { storage: Arc::clone(storage), key, new, writer: None };
+    let mut rows = merge_panes(panes, TxLink::new(u64::MAX))?;
+    while let Some(row) = rows.head() {
+        writer.push(&row)?;
+        rows.advance()?;
+    }
+    writer.finish()
+}

@@ -1,0 +1,179 @@
+//! Decides which runs to merge, then merges them.
+//!
+//! **Deciding** is a pure function over what is known about the runs, youngest first: the owner's.
+//! [`Tiers`] are the two rules that suit every store, of which the first that applies is taken:
+//!
+//! 1. *`fan_in` neighbours are alike*: the largest has at most √`fan_in` times the pages of the
+//!    smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no longer
+//!    like them, even when half of its rows cancelled. So a row is written once more whenever its
+//!    run becomes `fan_in` times as large: three times until a run has `fan_in`² flushes.
+//! 2. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
+//!    number down.
+//!
+//! Writing less often means probing more runs. An owner whose rows take others back puts a rule of
+//! its own before these.
+//!
+//! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so rows that
+//! cancel within them cancel for good.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use varve_io::{PAGE_LEN, Storage};
+
+use crate::buffers::Buffers;
+use crate::codec::Codec;
+use crate::cursor::{Cursor, Source as _};
+use crate::footer::{RunInfo, RunNumber, Span};
+use crate::fuse::Width;
+use crate::lane::Stop;
+use crate::merge::Merge;
+use crate::run::{Access, Run};
+use crate::run_error::RunError;
+use crate::run_writer::{NewRun, RunWriter};
+use crate::store_key::StoreKey;
+
+/// When alike runs are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiers {
+    /// How many alike neighbours are merged into one; at least 2.
+    pub fan_in: usize,
+    /// The most runs that a lookup probes.
+    pub max_probed: usize,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The runs are well as they are.
+    Nothing,
+    /// Merge the runs in these places.
+    Merge(Range<usize>),
+}
+
+impl Tiers {
+    /// Decides what to merge next among `runs`, youngest first.
+    #[must_use]
+    pub fn choose(&self, runs: &[RunInfo]) -> Choice {
+        let fan_in = self.fan_in.max(2);
+        let alike = runs.windows(fan_in).position(|window| are_alike(window, fan_in));
+        if let Some(start) = alike {
+            return Choice::Merge(start..start + fan_in);
+        }
+        let excess = runs.len().saturating_sub(self.max_probed.max(1));
+        if excess == 0 {
+            return Choice::Nothing;
+        }
+        Choice::Merge(cheapest(runs, excess + 1))
+    }
+
+    /// Decides what to merge while the runs from place `busy` on are being merged or wait for that:
+    /// only those before it, which are younger, are free. So a merge of all runs, which takes
+    /// minutes, does not keep the young runs from being merged.
+    ///
+    /// The same rules, over the free runs. A merge is only worth a thread beside the other when it
+    /// is done long before it, so it has at most a `fan_in`-th of its `pages`.
+    #[must_use]
+    pub fn choose_beside(&self, runs: &[RunInfo], (busy, pages): (usize, u64)) -> Choice {
+        let fan_in = self.fan_in.max(2);
+        let free = runs.get(..busy).unwrap_or_default();
+        let alike = free.windows(fan_in).position(|window| are_alike(window, fan_in));
+        let excess = runs.len().saturating_sub(self.max_probed.max(1));
+        let range = match alike {
+            Some(start) => start..start + fan_in,
+            None if excess > 0 => cheapest(free, free.len().min(excess + 1)),
+            None => 0..0,
+        };
+        let cost = cost(free.get(range.clone()).unwrap_or_default());
+        let is_short = cost.saturating_mul(fan_in as u64) <= pages;
+        if range.len() < 2 || !is_short { Choice::Nothing } else { Choice::Merge(range) }
+    }
+}
+
+fn cost(runs: &[RunInfo]) -> u64 {
+    runs.iter().map(|run| run.pages).sum()
+}
+
+/// The `count` neighbours that cost least.
+fn cheapest(runs: &[RunInfo], count: usize) -> Range<usize> {
+    let windows = runs.windows(count.max(1)).enumerate();
+    let cheapest = windows.min_by_key(|(_, window)| cost(window));
+    cheapest.map_or(0..0, |(start, _)| start..start + count)
+}
+
+fn are_alike(runs: &[RunInfo], fan_in: usize) -> bool {
+    let pages = || runs.iter().map(|run| u128::from(run.pages));
+    let (least, most) = (pages().min().unwrap_or(0), pages().max().unwrap_or(0));
+    most * most <= fan_in as u128 * least * least
+}
+
+/// The bytes that the merges now due would write, if nothing cancelled: what is still to be paid
+/// for the runs as they are. `choose` is how their owner decides.
+#[must_use]
+pub fn merge_debt(runs: &[RunInfo], choose: impl Fn(&[RunInfo]) -> Choice) -> u64 {
+    let (mut runs, mut pages) = (runs.to_vec(), 0);
+    while let Choice::Merge(range) = choose(&runs) {
+        let whole = range.end == runs.len();
+        let chosen = runs.get(range.clone()).unwrap_or_default();
+        let Some(first) = chosen.first().copied() else { break };
+        let sum = |of: fn(&RunInfo) -> u64| chosen.iter().map(of).sum::<u64>();
+        let deletes = if whole { 0 } else { sum(|run| run.deletes) };
+        let merged =
+            RunInfo { pages: sum(|run| run.pages), adds: sum(|run| run.adds), deletes, ..first };
+        pages += merged.pages;
+        runs.splice(range, [merged]);
+    }
+    pages.saturating_mul(PAGE_LEN as u64)
+}
+
+/// What a merge makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergeInto {
+    /// The number of the new file.
+    pub number: RunNumber,
+    /// Whether the oldest run of all takes part.
+    pub whole: bool,
+    /// How precise the filter is, if there is one.
+    pub filter: Option<Width>,
+    /// The memory it may take.
+    pub buffers: Buffers,
+}
+
+/// Merges neighbouring runs, youngest first, into a new one, unless told to stop. `None` when
+/// nothing is left of their rows, and then there is no file.
+pub fn merge_runs<C: Codec>(
+    stop: &Stop,
+    storage: &Arc<dyn Storage>,
+    key: StoreKey,
+    runs: &[Arc<Run<C>>],
+    into: &MergeInto,
+) -> Result<Option<Run<C>>, C::Error> {
+    let MergeInto { number, whole, filter, buffers } = *into;
+    let infos: Vec<RunInfo> = runs.iter().map(|run| run.info()).collect();
+    let expected = infos.iter().map(|info| info.adds).sum();
+    let cursor = |run: &Arc<Run<C>>| Cursor::new(Arc::clone(run), buffers.ahead);
+    let cursors = runs.iter().map(cursor).collect::<Result<_, _>>()?;
+    let mut merge = Merge::<C, _>::new(cursors, whole)?;
+    let (span, chunk_keys) = (Span::of(&infos), buffers.chunk_keys);
+    let new = NewRun { number, span, expected, filter, chunk_keys };
+    let mut writer = RunWriter::<C>::create(storage, key, &new)?;
+    while let Some(row) = merge.head() {
+        if stop.is_set() {
+            return Err(RunError::Stopped.into());
+        }
+        writer.push(&row)?;
+        merge.advance()?;
+    }
+    if writer.rows() == 0 {
+        return Ok(None);
+    }
+    let run = writer.finish()?;
+    // What was in the cache is not to be cold only because it was merged.
+    if runs.iter().all(|run| run.access() == Access::Mapped) {
+        run.warm()?;
+    }
+    Ok(Some(run))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Goes through a run's rows in order.
+//!
+//! The pages are streamed past the page cache, so the memory is that of the stream and of one leaf.
+//! Between leaves lie the pages of what they spilled; the directory tells which are leaves. Rows
+//! that are not in order are damage, and so is a page that does not decode.
+
+use std::sync::Arc;
+
+use varve_io::PageNumber;
+
+use crate::codec::{Codec, LeafWalk as _};
+use crate::directory::LeafNumber;
+use crate::leaf_place::LeafPlace;
+use crate::page_stream::PageStream;
+use crate::run::Run;
+use crate::run_error::RunError;
+
+/// Something that gives rows in order, one at a time.
+pub trait Source<C: Codec> {
+    /// The row it stands at; `None` at the end.
+    fn head(&self) -> Option<C::Row<'_>>;
+
+    /// Moves on to the next row. After an error the source must not be used any more.
+    fn advance(&mut self) -> Result<(), C::Error>;
+}
+
+/// A place among the rows of a run.
+#[derive(Debug)]
+pub struct Cursor<C: Codec> {
+    run: Arc<Run<C>>,
+    stream: PageStream,
+    /// The leaf after the one it stands in.
+    next_leaf: LeafNumber,
+    page: PageNumber,
+    walk: C::Walk,
+    /// The order of the row it stands at; `None` before the first and behind the last.
+    order: Option<C::Order>,
+}
+
+impl<C: Codec> Cursor<C> {
+    /// Stands at the first row; so many pages are read ahead.
+    pub(crate) fn new(run: Arc<Run<C>>, ahead: u64) -> Result<Self, C::Error> {
+        let stream = run.data_stream(ahead);
+        let (next_leaf, page) = (LeafNumber(0), PageNumber(0));
+        let mut cursor =
+            Self { run, stream, next_leaf, page, walk: C::Walk::default(), order: None };
+        if cursor.next_page()? {
+            cursor.advance()?;
+        }
+        Ok(cursor)
+    }
+
+    /// Goes to the next leaf, past what was spilled. False at the end.
+    fn next_page(&mut self) -> Result<bool, C::Error> {
+        let wanted = self.run.directory().page(self.next_leaf);
+        while let Some((page, payload)) = self.stream.next().map_err(RunError::from)? {
+            if page == wanted {
+                self.page = page;
+                self.next_leaf.0 += 1;
+                self.walk.enter(payload, LeafPlace::new(&self.run, page))?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl<C: Codec> Source<C> for Cursor<C> {
+    #[inline]
+    fn head(&self) -> Option<C::Row<'_>> {
+        self.order.and_then(|_| self.walk.row())
+    }
+
+    fn advance(&mut self) -> Result<(), C::Error> {
+        while !self.walk.next(LeafPlace::new(&self.run, self.page))? {
+            if !self.next_page()? {
+                self.order = None;
+                return Ok(());
+            }
+        }
+        let order = self.walk.row().as_ref().map(C::order);
+        if order.is_none() || self.order >= order {
+            return Err(self.run.damage(self.page, 0, "the rows are out of order"));
+        }
+        self.order = order;
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! Sorted runs: what a store of rows on disk needs, whatever a row is.
+//!
+//! A store gives its rows, in order and in batches, to a [`RunWriter`], which makes an immutable
+//! file of them: a [`Run`]. [`Runs`] are those of one version, youngest first, held by count, so
+//! that readers keep what they read. A [`Query`] finds the pages of many keys in all runs at once.
+//! [`merge_runs`] keeps the runs few, when [`Tiers`] or a rule of the owner says so, in a [`Lane`]
+//! beside the writer. A [`Manifest`] names the runs that count.
+//!
+//! What a row is, its key, its order, its bytes in a page, and what a merge leaves of rows that
+//! meet, the store says by a [`Codec`], a type parameter of everything here.
+//!
+//! `docs/adr/0016-runs.md` tells why, `docs/format/runs.md` draws every byte.
+//!
+//! Must not know: what a row means. Layer 1, on `varve-io`.
+
+#![forbid(unsafe_code)]
+
+mod buffers;
+mod codec;
+mod compact;
+mod cursor;
+mod directory;
+mod fields;
+mod filter;
+mod footer;
+mod fuse;
+mod lane;
+mod leaf_place;
+mod manifest;
+mod merge;
+mod page_stream;
+mod pages;
+mod query;
+mod residence;
+mod run;
+mod run_error;
+mod run_writer;
+mod runs;
+mod secret;
+mod sequence;
+mod store_key;
+
+pub use buffers::Buffers;
+pub use codec::{Codec, Keys, LeafBuilder, LeafWalk};
+pub use compact::{Choice, MergeInto, Tiers, merge_debt, merge_runs};
+pub use cursor::{Cursor, Source};
+pub use fields::Fields;
+pub use footer::{RunInfo, RunNumber, Span};
+pub use fuse::Width;
+pub use lane::{Compaction, Job, JobEnd, Lane, Slot, Stop};
+pub use leaf_place::LeafPlace;
+pub use manifest::{Kept, MANIFEST_FILE, Manifest};
+pub use merge::Merge;
+pub use pages::Pages;
+pub use query::{Candidate, PageBuffers, Query};
+pub use run::{Access, Run};
+pub use run_error::RunError;
+pub use run_writer::{NewRun, RunWriter};
+pub use runs::Runs;
+pub use secret::Secret;
+pub use sequence::Sequence;
+pub use store_key::{IN_FILE_ID, StoreKey};

@@ -1,0 +1,196 @@
+//! One checkpoint: which runs a store consists of, and what its owner adds.
+//!
+//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A file counts when
+//! the manifest names it, and not before: what a crash leaves of a run that was being written, or
+//! of runs whose merge was named already, is swept away when the store is opened.
+//!
+//! ```text
+//!  store id 16 │ secret 16
+//!  next file   │ u64 │
+//!  owner       │ length u32 │ bytes that mean something to the owner alone │
+//!  runs        │ count u32 │ then for each, youngest first:
+//!              │ number u64 │ first step u32 │ last step u32 │ adds u64 │ deletes u64 │
+//!              │ pages u64 │ digest u32 │
+//! ```
+//!
+//! This is the payload of an envelope whose kind and version are the owner's.
+
+use varve_io::{
+    ENVELOPE_HEADER_LEN, Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope,
+    is_far, load, remove_unnamed, replace,
+};
+
+use crate::fields::Fields;
+use crate::footer::{RunInfo, RunNumber, Span};
+use crate::run_error::RunError;
+use crate::secret::Secret;
+use crate::sequence::Sequence;
+use crate::store_key::{IN_FILE_ID, StoreKey};
+
+/// The name of the file.
+pub const MANIFEST_FILE: &str = "manifest";
+const RUN_LEN: usize = 44;
+/// What the files of runs end with.
+const RUN: &str = "run";
+
+/// Files that a manifest does not name and that stay all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Files that a later manifest will name, or that the owner's part of this one does.
+    pub numbers: Vec<RunNumber>,
+    /// All files from this number on: they were begun after the manifest was made.
+    pub from: RunNumber,
+}
+
+impl Kept {
+    /// Nothing stays: nobody is writing.
+    pub const NOTHING: Self = Self { numbers: Vec::new(), from: RunNumber(u64::MAX) };
+}
+
+/// A store's table of contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    /// The store's id and secret.
+    pub key: StoreKey,
+    /// The number for the next file.
+    pub next: RunNumber,
+    /// The runs, youngest first.
+    pub runs: Vec<RunInfo>,
+    /// What the owner keeps beside them.
+    pub owner: Vec<u8>,
+}
+
+impl Manifest {
+    /// Reads the manifest of a directory, which must have this kind and version; `None` when there
+    /// is none. `decode` takes the owner's part.
+    pub fn load<T>(
+        storage: &dyn Storage,
+        (kind, supported): (Kind, u32),
+        decode: impl FnOnce(Self) -> Result<T, FormatError>,
+    ) -> Result<Option<T>, RunError> {
+        let Some(Envelope { version, payload }) = load(storage, MANIFEST_FILE, kind)? else {
+            return Ok(None);
+        };
+        let decoded = match version {
+            found if found != supported => Err(FormatError::Version { found, supported }),
+            _ => Self::decode(&payload).and_then(decode),
+        };
+        let path = storage.path().join(MANIFEST_FILE);
+        let base = FileOffset::new(ENVELOPE_HEADER_LEN as u64);
+        Ok(Some(decoded.map_err(|error| error.in_file(&path, base))?))
+    }
+
+    /// Replaces the manifest of a directory. When this returns, it is durable.
+    pub fn store(
+        &self,
+        storage: &dyn Storage,
+        (kind, version): (Kind, u32),
+    ) -> Result<(), RunError> {
+        let payload = self.encode();
+        let envelope = Envelope { version, payload: payload.as_slice() };
+        Ok(replace(storage, MANIFEST_FILE, kind, &envelope)?)
+    }
+
+    /// Removes runs, and files of the owner's `extensions`, that the manifest does not name, except
+    /// what is `kept`; returns how many. Called when the store is opened, and after a checkpoint.
+    /// Refuses when another file has such a name: the store would write over it some day.
+    pub fn sweep(
+        &self,
+        storage: &dyn Storage,
+        kept: &Kept,
+        extensions: &[&str],
+    ) -> Result<usize, RunError> {
+        let is_kept = |number: RunNumber| {
+            let is_named = self.runs.iter().any(|run| run.number == number);
+            is_named || number >= kept.from || kept.numbers.contains(&number)
+        };
+        let mut removed = 0;
+        for name in storage.list()? {
+            let number = Self::number_of(&name, extensions).filter(|number| !is_kept(*number));
+            if let Some(number) = number {
+                let is_far = is_far(number.0, self.next.0);
+                remove_unnamed(storage, &name, (self.key.id, IN_FILE_ID), is_far)?;
+                removed += 1;
+            }
+        }
+        if removed > 0 {
+            storage.sync_dir()?;
+        }
+        Ok(removed)
+    }
+
+    /// Whether a store whose owner has files of these extensions writes files of this name.
+    #[must_use]
+    pub fn is_store_file(name: &str, extensions: &[&str]) -> bool {
+        is_envelope(MANIFEST_FILE, name) || Self::number_of(name, extensions).is_some()
+    }
+
+    /// The number of a run, or of another file of the owner.
+    fn number_of(name: &str, extensions: &[&str]) -> Option<RunNumber> {
+        RunNumber::of_name(name, &[RUN]).or_else(|| RunNumber::of_name(name, extensions))
+    }
+
+    /// The payload.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.key.id.0);
+        out.extend_from_slice(&self.key.secret.to_bytes());
+        out.extend_from_slice(&self.next.0.to_le_bytes());
+        let len = u32::try_from(self.owner.len()).expect("an owner keeps little here");
+        out.extend_from_slice(&len.to_le_bytes());
+        out.extend_from_slice(&self.owner);
+        let count = u32::try_from(self.runs.len()).expect("runs are few");
+        out.extend_from_slice(&count.to_le_bytes());
+        for run in &self.runs {
+            encode_run(run, &mut out);
+        }
+        out
+    }
+
+    /// Decodes a payload.
+    pub fn decode(payload: &[u8]) -> Result<Self, FormatError> {
+        let mut fields = Fields::new(payload);
+        let id = StoreId(fields.take()?);
+        let key = StoreKey { id, secret: Secret::new(fields.take()?) };
+        let next = RunNumber(fields.u64()?);
+        let len = fields.u32()?;
+        let owner = fields.bytes(usize::try_from(len).unwrap_or(usize::MAX))?.to_vec();
+        let count = fields.u32()?;
+        let at = fields.offset();
+        let damaged = |what| FormatError::Damaged { at, what };
+        let (runs, rest) = fields.rest().as_chunks::<RUN_LEN>();
+        if runs.len() as u64 != u64::from(count) || !rest.is_empty() {
+            return Err(damaged("the list of runs has another length than it says"));
+        }
+        let runs: Vec<RunInfo> = runs.iter().map(decode_run).collect::<Result<_, _>>()?;
+        let in_order = runs.is_sorted_by(|young, old| young.span.first > old.span.last)
+            && runs.iter().all(|run| run.number < next);
+        if !in_order {
+            return Err(damaged("the runs are out of order"));
+        }
+        Ok(Self { key, next, runs, owner })
+    }
+}
+
+fn encode_run(run: &RunInfo, out: &mut Vec<u8>) {
+    out.extend_from_slice(&run.number.0.to_le_bytes());
+    out.extend_from_slice(&run.span.first.to_u32().to_le_bytes());
+    out.extend_from_slice(&run.span.last.to_u32().to_le_bytes());
+    out.extend_from_slice(&run.adds.to_le_bytes());
+    out.extend_from_slice(&run.deletes.to_le_bytes());
+    out.extend_from_slice(&run.pages.to_le_bytes());
+    out.extend_from_slice(&run.digest.to_le_bytes());
+}
+
+fn decode_run(bytes: &[u8; RUN_LEN]) -> Result<RunInfo, FormatError> {
+    let mut fields = Fields::new(bytes);
+    Ok(RunInfo {
+        number: RunNumber(fields.u64()?),
+        span: Span { first: Sequence::new(fields.u32()?), last: Sequence::new(fields.u32()?) },
+        adds: fields.u64()?,
+        deletes: fields.u64()?,
+        pages: fields.u64()?,
+        digest: fields.u32()?,
+    })
+}

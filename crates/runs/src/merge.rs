@@ -1,0 +1,135 @@
+//! Merges sources of rows into one.
+//!
+//! 1. Every source stands at its lowest row. The lowest order among them is next.
+//! 2. What is left of all rows of that order, at most one from each source, the codec says
+//!    ([`Codec::settle`]): one of them, or nothing. If everything older takes part (`whole`),
+//!    there is nothing that a row which takes another back could wait for.
+//!
+//! The sources must be neighbours in time, without a gap; whether their order matters is for the
+//! codec to say. A merge is itself a source, so a store can be walked in order without writing it
+//! anywhere.
+//!
+//! The sources are few, so the lowest is found by looking at all of them: at their prefixes, which
+//! lie side by side, and nearly always decide.
+
+use std::marker::PhantomData;
+
+use crate::codec::Codec;
+use crate::cursor::Source;
+
+/// Sources merged into one.
+#[derive(Debug)]
+pub struct Merge<C, S> {
+    sources: Vec<S>,
+    /// The prefix of every source's key, the highest number at its end. Nearly every comparison
+    /// ends with them.
+    prefixes: Vec<u64>,
+    whole: bool,
+    /// The source that has the row it stands at.
+    head: Option<usize>,
+    codec: PhantomData<C>,
+}
+
+impl<C: Codec, S: Source<C>> Merge<C, S> {
+    /// Merges `sources`; `whole` when nothing is older than all of them.
+    pub fn new(sources: Vec<S>, whole: bool) -> Result<Self, C::Error> {
+        let prefixes = sources.iter().map(prefix).collect();
+        let mut merge = Self { sources, prefixes, whole, head: None, codec: PhantomData };
+        merge.settle()?;
+        Ok(merge)
+    }
+
+    /// Goes on until it stands at a row that is left, or at the end.
+    fn settle(&mut self) -> Result<(), C::Error> {
+        self.head = None;
+        while let Some(lowest) = self.lowest() {
+            if let Some(left) = self.left(lowest)? {
+                self.head = Some(left);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// A source that stands lowest, and whether others may stand at the same row.
+    fn lowest(&self) -> Option<Lowest> {
+        let least = self.prefixes.iter().min()?;
+        let mut tied = (0..).zip(&self.prefixes).filter(|(_, prefix)| *prefix == least);
+        let (source, _) = tied.next()?;
+        if tied.next().is_none() && *least != u64::MAX {
+            return Some(Lowest { source, alone: true });
+        }
+        let tied = (0..).zip(&self.prefixes).filter(|(_, prefix)| *prefix == least);
+        let orders = tied.filter_map(|(source, _)| Some((self.order(source)?, source)));
+        let (_, source) = orders.min()?;
+        Some(Lowest { source, alone: false })
+    }
+
+    fn order(&self, source: usize) -> Option<C::Order> {
+        self.sources.get(source)?.head().as_ref().map(C::order)
+    }
+
+    /// What is left of the lowest rows. Moves past them, except the one that stays.
+    fn left(&mut self, lowest: Lowest) -> Result<Option<usize>, C::Error> {
+        let Some(row) = self.sources.get(lowest.source).and_then(Source::head) else {
+            return Ok(None);
+        };
+        let order = C::order(&row);
+        if lowest.alone {
+            let left = C::settle(std::iter::once((lowest.source, row)), self.whole)?;
+            if left.is_none() {
+                self.step(lowest.source)?;
+            }
+            return Ok(left);
+        }
+        let heads = self.sources.iter().enumerate();
+        let heads = heads.filter_map(|(index, source)| Some((index, source.head()?)));
+        let left = C::settle(heads.filter(|(_, row)| C::order(row) == order), self.whole)?;
+        for index in 0..self.sources.len() {
+            if Some(index) != left && self.order(index) == Some(order) {
+                self.step(index)?;
+            }
+        }
+        Ok(left)
+    }
+
+    /// Moves one source on.
+    fn step(&mut self, index: usize) -> Result<(), C::Error> {
+        let places = self.sources.get_mut(index).zip(self.prefixes.get_mut(index));
+        if let Some((source, place)) = places {
+            source.advance()?;
+            *place = prefix(source);
+        }
+        Ok(())
+    }
+}
+
+impl<C: Codec, S: Source<C>> Source<C> for Merge<C, S> {
+    fn head(&self) -> Option<C::Row<'_>> {
+        self.sources.get(self.head?)?.head()
+    }
+
+    fn advance(&mut self) -> Result<(), C::Error> {
+        if let Some(head) = self.head {
+            self.step(head)?;
+            self.settle()?;
+        }
+        Ok(())
+    }
+}
+
+/// A source that stands lowest.
+#[derive(Clone, Copy, Debug)]
+struct Lowest {
+    source: usize,
+    /// No other source stands at the same key.
+    alone: bool,
+}
+
+/// The prefix of the key at which a source stands.
+fn prefix<C: Codec>(source: &impl Source<C>) -> u64 {
+    source.head().map_or(u64::MAX, |row| C::prefix(&C::key(&row)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The pages of a run in the making: where a codec's builder puts its leaves.
+//!
+//! A leaf goes to the file, its first key to the directory, its hashes to the filter. What is too
+//! large for a leaf is *spilled*: it fills whole pages of its own, at once, and the leaf in the
+//! making refers to them.
+
+use std::path::PathBuf;
+
+use varve_io::{Checksum, PAGE_PAYLOAD_LEN, PageFile, PageFileWriter, PageNumber};
+
+use crate::codec::Codec;
+use crate::directory::{Directory, DirectoryBuilder};
+use crate::filter::{Filter, FilterBuilder};
+use crate::footer::Footer;
+use crate::run_error::RunError;
+
+/// The pages of a run that is being written.
+#[derive(Debug)]
+pub struct Pages<C: Codec> {
+    path: PathBuf,
+    file: PageFileWriter,
+    directory: DirectoryBuilder<C>,
+    filter: FilterBuilder<C>,
+    digest: Checksum,
+    data_pages: u64,
+}
+
+impl<C: Codec> Pages<C> {
+    pub(crate) fn new(
+        (file, path): (PageFileWriter, PathBuf),
+        filter: FilterBuilder<C>,
+    ) -> Self {
+        let (directory, digest) = (DirectoryBuilder::default(), Checksum::new());
+        Self { path, file, directory, filter, digest, data_pages: 0 }
+    }
+
+    /// Writes a leaf: its first and last key, its payload, and the hashes of its rows' keys in
+    /// their order. Equal neighbours among these go into the filter once.
+    pub fn leaf(
+        &mut self,
+        keys: (C::Key, C::Key),
+        payload: &[u8],
+        hashes: impl IntoIterator<Item = u64>,
+    ) -> Result<(), C::Error> {
+        let number = self.directory.next();
+        let number = number.ok_or_else(|| RunError::TooManyLeaves { path: self.path.clone() })?;
+        let page = self.write(payload)?;
+        self.data_pages += 1;
+        self.directory.push(number, keys, page);
+        self.filter.push_leaf(keys.0, hashes);
+        Ok(())
+    }
+
+    /// Writes bytes that are too large for a leaf into pages of their own; returns the first. They
+    /// are read with [`LeafPlace::read_spill`](crate::LeafPlace::read_spill).
+    pub fn spill(&mut self, bytes: &[u8]) -> Result<PageNumber, C::Error> {
+        let mut first = None;
+        for part in bytes.chunks(PAGE_PAYLOAD_LEN) {
+            let page = self.write(part)?;
+            self.data_pages += 1;
+            first.get_or_insert(page);
+        }
+        Ok(first.unwrap_or(PageNumber(0)))
+    }
+
+    /// Writes a page and takes it into the digest, with the zeroes at its end.
+    fn write(&mut self, payload: &[u8]) -> Result<PageNumber, RunError> {
+        const ZEROES: [u8; PAGE_PAYLOAD_LEN] = [0; PAGE_PAYLOAD_LEN];
+        let zeroes = ZEROES.get(payload.len()..).unwrap_or_default();
+        self.digest = self.digest.with(payload).with(zeroes);
+        Ok(self.file.push(payload)?)
+    }
+
+    /// Writes directory, filter and footer, and syncs the file.
+    pub(crate) fn finish(mut self, footer: Footer) -> Result<Finished<C>, RunError> {
+        let directory = std::mem::take(&mut self.directory).finish();
+        let filter = self.filter.finish();
+        for section in [directory.encode(), filter.encode()] {
+            for part in section.chunks(PAGE_PAYLOAD_LEN) {
+                self.write(part)?;
+            }
+        }
+        let footer = Footer {
+            data_pages: self.data_pages,
+            directory: directory.counts(),
+            chunks: filter.chunks(),
+            filter_len: filter.encoded_len(),
+            digest: self.digest.get(),
+            ..footer
+        };
+        self.file.push(&footer.encode())?;
+        let file = self.file.finish()?;
+        Ok(Finished { file: (file, self.path), footer, directory, filter })
+    }
+}
+
+/// A run whose file is complete.
+#[derive(Debug)]
+pub(crate) struct Finished<C: Codec> {
+    pub(crate) file: (PageFile, PathBuf),
+    pub(crate) footer: Footer,
+    pub(crate) directory: Directory<C>,
+    pub(crate) filter: Filter<C>,
+}
