@@ -1,54 +1,63 @@
 //! The default back end: the tables of the seed over append-only files.
 //!
-//! | table | is a | key | value | row | and its head |
-//! |---|---|---|---|---|---|
-//! | `header` | record map | block hash 32 | parent, height, times, …, work | 128 | 2 to 4 |
-//! | `block`, `block_tx`, `tx_len` | slab map, array, blob (`blocks`) | header row 4 | rows, number, sizes, counts, lengths | 41 and 1.3 a transaction | 18 to 20 |
-//! | `tx` | record multimap | fingerprint of the txid 5 | tx row 4 | 13 | 2 to 4 |
-//! | `spend` | record multimap | fingerprint of the point 5 | tx row 4 | 13 | 2 to 4 |
-//! | `script` | record multimap | fingerprint of the script hash 5 | tx row 4 | 13 | 2 to 4 |
-//! | `filter`, `filter_at` | blob, array by header row (`filters`) | – | length, filter header, filter | 36 + n | 8 |
-//! | `tx_state` | record map | tx row 8 | flags, place, verdict, fee | 37 | 2 to 4 |
-//! | `candidate`, `confirmed` | array by height | – | header row | 8 | – |
-//! | `block_state` | array by header row | – | code | 8 | – |
+//! | table | is a | key | value | bytes a row |
+//! |---|---|---|---|---|
+//! | `header` | record map | block hash 32 | parent, height, times, …, work | 130 to 132 |
+//! | `block`, `block_tx`, `tx_len` | slab map, array, blob (`blocks`) | header row 4 | rows, number, sizes, counts, lengths | 60 a block, 1.4 a transaction |
+//! | `tx` | search table (`searches`) | fingerprint of the txid, 40 bits | tx row | 5.2 |
+//! | `spend` | search table | fingerprint of the point | tx row | 5.2 |
+//! | `script` | search table | fingerprint of the script hash | tx row | 5.2 |
+//! | `filter`, `filter_at` | blob, array by header row (`filters`) | – | length, filter header, filter | 44 + n |
+//! | `tx_state` | record map | tx row 8 | flags, place, verdict, fee | 39 to 41 |
+//! | `candidate`, `confirmed` | array by height | – | header row | 8 |
+//! | `block_state` | array by header row | – | code | 8 |
 //!
 //! `docs/format/archive.md` draws the rows; `row` encodes them.
 //!
-//! **A block** is written as the seed says: search rows are set, then the block with the places of
-//! its transactions is written, and last the search rows are committed. When a step fails, the
-//! rows that were set stay behind as gaps that no search finds.
+//! **A block** is written so: the lengths of its transactions and its row, not reachable yet; then
+//! the rows by which its transactions are found, which go to memory; and last the block row is
+//! linked. When a step fails, nothing finds what was written.
 //!
-//! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to
-//! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table, and
-//! with the last checkpoint of a writer ([`Backend::rest`]), so that opening then links none.
+//! **A checkpoint** saves all tables under one manifest, but for the search tables, which have
+//! manifests of their own and write when they have enough to write (`searches`). Heads are saved
+//! when there is much to link again, so that opening after a crash links at most
+//! [`MmapConfig::relink`] rows a table, and with the last checkpoint of a writer
+//! ([`Backend::rest`]), so that opening then links none.
 
 mod at_rest;
 mod blocks;
+mod depth;
 mod files;
 mod filters;
 mod lengths;
 mod memory;
 mod read;
 mod row;
+mod searches;
 
 use std::sync::Arc;
 
 use varve_io::{Access, Caching, Kind, Storage, StoreId};
+use varve_runs::Compaction;
 
-use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize};
+use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize, Unindexed};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::primitive::{
-    Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Manifest, PendingRows, RecordMap, Row,
-    Table, TableConfig,
+    Array, Error, Geometry, Heads, Keyed, Manifest, RecordMap, Table, TableConfig,
 };
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
+use crate::search::{SearchOptions, SearchSize};
 use blocks::Blocks;
+use depth::Depth;
 use filters::{FILTER_TABLES, Filters};
-use row::{FINGERPRINT, HEADER, TX_LINK, TX_STATE};
+use row::{HEADER, TX_STATE};
+use searches::Searches;
 
 pub use at_rest::stored_bytes;
-pub use files::is_store_file;
+pub use files::{SEARCH_TABLES, is_search_file, is_store_file};
+pub use memory::ArchiveMemory;
 pub use read::MmapTables;
+pub use searches::{MmapRowMaker, MmapRows};
 
 const MANIFEST: &str = "archive";
 const KIND: Kind = Kind(*b"ARCHIVE\0");
@@ -63,8 +72,8 @@ impl From<Error> for BackendError {
     }
 }
 
-/// How the files of an archive are made. Only [`MmapConfig::relink`] and [`MmapConfig::indexes`]
-/// may differ when it is opened again.
+/// How the files of an archive are made. [`MmapConfig::segment_len`] stays as it is when it is opened
+/// again; the others may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapConfig {
     /// Who the store is: drawn at random when it is made, and not used afterwards.
@@ -79,6 +88,10 @@ pub struct MmapConfig {
     pub relink: u64,
     /// The optional tables that are wanted: the others are dropped when the store is opened.
     pub indexes: Indexes,
+    /// A block is settled when so many blocks of the confirmed chain are above it.
+    pub window: u32,
+    /// How the search tables are kept, and how much memory they have together.
+    pub search: SearchOptions,
 }
 
 impl MmapConfig {
@@ -87,8 +100,20 @@ impl MmapConfig {
     pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
         let indexes = Indexes { scripts: true, filters: true };
         let (segment_len, first_rows, relink) = (64 << 20, 1 << 16, 1 << 22);
-        Self { store, secret, segment_len, first_rows, relink, indexes }
+        let (window, search) = (Self::WINDOW, Self::SEARCH);
+        Self { store, secret, segment_len, first_rows, relink, indexes, window, search }
     }
+
+    /// A day of blocks.
+    pub const WINDOW: u32 = 144;
+
+    const SEARCH: SearchOptions = SearchOptions {
+        memory: 256 << 20,
+        fan_in: 8,
+        flush_rows: 8 << 20,
+        flush_links: 8 << 20,
+        compaction: Compaction::Threads,
+    };
 
     fn table(&self, name: &str, rows: u32) -> TableConfig {
         let mut kind = [0; 8];
@@ -107,32 +132,17 @@ pub struct MmapBackend {
     relink: u64,
     header: RecordMap<32, HEADER>,
     blocks: Blocks,
-    tx: RecordMap<FINGERPRINT, TX_LINK>,
-    spend: RecordMap<FINGERPRINT, TX_LINK>,
-    script: RecordMap<FINGERPRINT, TX_LINK>,
+    searches: Searches,
     filters: Filters,
     tx_state: RecordMap<8, TX_STATE>,
     candidate: Array,
     confirmed: Array,
     block_state: Array,
     tables: MmapTables,
-    /// How many transaction rows there are.
+    /// How many transaction rows there are, and how many of them the manifest has.
     txs: u64,
-}
-
-/// Sets search rows: the hash of each key, and the position of its transaction in the block.
-fn set_rows(
-    table: &RecordMap<FINGERPRINT, TX_LINK>,
-    first: TxLink,
-    rows: impl Iterator<Item = (u64, u32)>,
-) -> Result<PendingRows<'_, FINGERPRINT, TX_LINK>> {
-    let row = |(hash, position)| {
-        let link = u32::try_from(first.plus(position).to_u64());
-        let value = link.map_err(|_| BackendError::Fault("4 G transactions".into()))?.to_le_bytes();
-        Ok(Row { key: row::fingerprint(hash), value })
-    };
-    let rows: Vec<_> = rows.map(row).collect::<Result<_>>()?;
-    Ok(table.set(&rows)?)
+    saved_txs: u64,
+    window: u32,
 }
 
 impl MmapBackend {
@@ -158,33 +168,27 @@ impl MmapBackend {
         let rows = config.first_rows;
         let header = map!("header", rows.div_ceil(64));
         let blocks = Blocks::open(&storage, &config, &manifest)?;
-        let tx = map!("tx", rows);
-        let spend = map!("spend", rows.saturating_mul(2));
-        let script = map!("script", rows.saturating_mul(2));
+        let txs = blocks.reader().txs()?;
+        let searches = Searches::open(&storage, &config, &manifest, TxLink::new(txs))?;
         let filters = Filters::open(&storage, &config, &manifest)?;
         let tx_state = map!("tx_state", 256);
         let tables = MmapTables {
-            hasher,
             header: RecordMap::reader(&header).clone(),
             blocks: blocks.reader().clone(),
-            tx: RecordMap::reader(&tx).clone(),
-            spend: RecordMap::reader(&spend).clone(),
-            script: RecordMap::reader(&script).clone(),
+            searches: searches.reader(),
             filters: filters.reader().clone(),
             tx_state: RecordMap::reader(&tx_state).clone(),
         };
         let (candidate, confirmed) = (array!(Array, "candidate"), array!(Array, "confirmed"));
         let block_state = array!(Array, "block_state");
-        let (relink, txs) = (config.relink, blocks.reader().txs()?);
+        let MmapConfig { relink, window, .. } = config;
         Ok(Self {
             storage,
             manifest,
             relink,
             header,
             blocks,
-            tx,
-            spend,
-            script,
+            searches,
             filters,
             tx_state,
             candidate,
@@ -192,29 +196,22 @@ impl MmapBackend {
             block_state,
             tables,
             txs,
+            saved_txs: txs,
+            window,
         })
     }
 
     /// Whether a crash would leave more rows to be linked than allowed.
     fn heads(&self) -> Heads {
-        let unlinked = [
-            self.header.unlinked(),
-            self.tx.unlinked(),
-            self.spend.unlinked(),
-            self.script.unlinked(),
-            self.tx_state.unlinked(),
-        ];
+        let unlinked = [self.header.unlinked(), self.tx_state.unlinked()];
         if unlinked.iter().any(|rows| *rows > self.relink) { Heads::Save } else { Heads::Defer }
     }
 
-    /// Makes a checkpoint.
+    /// Makes a checkpoint of all tables but the search tables, and tells those.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
         let place = (self.storage.as_ref(), MANIFEST, KIND);
         let mut tables: Vec<&mut dyn Table> = vec![
             &mut self.header,
-            &mut self.tx,
-            &mut self.spend,
-            &mut self.script,
             &mut self.tx_state,
             &mut self.candidate,
             &mut self.confirmed,
@@ -222,7 +219,20 @@ impl MmapBackend {
         ];
         tables.extend(self.blocks.tables_mut());
         tables.extend(self.filters.tables_mut());
-        Ok(self.manifest.checkpoint(place, (&mut tables, heads), &row::encode_mark(mark))?)
+        self.manifest.checkpoint(place, (&mut tables, heads), &row::encode_mark(mark))?;
+        self.saved_txs = self.txs;
+        self.settle()
+    }
+
+    /// Tells the search tables what is saved and what is settled.
+    fn settle(&mut self) -> Result<()> {
+        let depth = Depth {
+            headers: RecordMap::reader(&self.header),
+            blocks: self.blocks.reader(),
+            confirmed: self.confirmed.reader(),
+            window: self.window,
+        };
+        self.searches.settle(&depth, TxLink::new(self.saved_txs))
     }
 
     /// The bytes of a table's files: body and head.
@@ -251,9 +261,6 @@ fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Index
     if mark.indexes == found {
         return Ok(());
     }
-    if !wanted.scripts {
-        manifest.forget("script");
-    }
     if !wanted.filters {
         FILTER_TABLES.iter().for_each(|name| manifest.forget(name));
     }
@@ -263,24 +270,44 @@ fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Index
 
 impl Backend for MmapBackend {
     type Tables = MmapTables;
+    type Maker = MmapRowMaker;
 
     fn tables(&self) -> MmapTables {
         self.tables.clone()
     }
 
+    fn maker(&self) -> MmapRowMaker {
+        self.searches.maker()
+    }
+
+    fn unindexed(&self) -> Result<Option<Unindexed>> {
+        let mut blocks = self.blocks.reader().from(self.searches.end())?;
+        let left = blocks.len() as u64;
+        let first = blocks.next().transpose()?;
+        Ok(first.map(|(header, _)| Unindexed { header, left }))
+    }
+
+    fn index_block(&mut self, rows: MmapRows) -> Result<()> {
+        let first = self.searches.end();
+        let next = self.blocks.reader().from(first)?.next().transpose()?;
+        let Some((_, end)) = next else { return Ok(()) };
+        let count = end.saturating_sub(first.to_u64());
+        let count = u32::try_from(count).map_err(|_| BackendError::dangling(first))?;
+        self.searches.append(first, count, rows)?;
+        if self.searches.is_due() { self.settle() } else { Ok(()) }
+    }
+
     fn verify(&self) -> Result<()> {
-        let tables: [&dyn Table; 8] = [
+        let tables: [&dyn Table; 5] = [
             &self.header,
-            &self.tx,
-            &self.spend,
-            &self.script,
             &self.tx_state,
             &self.candidate,
             &self.confirmed,
             &self.block_state,
         ];
         let tables = tables.into_iter().chain(self.blocks.tables()).chain(self.filters.tables());
-        Ok(tables.into_iter().try_for_each(Table::verify)?)
+        tables.into_iter().try_for_each(Table::verify)?;
+        self.searches.verify()
     }
 
     fn saved(&self) -> Result<Saved> {
@@ -312,16 +339,11 @@ impl Backend for MmapBackend {
         Ok(first)
     }
 
-    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
-        let (hasher, first) = (self.tables.hasher, TxLink::new(self.txs));
-        let txids = (0..).zip(block.txs).map(|(at, (txid, _))| (hasher.hash(txid.as_bytes()), at));
-        let txids = set_rows(&self.tx, first, txids)?;
-        let points = block.spends.iter().map(|(point, at)| (hasher.hash(&point.to_bytes()), *at));
-        let points = set_rows(&self.spend, first, points)?;
-        let scripts = block.scripts.iter().map(|(script, at)| (hasher.hash(&script.0), *at));
-        let scripts = set_rows(&self.script, first, scripts)?;
-        let stored = self.blocks.append(block)?;
-        [points, scripts, txids].into_iter().for_each(PendingRows::commit);
+    fn append_block(&mut self, block: &NewBlock<'_>, rows: MmapRows) -> Result<BlockRow> {
+        let searches = &mut self.searches;
+        let stored = self
+            .blocks
+            .append(block, |stored| searches.append(stored.first_tx, stored.tx_count, rows))?;
         self.txs += u64::from(stored.tx_count);
         Ok(stored)
     }
@@ -368,7 +390,8 @@ impl Backend for MmapBackend {
     }
 
     fn rest(&mut self, mark: &Mark) -> Result<()> {
-        self.save(mark, Heads::Save)
+        self.save(mark, Heads::Save)?;
+        self.searches.rest()
     }
 
     fn sizes(&self) -> Result<Vec<TableSize>> {
@@ -378,9 +401,6 @@ impl Backend for MmapBackend {
             ("block", tables.blocks.count()),
             ("block_tx", tables.blocks.count()),
             ("tx_len", self.txs),
-            ("tx", tables.tx.rows()),
-            ("spend", tables.spend.rows()),
-            ("script", tables.script.rows()),
             ("filter", tables.filters.len()),
             ("filter_at", tables.filters.len()),
             ("tx_state", tables.tx_state.rows()),
@@ -392,6 +412,10 @@ impl Backend for MmapBackend {
             let (body, head) = self.file_sizes(name)?;
             Ok(TableSize { name, rows, body, head, buckets: head / 8 })
         };
-        rows.into_iter().map(size).collect()
+        let searches = self.searches.sizes().map(|(name, size)| {
+            let SearchSize { rows, bytes: body, index: head, .. } = size;
+            Ok(TableSize { name, rows, body, head, buckets: 0 })
+        });
+        rows.into_iter().map(size).chain(searches).collect()
     }
 }

@@ -45,6 +45,15 @@ impl SearchReader {
         Ok(Self::new(Arc::new(Shared::new(version))))
     }
 
+    /// The first link whose rows a table on disk lacks, and its owner's bytes: without opening it.
+    /// `None` when there is no table.
+    pub fn saved(
+        storage: &Arc<dyn Storage>,
+        key: StoreKey,
+    ) -> Result<Option<(TxLink, Vec<u8>)>> {
+        table::saved(storage, key)
+    }
+
     /// Adds all rows of each key to `out`, with the place of the key in the question: keys in the
     /// order of the question, links from the highest on.
     pub fn find(&self, keys: &[Fingerprint], out: &mut Vec<(usize, TxLink)>) -> Result<()> {

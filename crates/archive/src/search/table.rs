@@ -55,7 +55,7 @@ use flush::{Flushed, Flushing};
 use load::{Loaded, MANIFEST, Saved};
 use merge::Merging;
 
-pub(super) use load::load;
+pub(super) use load::{load, saved};
 
 /// What the owner promises about links.
 #[derive(Clone, Copy, Debug)]

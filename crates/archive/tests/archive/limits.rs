@@ -92,7 +92,8 @@ fn below_the_base<D: Disk>(disk: D) {
     }
     archive.checkpoint(1).unwrap();
     drop(archive);
-    let archive = Archive::open(disk.open(), config).unwrap();
+    let mut archive = Archive::open(disk.open(), config).unwrap();
+    archive.catch_up(&stored, &mut |_, _| {}).unwrap();
     let view = View::new(archive.snapshot(), &stored);
     assert_eq!(view.base(), Some(base));
     let below = |error: ArchiveError, at: Height| match error {

@@ -6,8 +6,8 @@ use varve_archive::contract::Disk;
 use varve_archive::contract::random::Dice;
 use varve_archive::{
     ArchiveError, Backend, BlockNumber, BlockRow, BlockState, Bounds, Chain, FilterRow, HeaderLink,
-    HeaderRow, Mark, MemoryBackend, MemoryDisk, MemoryTables, NewBlock, ScriptHash, TableSize,
-    Tables, TxLink, TxRow, TxState,
+    HeaderRow, Mark, MemoryBackend, MemoryDisk, MemoryRowMaker, MemoryRows, MemoryTables, NewBlock,
+    ScriptHash, TableSize, Tables, TxLink, TxRow, TxState, Unindexed,
 };
 use varve_consensus::Params;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
@@ -85,6 +85,7 @@ impl Tables for Noisy {
 
 impl Backend for NoisyBackend {
     type Tables = Noisy;
+    type Maker = MemoryRowMaker;
 
     fn tables(&self) -> Noisy {
         Noisy(self.0.tables())
@@ -106,8 +107,20 @@ impl Backend for NoisyBackend {
         self.0.append_headers(rows)
     }
 
-    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
-        self.0.append_block(block)
+    fn maker(&self) -> MemoryRowMaker {
+        self.0.maker()
+    }
+
+    fn unindexed(&self) -> Result<Option<Unindexed>> {
+        self.0.unindexed()
+    }
+
+    fn index_block(&mut self, rows: MemoryRows) -> Result<()> {
+        self.0.index_block(rows)
+    }
+
+    fn append_block(&mut self, block: &NewBlock<'_>, rows: MemoryRows) -> Result<BlockRow> {
+        self.0.append_block(block, rows)
     }
 
     fn set_chain(&mut self, chain: Chain, keep: u32, links: &[HeaderLink]) -> Result<()> {
@@ -128,6 +141,10 @@ impl Backend for NoisyBackend {
 
     fn checkpoint(&mut self, mark: &Mark) -> Result<()> {
         self.0.checkpoint(mark)
+    }
+
+    fn rest(&mut self, mark: &Mark) -> Result<()> {
+        self.0.rest(mark)
     }
 
     fn sizes(&self) -> Result<Vec<TableSize>> {

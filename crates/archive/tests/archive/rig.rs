@@ -35,7 +35,9 @@ impl<D: Disk> Rig<D> {
     pub(crate) fn reopen(&mut self) {
         let config = ArchiveConfig { network: self.model.network, indexes: ALL };
         drop(self.archive.take());
-        self.archive = Some(Archive::open(self.disk.open(), config).unwrap());
+        let mut archive = Archive::open(self.disk.open(), config).unwrap();
+        archive.catch_up(&self.blocks, &mut |_, _| {}).unwrap();
+        self.archive = Some(archive);
     }
 
     pub(crate) fn archive(&mut self) -> &mut Archive<D::Backend> {

@@ -15,9 +15,8 @@
 //!        `block_tx`                       `block`                `tx_len`
 //! ```
 //!
-//! A block counts from the moment its two cells are there; that is the last thing of it that can
-//! fail. Groups and a block row that were written before a failure stay behind, and nothing names
-//! them.
+//! When something fails, the cells are taken back. Groups and a block row that were written before
+//! stay behind, and nothing names them.
 
 use std::sync::Arc;
 
@@ -90,8 +89,13 @@ impl Blocks {
         [&mut self.rows, &mut self.order, &mut self.lengths]
     }
 
-    /// Appends a block whose header has no block row.
-    pub(super) fn append(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
+    /// Appends a block whose header has no block row. It counts when `index`, which gets its row,
+    /// has done what else there is to do.
+    pub(super) fn append(
+        &mut self,
+        block: &NewBlock<'_>,
+        index: impl FnOnce(&BlockRow) -> Result<()>,
+    ) -> Result<BlockRow> {
         let stored = block.row(TxLink::new(self.reader.txs()?));
         let mut value = row::encode_block(&stored).to_vec();
         let slices: Vec<TxSlice> = block.tx_rows().map(|row| row.slice).collect();
@@ -107,11 +111,10 @@ impl Blocks {
             block.header.to_u32().into(),
         ];
         let len = self.order.reader().len();
-        for cell in cells {
-            if let Err(error) = self.order.push(cell) {
-                self.order.truncate(len);
-                return Err(error.into());
-            }
+        let pushed = cells.into_iter().try_for_each(|cell| self.order.push(cell).map(drop));
+        if let Err(error) = pushed.map_err(BackendError::from).and_then(|()| index(&stored)) {
+            self.order.truncate(len);
+            return Err(error);
         }
         association.commit();
         Ok(stored)
@@ -180,10 +183,33 @@ impl BlocksReader {
         Ok(TxRow { block: header, position, slice })
     }
 
+    /// The blocks from the one that holds a transaction row on, in the order of archiving: each
+    /// with the number behind its last row. None behind the last.
+    pub(super) fn from(
+        &self,
+        link: TxLink,
+    ) -> Result<impl ExactSizeIterator<Item = Result<(HeaderLink, u64)>>> {
+        let first = self.index_of(link)?;
+        let left = usize::try_from(self.count() - first).unwrap_or(usize::MAX);
+        let block = move |number: usize| {
+            let index = first + number as u64;
+            Ok((row::header_link(self.order.get(index * CELLS + 1)?)?, self.end(index)?))
+        };
+        Ok((0..left).map(block))
+    }
+
     /// The block that holds a transaction row; `None` behind the last.
     fn block_of(&self, link: TxLink) -> Result<Option<HeaderLink>> {
+        let index = self.index_of(link)?;
+        if index == self.count() {
+            return Ok(None);
+        }
+        row::header_link(self.order.get(index * CELLS + 1)?).map(Some)
+    }
+
+    /// As which block the one that holds a transaction row was archived.
+    fn index_of(&self, link: TxLink) -> Result<u64> {
         let (mut low, mut high) = (0, self.count());
-        let count = high;
         while low < high {
             let middle = low + (high - low) / 2;
             if self.end(middle)? <= link.to_u64() {
@@ -192,10 +218,7 @@ impl BlocksReader {
                 high = middle;
             }
         }
-        if low == count {
-            return Ok(None);
-        }
-        row::header_link(self.order.get(low * CELLS + 1)?).map(Some)
+        Ok(low)
     }
 
     /// The number behind the last transaction row of the block that was archived as this one.

@@ -2,51 +2,25 @@
 //!
 //! Searches of many keys go to the primitive as one, so that their waits for memory overlap.
 
-use std::ops::ControlFlow;
-
 use varve_types::{BlockHash, Outpoint, Txid};
 
 use super::blocks::BlocksReader;
 use super::filters::FiltersReader;
-use super::row::{self, FINGERPRINT, HEADER, TX_LINK, TX_STATE};
+use super::row::{self, HEADER, TX_STATE};
+use super::searches::SearchesReader;
 use crate::backend::{Match, Result, Tables};
 use crate::link::{HeaderLink, TxLink};
-use crate::primitive::{KeyHasher as _, Keyed, Link, RecordReader};
+use crate::primitive::{Link, RecordReader};
 use crate::row::{BlockRow, FilterRow, HeaderRow, ScriptHash, TxRow, TxState};
 
 /// The tables on disk, as a reader sees them.
 #[derive(Clone, Debug)]
 pub struct MmapTables {
-    pub(super) hasher: Keyed,
     pub(super) header: RecordReader<32, HEADER>,
     pub(super) blocks: BlocksReader,
-    pub(super) tx: RecordReader<FINGERPRINT, TX_LINK>,
-    pub(super) spend: RecordReader<FINGERPRINT, TX_LINK>,
-    pub(super) script: RecordReader<FINGERPRINT, TX_LINK>,
+    pub(super) searches: SearchesReader,
     pub(super) filters: FiltersReader,
     pub(super) tx_state: RecordReader<8, TX_STATE>,
-}
-
-impl MmapTables {
-    /// The rows under each fingerprint, newest first.
-    fn find_fingerprints<'k>(
-        &self,
-        table: &RecordReader<FINGERPRINT, TX_LINK>,
-        keys: impl Iterator<Item = &'k [u8]>,
-        out: &mut Vec<Match>,
-    ) -> Result<()> {
-        let keys: Vec<_> = keys.map(|key| row::fingerprint(self.hasher.hash(key))).collect();
-        if let [key] = keys.as_slice() {
-            return Ok(table.search(key, |_, value| {
-                out.push((0, row::tx_link(value)));
-                ControlFlow::Continue(())
-            })?);
-        }
-        let mut found = Vec::new();
-        table.find_many(&keys, &mut found)?;
-        out.extend(found.iter().map(|(index, _, value)| (*index, row::tx_link(value))));
-        Ok(())
-    }
 }
 
 impl Tables for MmapTables {
@@ -80,18 +54,15 @@ impl Tables for MmapTables {
     }
 
     fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()> {
-        let keys = txids.iter().map(|txid| txid.as_bytes().as_slice());
-        self.find_fingerprints(&self.tx, keys, out)
+        self.searches.find_txs(txids, out)
     }
 
     fn find_spenders(&self, points: &[Outpoint], out: &mut Vec<Match>) -> Result<()> {
-        let keys: Vec<_> = points.iter().map(Outpoint::to_bytes).collect();
-        self.find_fingerprints(&self.spend, keys.iter().map(<[u8; _]>::as_slice), out)
+        self.searches.find_spenders(points, out)
     }
 
     fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
-        let keys = scripts.iter().map(|script| script.0.as_slice());
-        self.find_fingerprints(&self.script, keys, out)
+        self.searches.find_payers(scripts, out)
     }
 
     fn filters(&self, links: &[HeaderLink], out: &mut Vec<Option<FilterRow>>) -> Result<()> {

@@ -7,7 +7,6 @@
 //! block    0          8        12       16     20          24       28        32
 //!          │ first tx │ tx     │ number │ size │ base size│ inputs│ outputs │ groups …
 //!          │ u64      │ count 4│ u32    │ u32  │ u32      │ u32   │ u32     │ u64 each
-//! tx, spend, script   │ tx row u32 │
 //! filter   │ length of the filter u32 │ filter header 32 │ filter │
 //! tx state │ flags u32 │ height u32 │ median u32 │ connected u8 │ fee u64 │ sigops u32 │
 //! mark     │ network u8 │ indexes u8 │ sequence u64 │ base u32 │
@@ -32,20 +31,14 @@ pub(super) const HEADER: usize = 4 * size_of::<u32>() + 32 + 3 * size_of::<u32>(
 pub(super) const BLOCK: usize = size_of::<u64>() + 6 * size_of::<u32>();
 /// What a block row says first: its transactions.
 const BLOCK_TXS: usize = size_of::<u64>() + size_of::<u32>();
-/// The value of a search row: the number of a transaction row.
-pub(super) const TX_LINK: usize = size_of::<u32>();
 /// The value of a transaction's state.
 pub(super) const TX_STATE: usize = 3 * size_of::<u32>() + 1 + size_of::<u64>() + size_of::<u32>();
-/// The key of a search row. Of 2^40 fingerprints three billion are used at
-/// mainnet's size, so one search in 300 shows a row that is not meant.
-pub(super) const FINGERPRINT: usize = 5;
 /// What stands before a filter.
 pub(super) const FILTER_FRONT: usize = size_of::<u32>() + 32;
 const MARK: usize = 1 + 1 + size_of::<u64>() + size_of::<u32>();
 
 const _: () = assert!(Row::<32, HEADER>::LEN == 128);
 const _: () = assert!(BLOCK == 32);
-const _: () = assert!(Row::<FINGERPRINT, TX_LINK>::LEN == 13);
 const _: () = assert!(Row::<8, TX_STATE>::LEN == 37);
 const _: () = assert!(MARK == 14);
 
@@ -147,15 +140,6 @@ pub(super) fn decode_block(bytes: &[u8]) -> Option<BlockRow> {
         inputs: u32::from_le_bytes(take(bytes)),
         outputs: u32::from_le_bytes(take(bytes)),
     })
-}
-
-/// The short key of a txid, a point or a script hash: the low bytes of its keyed hash.
-pub(super) fn fingerprint(hash: u64) -> [u8; FINGERPRINT] {
-    *hash.to_le_bytes().first_chunk().expect("5 of 8 bytes")
-}
-
-pub(super) fn tx_link(value: &[u8; TX_LINK]) -> TxLink {
-    TxLink::new(u32::from_le_bytes(*value).into())
 }
 
 /// The key of a transaction's state.

@@ -136,3 +136,18 @@ fn young_panes(run: &Arc<Run<Search>>, links: std::ops::Range<u64>) -> Result<Ve
     let pane = |(part, rows)| Pane::new(start(part)..links.end.min(start(part + 1)), rows);
     Ok(rows.into_iter().enumerate().map(pane).collect())
 }
+
+/// The first link whose rows the table in this directory lacks, and its owner's bytes.
+pub(in crate::search) fn saved(
+    storage: &Arc<dyn Storage>,
+    key: StoreKey,
+) -> Result<Option<(TxLink, Vec<u8>)>> {
+    let decode = |manifest: Manifest| Ok((manifest.key, Saved::decode(&manifest.owner)?));
+    let Some((found, saved)) = Manifest::load(&**storage, MANIFEST, decode)? else {
+        return Ok(None);
+    };
+    if found != key {
+        return Err(SearchError::OtherStore { path: storage.path().to_path_buf() });
+    }
+    Ok(Some((saved.end, saved.owner)))
+}
