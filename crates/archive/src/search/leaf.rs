@@ -270,6 +270,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// The number of rows.
+    #[cfg(test)]
     pub(crate) const fn rows(&self) -> usize {
         self.header.rows
     }

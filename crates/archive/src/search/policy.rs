@@ -6,17 +6,14 @@
 //! an absent key costs one page, and one of the other runs' pages in 256 for each of them; a key
 //! that is there costs another page when it is not in the largest run.
 //!
-//! Two rules, the first that applies:
+//! Runs are merged when `fan_in` neighbours are alike ([`Tiers`]): a row is written once more
+//! whenever its run becomes `fan_in` times as large. While a chain is synced there are then several
+//! large runs, and those for whose filters there is no memory have none. When it is synced,
+//! [`Policy::tidy`] merges everything into one run, once: that run has nearly all keys until the
+//! table has grown by an eighth, which takes a chain years.
 //!
-//! 1. *The younger runs outgrow their filters*: they have more rows than the oldest run, and than
-//!    their share of memory has room to filter. Merge everything. Since the oldest run doubles
-//!    each time, its rows are written twice on average, however large the table grows. Until then
-//!    those runs for whose filters there is no memory have none.
-//! 2. *`fan_in` neighbours are alike* ([`Tiers`]): merge them. A row is written once more whenever
-//!    its run becomes `fan_in` times as large.
-//!
-//! When nothing is being synced any more, [`Policy::tidy`] merges everything once: then the largest
-//! run has nearly all keys until the table has grown by an eighth.
+//! With runs of eight million rows, 400 million rows are written 2.0 times until then and 3.0 times
+//! with it, a billion 2.5 and 3.5 times.
 
 use varve_runs::{Choice, RunInfo, Tiers, Width};
 
@@ -37,19 +34,15 @@ impl Policy {
         Tiers { fan_in: self.fan_in, max_probed: PROBED_MAX }
     }
 
-    /// Decides what to merge next among `runs`, youngest first.
-    pub(super) fn choose(&self, runs: &[RunInfo]) -> Choice {
-        let (oldest, younger) = weigh(runs);
-        if younger > oldest && younger > self.filtered {
-            return Choice::Merge(0..runs.len());
-        }
-        self.tiers().choose(runs)
-    }
-
-    /// The same when there is time: the largest run gets everything, unless it nearly has.
+    /// Decides what to merge next among `runs`, youngest first, when there is time: the oldest run
+    /// gets everything, unless it nearly has.
     pub(super) fn tidy(&self, runs: &[RunInfo]) -> Choice {
         let (oldest, younger) = weigh(runs);
-        if younger > oldest / 8 { Choice::Merge(0..runs.len()) } else { self.choose(runs) }
+        if younger > oldest / 8 {
+            Choice::Merge(0..runs.len())
+        } else {
+            self.tiers().choose(runs)
+        }
     }
 
     /// The filter of a run with so many rows, when `others` are the runs that stay beside it.
@@ -95,22 +88,6 @@ mod tests {
     }
 
     #[test]
-    fn alike_runs_are_merged() {
-        assert_eq!(POLICY.choose(&[]), Choice::Nothing);
-        assert_eq!(POLICY.choose(&runs(&[5; 7])), Choice::Nothing);
-        assert_eq!(POLICY.choose(&runs(&[5; 8])), Choice::Merge(0..8));
-        let with_old = [&[5; 8][..], &[40; 3], &[900]].concat();
-        assert_eq!(POLICY.choose(&runs(&with_old)), Choice::Merge(0..8));
-    }
-
-    #[test]
-    fn runs_that_outgrow_their_filters_are_merged_into_the_oldest() {
-        assert_eq!(POLICY.choose(&runs(&[60, 70, 130])), Choice::Nothing);
-        assert_eq!(POLICY.choose(&runs(&[60, 71, 130])), Choice::Merge(0..3));
-        assert_eq!(POLICY.choose(&runs(&[40, 60, 50])), Choice::Nothing, "there is memory");
-    }
-
-    #[test]
     fn with_time_the_oldest_gets_nearly_everything() {
         assert_eq!(POLICY.tidy(&runs(&[60, 60, 960])), Choice::Nothing);
         assert_eq!(POLICY.tidy(&runs(&[60, 61, 960])), Choice::Merge(0..3));
@@ -128,29 +105,33 @@ mod tests {
         assert_eq!(POLICY.filter(1, [].iter()), None);
     }
 
-    /// Bytes written for each byte at the end, and the share of rows in the oldest run.
-    fn grow(policy: &Policy, flushes: u64) -> (f64, f64) {
+    /// Bytes written for each byte at the end, after so many flushes and a last merge of all.
+    fn grow(flushes: u64) -> f64 {
         let (mut sizes, mut written) = (Vec::new(), 0);
+        let mut merge = |sizes: &mut Vec<u64>, choice| {
+            let Choice::Merge(range) = choice else { return false };
+            let merged: u64 = sizes.drain(range.clone()).sum();
+            sizes.insert(range.start, merged);
+            written += merged;
+            true
+        };
         for _ in 0..flushes {
             sizes.insert(0, 4);
-            written += 4;
-            while let Choice::Merge(range) = policy.choose(&runs(&sizes)) {
-                let merged = sizes.splice(range, []).collect::<Vec<u64>>();
-                let place = sizes.iter().take_while(|size| **size < 1).count();
-                let _ = place;
-                written += merged.iter().sum::<u64>();
-                sizes.insert(0, merged.iter().sum());
-            }
+            while {
+                let choice = POLICY.tiers().choose(&runs(&sizes));
+                merge(&mut sizes, choice)
+            } {}
         }
-        let all: u64 = sizes.iter().sum();
-        (written as f64 / all as f64, sizes[sizes.len() - 1] as f64 / all as f64)
+        let choice = POLICY.tidy(&runs(&sizes));
+        merge(&mut sizes, choice);
+        (written + 4 * flushes) as f64 / sizes.iter().sum::<u64>() as f64
     }
 
     #[test]
     fn little_is_written_however_large_it_grows() {
-        for flushes in [50, 100, 250, 340, 840] {
-            let (written, _) = grow(&Policy { fan_in: 8, filtered: 400 }, flushes);
-            assert!(written < 4.0, "{written} after {flushes}");
+        for (flushes, most) in [(50, 3.0), (125, 3.5), (420, 4.0), (840, 4.7)] {
+            let written = grow(flushes);
+            assert!(written <= most && written > most - 0.3, "{written} after {flushes}");
         }
     }
 }

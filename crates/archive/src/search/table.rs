@@ -378,6 +378,3 @@ impl SearchTable {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

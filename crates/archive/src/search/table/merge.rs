@@ -51,7 +51,8 @@ impl SearchTable {
             return Some(chain.len()..infos.len());
         }
         let policy = self.policy();
-        let choice = if self.work.tidy { policy.tidy(chain) } else { policy.choose(chain) };
+        let tidy = self.work.tidy;
+        let choice = if tidy { policy.tidy(chain) } else { policy.tiers().choose(chain) };
         let Choice::Merge(range) = choice else { return None };
         let other = self.work.merges[1].about();
         let chosen = infos.get(range.clone()).unwrap_or_default();

@@ -1,0 +1,161 @@
+//! Power cuts at every operation, and disks that fail or are full.
+
+use std::sync::Arc;
+
+use varve_archive::TxLink;
+use varve_archive::search::{SearchOptions, SearchTable};
+use varve_io::Storage;
+use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
+
+use crate::rig::{KEY, Owner, TINY};
+
+/// What the owner knew after so many operations.
+struct Moment {
+    operations: usize,
+    saved: usize,
+    watermark: TxLink,
+    end: TxLink,
+}
+
+fn moment(storage: &FaultyStorage, owner: &Owner, table: &SearchTable, end: TxLink) -> Moment {
+    let (operations, watermark) = (storage.operations(), table.watermark().0);
+    Moment { operations, saved: owner.saved, watermark, end }
+}
+
+#[test]
+fn a_power_cut_at_every_operation_loses_no_row_that_was_settled() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut owner = Owner::new(77, false);
+    let mut table = owner.open(storage.clone(), TINY).unwrap();
+    let (mut settled, mut moments) = (0, Vec::new());
+    moments.push(moment(&storage, &owner, &table, TxLink::new(0)));
+    for round in 0..40 {
+        owner.make_block();
+        owner.catch_up(&mut table).unwrap();
+        // The owner saves before it promises.
+        owner.saved = owner.blocks.len();
+        let end = moments.last().map_or(TxLink::new(0), |moment| moment.end);
+        moments.push(moment(&storage, &owner, &table, end));
+        owner.settle(&mut table, &mut settled).unwrap();
+        let watermark = table.watermark().0;
+        moments.push(moment(&storage, &owner, &table, watermark));
+        if round % 13 == 12 {
+            table.rest().unwrap();
+            moments.push(moment(&storage, &owner, &table, owner.end()));
+            drop(table);
+            table = owner.open(storage.clone(), TINY).unwrap();
+            settled = Owner::settled(&table);
+        }
+    }
+    drop(table);
+    for operations in moments[0].operations..=storage.operations() {
+        let known = moments.partition_point(|moment| moment.operations <= operations);
+        let (known, next) = (&moments[known - 1], moments.get(known));
+        let seeds = if operations % 8 == 0 { 2 } else { 0 };
+        for way in Crash::ways(seeds) {
+            let after: Arc<dyn Storage> = Arc::new(storage.crash(operations, way));
+            let mut owner = owner.clone();
+            // A promise may have been acted upon before the call returned.
+            owner.saved = next.map_or(known.saved, |next| next.saved);
+            let mut table = owner.open(after, TINY).unwrap();
+            assert!(table.watermark().0 >= known.watermark && table.end() >= known.end);
+            owner.catch_up(&mut table).unwrap();
+            if operations % 4 == 0 {
+                owner.check(&table.reader()).unwrap();
+            }
+        }
+    }
+}
+
+/// Lives through `rounds` blocks, trying again what failed for want of space.
+fn rounds(owner: &mut Owner, table: &mut SearchTable, rounds: usize) -> Result<(), String> {
+    let mut settled = Owner::settled(table);
+    for _ in 0..rounds {
+        owner.make_block();
+        owner.catch_up(table).map_err(|error| error.to_string())?;
+        owner.settle(table, &mut settled).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_failing_disk_is_reported_and_the_table_opens_again() {
+    let operations = [
+        Operation::Open,
+        Operation::Read,
+        Operation::Write,
+        Operation::Sync,
+        Operation::Rename,
+        Operation::SyncDir,
+        Operation::Remove,
+    ];
+    for operation in operations {
+        for nth in [0, 1, 2, 3, 5, 8, 13, 21, 34] {
+            let storage = Arc::new(FaultyStorage::new(nth as u64));
+            let mut owner = Owner::new(nth as u64, false);
+            let mut table = owner.open(storage.clone(), TINY).unwrap();
+            storage.inject(FaultRule::new(operation, When::Nth(nth), Fault::Io));
+            let failed = rounds(&mut owner, &mut table, 60);
+            if table.end() == owner.end() {
+                owner.check(&table.reader()).unwrap();
+            }
+            owner.crash();
+            drop(table);
+            storage.clear_faults();
+            let storage = Arc::new(storage.reopen());
+            let mut table = owner.open(storage, TINY).unwrap();
+            owner.catch_up(&mut table).unwrap();
+            rounds(&mut owner, &mut table, 20).unwrap();
+            owner.check(&table.reader()).unwrap();
+            let is_early = nth < 3 && matches!(operation, Operation::Write | Operation::Sync);
+            assert!(failed.is_err() || !is_early, "{operation:?} {nth} went unnoticed");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_keeps_everything_readable_and_goes_on_when_there_is_room() {
+    for capacity in [0, 9_000, 30_000, 60_000, 120_000] {
+        let storage = Arc::new(FaultyStorage::new(capacity));
+        let mut owner = Owner::new(capacity, false);
+        let options = SearchOptions { flush_rows: 100, ..TINY };
+        let mut table = owner.open(storage.clone(), options).unwrap();
+        storage.set_capacity(Some(capacity));
+        let (mut settled, mut full) = (0, 0);
+        for _ in 0..80 {
+            owner.make_block();
+            let appended = owner.catch_up(&mut table);
+            let settling = appended.and_then(|()| owner.settle(&mut table, &mut settled));
+            if let Err(error) = settling {
+                assert!(error.is_disk_full(), "{error}");
+                full += 1;
+                // What did not come in is tried again when there is room.
+                storage.set_capacity(None);
+                owner.catch_up(&mut table).unwrap();
+                owner.check(&table.reader()).unwrap();
+                storage.set_capacity(Some(capacity));
+            }
+        }
+        assert!(full > 0, "{capacity}");
+        storage.set_capacity(None);
+        rounds(&mut owner, &mut table, 10).unwrap();
+        table.finish().unwrap();
+        owner.check(&table.reader()).unwrap();
+    }
+}
+
+#[test]
+fn a_table_that_is_ahead_of_its_owner_is_refused() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut owner = Owner::new(3, false);
+    let mut table = owner.open(storage.clone(), TINY).unwrap();
+    rounds(&mut owner, &mut table, 40).unwrap();
+    let (watermark, _) = table.watermark();
+    drop(table);
+    let below = TxLink::new(watermark.to_u64() - 1);
+    let refused = SearchTable::open(storage.clone(), KEY, TINY, below).unwrap_err();
+    assert!(refused.to_string().contains("run `varve repair`"), "{refused}");
+    let other = varve_runs::StoreKey { id: varve_io::StoreId([9; 16]), ..KEY };
+    let refused = SearchTable::open(storage, other, TINY, owner.end()).unwrap_err();
+    assert!(refused.to_string().contains("another store"), "{refused}");
+}
