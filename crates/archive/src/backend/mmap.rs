@@ -293,6 +293,7 @@ impl Backend for MmapBackend {
         let Some((_, end)) = next else { return Ok(()) };
         let count = end.saturating_sub(first.to_u64());
         let count = u32::try_from(count).map_err(|_| BackendError::dangling(first))?;
+        self.searches.tend()?;
         self.searches.append(first, count, rows)?;
         if self.searches.is_due() { self.settle() } else { Ok(()) }
     }
@@ -341,6 +342,11 @@ impl Backend for MmapBackend {
 
     fn append_block(&mut self, block: &NewBlock<'_>, rows: MmapRows) -> Result<BlockRow> {
         let searches = &mut self.searches;
+        if searches.end().to_u64() < self.txs {
+            let what = "searches lack the rows of older blocks: give them first";
+            return Err(BackendError::Fault(what.into()));
+        }
+        searches.tend()?;
         let stored = self
             .blocks
             .append(block, |stored| searches.append(stored.first_tx, stored.tx_count, rows))?;

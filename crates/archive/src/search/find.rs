@@ -36,13 +36,11 @@ impl SearchReader {
         Self { shared }
     }
 
-    /// Opens a table that nobody writes, without writing anything. Rows with links from `bound` on
-    /// are not found, unless they are in runs.
+    /// Opens a table that nobody writes, without writing anything: at the cost of its directories.
+    /// It has the rows up to what [`SearchReader::saved`] says, which is not above `bound`.
     pub fn at_rest(storage: &Arc<dyn Storage>, key: StoreKey, bound: TxLink) -> Result<Self> {
-        let loaded = table::load(storage, key, bound)?;
-        let panes = loaded.panes.into_iter().map(Arc::new).collect();
-        let version = Version { panes, runs: loaded.runs };
-        Ok(Self::new(Arc::new(Shared::new(version))))
+        let (panes, runs) = (Box::default(), table::load(storage, key, bound)?.all_runs());
+        Ok(Self::new(Arc::new(Shared::new(Version { panes, runs }))))
     }
 
     /// The first link whose rows a table on disk lacks, and its owner's bytes: without opening it.

@@ -169,10 +169,10 @@ impl SearchTable {
     ) -> Result<Self> {
         // What an earlier process left may not be durable yet.
         storage.sync_dir()?;
-        let Loaded { manifest, saved, rested, panes, runs, end } =
-            load(&storage, key, bound)?;
+        let loaded = load(&storage, key, bound)?;
+        let young = Young::new(loaded.panes()?);
+        let Loaded { manifest, saved, rested, runs, end } = loaded;
         manifest.sweep(&*storage, &Kept::NOTHING, &[])?;
-        let young = Young::new(panes);
         let version = Version { panes: young.panes().into(), runs: runs.clone() };
         let settled = Promise {
             durable: saved.watermark,
@@ -210,7 +210,9 @@ impl SearchTable {
     }
 
     /// Appends the rows of a block whose `count` transactions have the links from `first` on, which
-    /// must be [`SearchTable::end`]. Waits when the memory is full and a flush is under way.
+    /// must be [`SearchTable::end`]. That is all in memory, so it does not fail for want of room on
+    /// a disk: the owner appends a block to several tables, and one must not stay behind. It
+    /// [tends](SearchTable::tend) the tables before.
     pub fn append(&mut self, first: TxLink, count: u32, batch: Batch) -> Result<()> {
         if first != self.end {
             return Err(SearchError::Gap { first, end: self.end });
@@ -219,12 +221,17 @@ impl SearchTable {
         if end.to_u64() >> LINK_BITS > 0 {
             return Err(SearchError::Link { link: end });
         }
-        self.maintain()?;
-        self.make_room(batch.memory())?;
         self.young.append((first, end), batch);
         self.end = end;
         self.publish();
         Ok(())
+    }
+
+    /// Takes in what is done, starts what is due, and waits for a flush when the memory is full: to
+    /// be called before each block.
+    pub fn tend(&mut self) -> Result<()> {
+        self.maintain()?;
+        self.make_room()
     }
 
     /// Takes the owner's promise about links, and starts what is due.
@@ -238,6 +245,13 @@ impl SearchTable {
         promise.owner.clear();
         promise.owner.extend_from_slice(owner);
         self.maintain()
+    }
+
+    /// The first link whose rows the disk does not have: a crash now leaves the blocks from there
+    /// on to be appended again.
+    #[must_use]
+    pub const fn saved_end(&self) -> TxLink {
+        self.saved.end
     }
 
     /// Whether the young rows take more than their share of the memory and nothing more may be
@@ -339,10 +353,10 @@ impl SearchTable {
         }
     }
 
-    /// Waits for flushes until so many bytes of rows fit, as far as rows may be flushed.
-    fn make_room(&mut self, bytes: usize) -> Result<()> {
+    /// Waits for flushes until the young rows have room, as far as rows may be flushed.
+    fn make_room(&mut self) -> Result<()> {
         let most = self.budget().young(self.runs.memory());
-        while self.young.memory() + bytes > most && !self.work.flush.is_free() {
+        while self.young.memory() > most && !self.work.flush.is_free() {
             self.take_flush(true)?;
             self.start_flush()?;
         }

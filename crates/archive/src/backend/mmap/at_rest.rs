@@ -2,8 +2,8 @@
 //!
 //! Opening changes nothing and reads the manifests, the first page of each head, and three arrays:
 //! 24 bytes a header on disk, 9 in memory. Bodies and heads are read where a question touches them,
-//! and a search table is opened with the first question to it: that takes its directory, 2 bytes
-//! for a thousand rows… So it costs nearly the same whether the tables have thousands of rows or
+//! and a search table is opened with the first question to it, which reads its directory: a byte
+//! for a hundred rows. So it costs nearly the same whether the tables have thousands of rows or
 //! billions.
 
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use varve_io::{Access, Caching, Storage};
 
 use super::blocks::BlocksReader;
+use super::files::SEARCH_TABLES;
 use super::filters::FiltersReader;
 use super::row;
 use super::searches::SearchesReader;
 use super::{KIND, MANIFEST, MmapConfig, MmapTables, is_search_file, is_store_file};
-use super::files::SEARCH_TABLES;
 use crate::archive::ArchiveConfig;
 use crate::backend::{BackendError, Result};
 use crate::cow::CowVec;

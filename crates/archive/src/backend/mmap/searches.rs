@@ -102,8 +102,6 @@ pub(super) struct Searches {
     spend: Kept,
     script: Option<Kept>,
     maker: MmapRowMaker,
-    /// An append has reached some of the tables and not the others.
-    is_uneven: bool,
     /// Blocks whose rows were given again since the tables were last told what is durable.
     given_again: u64,
 }
@@ -133,7 +131,6 @@ impl Searches {
             spend: open(SPEND, spend)?,
             script: config.indexes.scripts.then(|| open(SCRIPT, script)).transpose()?,
             maker,
-            is_uneven: false,
             given_again: 0,
         })
     }
@@ -155,31 +152,41 @@ impl Searches {
         self.all().map(|kept| kept.table.end()).min().unwrap_or_default()
     }
 
+    /// Lets the tables do what is due, before a block. That the disk is full matters when their
+    /// memory is full too.
+    pub(super) fn tend(&mut self) -> Result<()> {
+        for Kept { table, .. } in self.all_mut() {
+            let tended = table.tend();
+            let SearchMemory { young, young_max, .. } = table.memory();
+            match tended {
+                Err(error) if error.is_disk_full() && young <= young_max => {}
+                tended => tended?,
+            }
+        }
+        Ok(())
+    }
+
     /// Appends the rows of the block whose `count` transactions have the links from `first` on, to
     /// the tables that end there.
     pub(super) fn append(&mut self, first: TxLink, count: u32, rows: MmapRows) -> Result<()> {
-        if self.is_uneven {
-            let what = "a search table failed before; open the archive again";
-            return Err(BackendError::Fault(what.into()));
-        }
         let MmapRows { tx, spend, script } = rows;
-        let mut appended = 0;
-        let tables = self.all_mut().zip([tx, spend, script]);
-        let result = tables.filter(|(kept, _)| kept.table.end() == first).try_for_each(
-            |(kept, batch)| {
-                kept.table.append(first, count, batch)?;
-                appended += 1;
-                Ok(())
-            },
-        );
-        self.is_uneven = result.is_err() && appended > 0;
-        result
+        for (Kept { table, .. }, batch) in self.all_mut().zip([tx, spend, script]) {
+            if table.end() == first {
+                table.append(first, count, batch)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether rows that were given again are to be told durable by now.
     pub(super) fn is_due(&mut self) -> bool {
         self.given_again += 1;
         self.given_again % SETTLE_EVERY == 0 || self.is_crowded()
+    }
+
+    /// The first transaction row whose rows the disk lacks.
+    pub(super) fn saved_end(&self) -> TxLink {
+        self.all().map(|kept| kept.table.saved_end()).min().unwrap_or_default()
     }
 
     /// Whether rows take more than their share of the memory until the next checkpoint.

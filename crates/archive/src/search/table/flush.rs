@@ -122,7 +122,10 @@ impl SearchTable {
             self.runs = self.runs.with_youngest(Arc::new(run));
         }
         let (watermark, owner) = (flushing.limit, flushing.owner.clone());
-        self.save(Saved { watermark, end: watermark, owner }, None)
+        // Rows of the last rest that are younger stay on disk: their blocks may be gone by now.
+        let end = self.saved.end.max(watermark);
+        let rested = self.rested.clone().filter(|_| end > watermark);
+        self.save(Saved { watermark, end, owner }, rested)
     }
 
     /// The runs of the confirmed chain, which are the first.

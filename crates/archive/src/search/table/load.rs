@@ -70,8 +70,7 @@ pub(in crate::search) struct Loaded {
     pub(super) manifest: Manifest,
     pub(super) saved: Saved,
     pub(super) rested: Option<Arc<Run<Search>>>,
-    pub(in crate::search) panes: Vec<Pane>,
-    pub(in crate::search) runs: Runs<Search>,
+    pub(super) runs: Runs<Search>,
     pub(super) end: TxLink,
 }
 
@@ -103,12 +102,24 @@ pub(in crate::search) fn load(
     let end = saved.end.min(bound);
     let rested = rested.first().map(|info| Run::open(&**storage, &key, info).map(Arc::new));
     let rested = rested.transpose()?;
-    let links = saved.watermark.to_u64()..end.to_u64();
-    let panes = match &rested {
-        Some(run) => young_panes(run, links)?,
-        None => Vec::new(),
-    };
-    Ok(Loaded { manifest, saved, rested, panes, runs, end })
+    Ok(Loaded { manifest, saved, rested, runs, end })
+}
+
+impl Loaded {
+    /// The young rows of the last rest.
+    pub(super) fn panes(&self) -> Result<Vec<Pane>> {
+        let links = self.saved.watermark.to_u64()..self.end.to_u64();
+        self.rested.as_ref().map_or(Ok(Vec::new()), |run| young_panes(run, links))
+    }
+
+    /// All runs, with the young rows of the last rest as the youngest: for readers, who need not
+    /// take them into memory.
+    pub(in crate::search) fn all_runs(self) -> Runs<Search> {
+        match self.rested {
+            Some(run) => self.runs.with_youngest(run),
+            None => self.runs,
+        }
+    }
 }
 
 /// The rows of the file of young rows with links in this range, in panes.
