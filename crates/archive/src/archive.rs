@@ -60,7 +60,7 @@ impl<B: Backend> Archive<B> {
     pub fn open(backend: B, config: ArchiveConfig) -> Result<Self> {
         let Saved { mark, bounds, candidate, confirmed, states } = backend.saved()?;
         if let Some(mark) = &mark {
-            check_same(config, mark)?;
+            check_same(config, mark, B::ADDS_SCRIPTS)?;
         }
         let ArchiveConfig { network, indexes } = config;
         let now = Snapshot {
@@ -214,11 +214,11 @@ impl<B: Backend> Archive<B> {
     }
 }
 
-/// An index of scripts cannot be added, because the rows of older blocks would lack in it. Filters
-/// can: they are made one by one, and what has none is told.
-fn check_same(wanted: ArchiveConfig, found: &Mark) -> Result<()> {
-    let adds_scripts = wanted.indexes.scripts && !found.indexes.scripts;
-    if wanted.network == found.network && !adds_scripts {
+/// Filters may be added: they are made one by one, and what has none is told. Scripts may be added
+/// where the back end catches up with older blocks.
+fn check_same(wanted: ArchiveConfig, found: &Mark, adds_scripts: bool) -> Result<()> {
+    let lacks_scripts = wanted.indexes.scripts && !found.indexes.scripts && !adds_scripts;
+    if wanted.network == found.network && !lacks_scripts {
         return Ok(());
     }
     let name = |network: Network, indexes: Indexes| {

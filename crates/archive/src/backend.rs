@@ -111,8 +111,8 @@ pub enum Chain {
     Confirmed,
 }
 
-/// Which optional tables a store has. Each can be dropped later. Filters can be added; with scripts
-/// a new store is made from the blocks.
+/// Which optional tables a store has. Each can be dropped later. Filters can be added; scripts where
+/// the back end [can](Backend::ADDS_SCRIPTS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Indexes {
     /// Transactions by the scripts they pay.
@@ -193,6 +193,9 @@ pub trait Backend {
 
     /// Makes rows for this store.
     type Maker: MakeRows;
+
+    /// Whether scripts can be indexed later: [`Backend::unindexed`] then names all blocks.
+    const ADDS_SCRIPTS: bool;
 
     /// A reader.
     fn tables(&self) -> Self::Tables;

@@ -168,6 +168,8 @@ impl Backend for MemoryBackend {
     type Tables = MemoryTables;
     type Maker = MemoryRowMaker;
 
+    const ADDS_SCRIPTS: bool = false;
+
     fn maker(&self) -> MemoryRowMaker {
         MemoryRowMaker
     }

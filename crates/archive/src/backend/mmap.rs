@@ -272,6 +272,8 @@ impl Backend for MmapBackend {
     type Tables = MmapTables;
     type Maker = MmapRowMaker;
 
+    const ADDS_SCRIPTS: bool = true;
+
     fn tables(&self) -> MmapTables {
         self.tables.clone()
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use varve_archive::contract::Disk;
 use varve_archive::{
-    Archive, ArchiveConfig, ArchiveError, BlockNumber, BlockState, Chain, Indexes, MemoryBlocks,
-    Page, Scope, ScriptHash, TxState, View,
+    Archive, ArchiveConfig, ArchiveError, Backend, BlockNumber, BlockState, Chain, Indexes,
+    MemoryBlocks, Page, Scope, ScriptHash, TxState, View,
 };
 use varve_blocks::{BlockStore, Options, Synced};
 use varve_consensus::BlockAt;
@@ -237,7 +237,9 @@ fn other_stores<D: Disk>(disk: D) {
     let error = Archive::open(disk.open(), other).err().unwrap();
     assert!(error.to_string().contains("signet"), "{error}");
     let indexes = Indexes { scripts: true, filters: false };
-    assert!(Archive::open(disk.open(), ArchiveConfig { indexes, ..config }).is_err());
+    let added = Archive::open(disk.open(), ArchiveConfig { indexes, ..config });
+    assert_eq!(added.is_ok(), <D::Backend as Backend>::ADDS_SCRIPTS);
+    drop(added);
     assert!(Archive::open(disk.open(), config).is_ok());
 }
 

@@ -87,6 +87,8 @@ impl Backend for NoisyBackend {
     type Tables = Noisy;
     type Maker = MemoryRowMaker;
 
+    const ADDS_SCRIPTS: bool = false;
+
     fn tables(&self) -> Noisy {
         Noisy(self.0.tables())
     }

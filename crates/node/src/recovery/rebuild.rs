@@ -67,7 +67,7 @@ pub(super) fn rebuild(
             archive_block(archive, &reader, number, tree.height(id))?;
             progress(u64::from(number.get()) + 1, reader.count().into());
             rows += 1;
-            if steps.is_due(row.length) {
+            if steps.is_due(row.length) || archive.is_crowded() {
                 // New rows are in memory until they are saved. The blocks are durable.
                 archive.checkpoint(archive.sequence())?;
                 let left_out = orphans.values().chain(&lost).copied();

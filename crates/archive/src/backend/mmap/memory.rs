@@ -5,8 +5,11 @@
 
 use super::MmapBackend;
 use crate::archive::Archive;
+use crate::backend::Result;
+use crate::error::ArchiveError;
 use crate::link::HeaderLink;
 use crate::primitive::TableMemory;
+use crate::source::BlockNumber;
 
 /// Both chains by height and the state of each header, which the archive keeps for its snapshots.
 const HEADER_LEN: usize = 2 * size_of::<HeaderLink>() + 1;
@@ -48,7 +51,26 @@ impl MmapBackend {
     }
 }
 
+impl MmapBackend {
+    /// The lowest number of a block whose rows a crash would lose, and whose bytes are read then.
+    fn unsaved_from(&self) -> Result<Option<BlockNumber>> {
+        let blocks = &self.tables.blocks;
+        let mut lowest: Option<BlockNumber> = None;
+        for block in blocks.from(self.searches.saved_end())? {
+            let number = blocks.block(block?.0)?.map(|row| row.number);
+            lowest = lowest.into_iter().chain(number).min();
+        }
+        Ok(lowest)
+    }
+}
+
 impl Archive<MmapBackend> {
+    /// The lowest number of a block that must be kept: a crash would lose rows of it, which are
+    /// made of its bytes again. `None` when all rows are on disk.
+    pub fn needed_from(&self) -> std::result::Result<Option<BlockNumber>, ArchiveError> {
+        Ok(self.backend().unsaved_from()?)
+    }
+
     /// The memory of all tables.
     #[must_use]
     pub fn memory(&self) -> ArchiveMemory {
