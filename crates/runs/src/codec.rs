@@ -98,12 +98,7 @@ pub trait LeafBuilder<C: Codec>: Debug + Send {
 
     /// Takes a row, which has a key of this hash. Writes the leaf in the making when it is full.
     /// Refuses a row that is not behind the one before it.
-    fn push(
-        &mut self,
-        row: &C::Row<'_>,
-        hash: u64,
-        pages: &mut Pages<C>,
-    ) -> Result<(), C::Error>;
+    fn push(&mut self, row: &C::Row<'_>, hash: u64, pages: &mut Pages<C>) -> Result<(), C::Error>;
 
     /// Writes the leaf in the making, if it has rows.
     fn finish(&mut self, pages: &mut Pages<C>) -> Result<(), C::Error>;

@@ -254,7 +254,12 @@ impl<K: Keys> DirectoryBuilder<K> {
     }
 
     /// Adds a leaf with its first and last key and its page, as number [`DirectoryBuilder::next`].
-    pub(crate) fn push(&mut self, leaf: LeafNumber, (first, last): (K::Key, K::Key), page: PageNumber) {
+    pub(crate) fn push(
+        &mut self,
+        leaf: LeafNumber,
+        (first, last): (K::Key, K::Key),
+        page: PageNumber,
+    ) {
         if !K::IS_PREFIX && self.last.is_some_and(|last| K::prefix(&last) == K::prefix(&first)) {
             self.ties.push(Tie { leaf: leaf.0, first });
         }

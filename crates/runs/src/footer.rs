@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn names_have_numbers() {
-        let of = |name| RunNumber::of_name(name, &["run", "window"]);
+        let of = |name: &str| RunNumber::of_name(name, &["run", "window"]);
         assert_eq!(of(&RunNumber(7).file_name()), Some(RunNumber(7)));
         assert_eq!(of(&RunNumber(7).name("window")), Some(RunNumber(7)));
         for other in ["7.run", "0000000007.old", "0000000007", "+000000007.run", "manifest"] {

@@ -22,6 +22,8 @@ mod cursor;
 mod directory;
 mod fields;
 mod filter;
+#[cfg(test)]
+mod fixture;
 mod footer;
 mod fuse;
 mod lane;

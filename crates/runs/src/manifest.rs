@@ -16,8 +16,8 @@
 //! This is the payload of an envelope whose kind and version are the owner's.
 
 use varve_io::{
-    ENVELOPE_HEADER_LEN, Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope,
-    is_far, load, remove_unnamed, replace,
+    ENVELOPE_HEADER_LEN, Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_far, load,
+    remove_unnamed, replace,
 };
 
 use crate::fields::Fields;
@@ -119,10 +119,11 @@ impl Manifest {
         Ok(removed)
     }
 
-    /// Whether a store whose owner has files of these extensions writes files of this name.
+    /// Whether a file of this name is a run, or a numbered file of the owner's `extensions`: it
+    /// goes when no manifest names it.
     #[must_use]
-    pub fn is_store_file(name: &str, extensions: &[&str]) -> bool {
-        is_envelope(MANIFEST_FILE, name) || Self::number_of(name, extensions).is_some()
+    pub fn is_swept(name: &str, extensions: &[&str]) -> bool {
+        Self::number_of(name, extensions).is_some()
     }
 
     /// The number of a run, or of another file of the owner.
@@ -194,3 +195,6 @@ fn decode_run(bytes: &[u8; RUN_LEN]) -> Result<RunInfo, FormatError> {
         digest: fields.u32()?,
     })
 }
+
+#[cfg(test)]
+mod tests;

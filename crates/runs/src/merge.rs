@@ -74,7 +74,6 @@ impl<C: Codec, S: Source<C>> Merge<C, S> {
         let Some(row) = self.sources.get(lowest.source).and_then(Source::head) else {
             return Ok(None);
         };
-        let order = C::order(&row);
         if lowest.alone {
             let left = C::settle(std::iter::once((lowest.source, row)), self.whole)?;
             if left.is_none() {
@@ -82,6 +81,7 @@ impl<C: Codec, S: Source<C>> Merge<C, S> {
             }
             return Ok(left);
         }
+        let order = C::order(&row);
         let heads = self.sources.iter().enumerate();
         let heads = heads.filter_map(|(index, source)| Some((index, source.head()?)));
         let left = C::settle(heads.filter(|(_, row)| C::order(row) == order), self.whole)?;
@@ -130,6 +130,3 @@ struct Lowest {
 fn prefix<C: Codec>(source: &impl Source<C>) -> u64 {
     source.head().map_or(u64::MAX, |row| C::prefix(&C::key(&row)))
 }
-
-#[cfg(test)]
-mod tests;

@@ -26,10 +26,7 @@ pub struct Pages<C: Codec> {
 }
 
 impl<C: Codec> Pages<C> {
-    pub(crate) fn new(
-        (file, path): (PageFileWriter, PathBuf),
-        filter: FilterBuilder<C>,
-    ) -> Self {
+    pub(crate) fn new((file, path): (PageFileWriter, PathBuf), filter: FilterBuilder<C>) -> Self {
         let (directory, digest) = (DirectoryBuilder::default(), Checksum::new());
         Self { path, file, directory, filter, digest, data_pages: 0 }
     }

@@ -237,3 +237,6 @@ fn read_section(file: &Arc<PageFile>, first: u64, len: u64) -> Result<Vec<u8>, R
     bytes.truncate(usize::try_from(len).unwrap_or(usize::MAX));
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests;

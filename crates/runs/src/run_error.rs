@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 /// Why an operation on runs failed. A codec's error takes it in.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum RunError {
     /// The storage failed, or what it holds is damaged; says where.
     #[error(transparent)]

@@ -18,7 +18,7 @@
 //! - **buffers**: an eighth of the whole, between 7 and 32 MiB, or more while more is in use: 1 MiB
 //!   of pages and one chunk of a filter for each file being written, pages read ahead for each run
 //!   being merged, and the order of the entries of a pane. A small set takes small chunks, reads
-//!   fewer pages ahead and merges in one lane ([`Buffers`]).
+//!   fewer pages ahead and merges in one lane ([`buffers_of`], [`has_two_merges`]).
 //! - **window**: W, what is left, but no less than an eighth of the whole. When the index of a
 //!   large set leaves less than that, the owner hears of it ([`needed`]): such a set is not opened,
 //!   and [`Database::set_memory`](crate::Database::set_memory) refuses.
@@ -33,7 +33,7 @@
 //!
 //! What readers hold is theirs: a version that is kept keeps the panes and runs that it needs.
 
-use varve_io::PAGE_LEN;
+use varve_runs::Buffers;
 
 use crate::error::Error;
 
@@ -42,10 +42,6 @@ const BUFFERS: std::ops::RangeInclusive<usize> = 7 << 20..=32 << 20;
 /// Sets with less than this use [`Buffers::SMALL`]. (Tests give less than the least, so that panes
 /// are flushed at once; those sets are bounded by nothing.)
 const SMALL: std::ops::Range<usize> = MEMORY_MIN..128 << 20;
-/// Pages that are gathered before they are written.
-pub(crate) const WRITER_LEN: usize = 1 << 20;
-/// A key in a chunk of a filter that is being built: its hash, and the construction beside it.
-const FILTER_KEY_LEN: usize = 32;
 /// Bytes for the blocks in a joiner.
 const JOINING: std::ops::RangeInclusive<usize> = 1 << 20..=128 << 20;
 /// Bytes of undo records that wait to be written.
@@ -54,35 +50,14 @@ const UNWRITTEN: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 /// The least memory that a set can be given: below that the buffers of files take most of it.
 pub(crate) const MEMORY_MIN: usize = 16 << 20;
 
-/// How large the buffers of one file are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Buffers {
-    /// Keys of a chunk of a filter that is being built.
-    pub(crate) chunk_keys: usize,
-    /// Pages read ahead of a run that is being merged.
-    pub(crate) ahead: u64,
-    /// Whether two merges may be under way at once.
-    pub(crate) two_merges: bool,
+/// How large the buffers of one file are in a set with so much memory.
+pub(crate) fn buffers_of(memory: usize) -> Buffers {
+    if SMALL.contains(&memory) { Buffers::SMALL } else { Buffers::LARGE }
 }
 
-impl Buffers {
-    pub(crate) const LARGE: Self = Self { chunk_keys: 1 << 17, ahead: 128, two_merges: true };
-    const SMALL: Self = Self { chunk_keys: 1 << 15, ahead: 32, two_merges: false };
-
-    /// Those of a set with so much memory.
-    pub(crate) fn of(memory: usize) -> Self {
-        if SMALL.contains(&memory) { Self::SMALL } else { Self::LARGE }
-    }
-
-    /// Bytes to write a run of at most so many entries.
-    pub(crate) fn writer(self, entries: usize) -> usize {
-        WRITER_LEN + entries.min(self.chunk_keys).saturating_mul(FILTER_KEY_LEN)
-    }
-
-    /// Bytes to read a run of so many pages from front to back.
-    pub(crate) fn stream(self, pages: u64) -> usize {
-        usize::try_from(pages.min(self.ahead)).unwrap_or(usize::MAX).saturating_mul(PAGE_LEN)
-    }
+/// Whether two merges may be under way at once in a set with so much memory.
+pub(crate) fn has_two_merges(memory: usize) -> bool {
+    !SMALL.contains(&memory)
 }
 
 /// How the memory of a set is split, in bytes: what is held now, not what may be.
@@ -241,12 +216,12 @@ mod tests {
     #[test]
     fn the_buffers_that_are_set_aside_are_enough() {
         for memory in [MEMORY_MIN, 32 * MIB, 64 * MIB, 256 * MIB] {
-            let (buffers, lanes) = (Buffers::of(memory), Buffers::of(memory).two_merges);
+            let (buffers, lanes) = (buffers_of(memory), has_two_merges(memory));
             let merge = buffers.writer(usize::MAX) + 6 * buffers.stream(u64::MAX);
             // A third of the window, of which an entry takes about 110 bytes.
             let pane = memory / 2 / 3 / 110;
             let flush = buffers.writer(pane) + 16 * pane;
-            let all = flush + merge * (1 + usize::from(lanes)) + WRITER_LEN;
+            let all = flush + merge * (1 + usize::from(lanes)) + Buffers::WRITER_LEN;
             assert!(all <= Budget::buffers(memory), "{all} of {memory}");
         }
     }

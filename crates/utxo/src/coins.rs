@@ -5,10 +5,10 @@
 
 use std::ops::Range;
 
+use varve_runs::Sequence;
 use varve_types::{Coin, DecodeError};
 
 use crate::packed::{CoinHead, PackedCoin};
-use crate::sequence::Sequence;
 use crate::window::Location;
 
 /// Bytes of a script that are made room for.

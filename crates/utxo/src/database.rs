@@ -45,16 +45,16 @@ use std::sync::atomic::AtomicUsize;
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
 use varve_io::{LockGuard, Storage, is_segment};
+use varve_runs::{Kept, Sequence};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::budget::{self, Budget};
+use crate::codec::Runs;
 use crate::coins::Coins;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
-use crate::manifest::{Checkpoint, Kept, Manifest};
+use crate::manifest::{Checkpoint, Manifest};
 use crate::options::Options;
-use crate::runs::Runs;
-use crate::sequence::Sequence;
 use crate::undo::{UNDO_PREFIX, UndoConfig, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
@@ -338,7 +338,7 @@ impl Reader {
 fn window_of(manifest: &Manifest, options: &Options) -> (WindowConfig, OutpointHasher) {
     let pane_steps = manifest.parameters.flush_interval as usize;
     let config = WindowConfig { shards: options.shards, pane_steps };
-    (config, manifest.secret.hasher())
+    (config, OutpointHasher::new(&manifest.secret.to_bytes()))
 }
 
 /// The manifest of a directory. Where there is none, there must be nothing.

@@ -8,9 +8,8 @@
 //! Where several entries of one outpoint and birth meet, they count: an add is +1, a delete −1.
 //! The sum is +1 (the coin is there), 0 (nothing is left of it) or −1 (it lies in something older).
 
+use varve_runs::Sequence;
 use varve_types::{Coin, Outpoint};
-
-use crate::sequence::Sequence;
 
 /// One change of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,12 +9,12 @@
 //! blocks have been reorganised. `output` and VARINT are Core's (`varve_types::compress`,
 //! `varint`).
 
+use varve_runs::Sequence;
 use varve_types::{
     Amount, Coin, DecodeError, DecodeErrorKind, Height, Outpoint, Reader, Txid, compress, varint,
 };
 
 use crate::entry::Entry;
-use crate::sequence::Sequence;
 
 /// The shortest entry: a delete with one byte each for `vout` and birth.
 pub(crate) const ENTRY_MIN: u64 = 32 + 1 + 1;

@@ -4,19 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use varve_io::{BatchReader, Disk, Storage, StoreId};
+use varve_runs::{Access, PageBuffers, RunNumber, Secret, Sequence, Source, Span, StoreKey};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 
+use crate::codec::{CoinCodec, Run, Runs};
 use crate::coins::Coins;
-use crate::cursor::Source;
 use crate::entry::Entry;
-use crate::footer::{RunNumber, Span};
-use crate::query::{PageBuffers, Query};
-use crate::run::{Access, Run};
+use crate::query::Query;
 use crate::run_error::RunError;
-use crate::run_writer::{RunWriter, StoreKey};
-use crate::runs::Runs;
-use crate::secret::Secret;
-use crate::sequence::Sequence;
+use crate::run_writer::RunWriter;
 
 pub(crate) const KEY: StoreKey =
     StoreKey { id: StoreId([0x11; 16]), secret: Secret::new([0x22; 16]) };
@@ -91,7 +87,7 @@ pub(crate) fn write_run(
 }
 
 /// All entries of a source.
-pub(crate) fn collect(mut source: impl Source) -> Result<Changes, RunError> {
+pub(crate) fn collect(mut source: impl Source<CoinCodec>) -> Result<Changes, RunError> {
     let mut changes = Changes::new();
     while let Some(record) = source.head() {
         let coin = record.coin.map(|packed| {

@@ -19,11 +19,10 @@
     reason = "coins are counted in fractions, and rounded down"
 )]
 
-use crate::compact::{Choice, Policy, choose};
-use crate::footer::{RunNumber, Span};
+use varve_runs::{Choice, RunInfo, RunNumber, Sequence, Span, Tiers};
+
+use crate::compact::choose;
 use crate::manifest::Parameters;
-use crate::run::RunInfo;
-use crate::sequence::Sequence;
 
 /// Bytes of a coin in a run, with its share of directory and filter.
 const ADD: f64 = 66.0;
@@ -131,7 +130,7 @@ impl Model {
 
 /// The set in the middle of its life.
 struct Life {
-    policy: Policy,
+    tiers: Tiers,
     interval: f64,
     window: f64,
     /// How old the coins of the start were then.
@@ -147,7 +146,7 @@ struct Life {
 impl Life {
     fn new(parameters: &Parameters, age: f64) -> Self {
         Self {
-            policy: parameters.policy(),
+            tiers: parameters.tiers(),
             interval: f64::from(parameters.flush_interval.max(1)),
             window: f64::from(parameters.window),
             age,
@@ -192,7 +191,7 @@ impl Life {
     fn merge(&mut self) {
         loop {
             let infos: Vec<RunInfo> = self.runs.iter().map(Model::info).collect();
-            let Choice::Merge(range) = choose(&infos, &self.policy) else { break };
+            let Choice::Merge(range) = choose(&infos, &self.tiers) else { break };
             self.bytes.oldest_rewrites += usize::from(range.end == infos.len());
             let merged = Model::merge(self.runs.get(range.clone()).unwrap_or_default());
             self.bytes.merged += merged.bytes();

@@ -16,8 +16,8 @@
 //!
 //! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves
 //! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
-//! youngest first, asked by a [`Query`] for all inputs of a block at once; [`choose`] and
-//! [`merge_runs`] keep them few; a [`Manifest`] names them.
+//! youngest first, asked by a [`Query`] for all inputs of a block at once; [`merge_runs`] keeps
+//! them few; a [`Manifest`] names them. All but the entries themselves is that of `varve-runs`.
 //!
 //! Flushes, merges and checkpoints are done in threads beside the writer, or [inline](Compaction).
 //! What they write is counted ([`Database::written`]) and can be [forecast](Forecast).
@@ -31,41 +31,30 @@
 
 mod budget;
 mod changes;
+mod codec;
 mod coins;
 mod compact;
-mod compacter;
-mod cursor;
 mod database;
-mod directory;
 mod entry;
 mod entry_list;
 mod error;
-mod filter;
 #[cfg(test)]
 mod fixture;
-mod footer;
 mod forecast;
-mod fuse;
 mod hasher;
 mod joiner;
 mod manifest;
-mod merge;
 mod options;
 mod packed;
 mod page;
 mod page_builder;
-mod page_stream;
 mod pane;
 mod prepare;
 mod query;
-mod residence;
-mod run;
+mod record_builder;
 mod run_error;
 mod run_writer;
-mod runs;
 mod search;
-mod secret;
-mod sequence;
 mod shard;
 mod snapshot_file;
 mod spent_coins;
@@ -77,38 +66,33 @@ mod view;
 mod window;
 
 pub use budget::{MemorySplit, MemoryUse};
+pub use codec::{CoinCodec, Cursor, Merge, Record, Run, Runs};
 pub use coins::Coins;
-pub use compact::{Choice, Policy, choose, merge_debt, merge_runs};
-pub use compacter::Compaction;
-pub use cursor::{Cursor, Source};
+pub use compact::merge_runs;
 pub use database::{Appended, Database, Publisher, Reader, Waits, Written};
 pub use entry::Entry;
 pub use entry_list::{EntryError, EntryList};
 pub use error::Error;
-pub use footer::{RunNumber, Span};
 pub use forecast::Forecast;
 pub use hasher::OutpointHasher;
 pub use joiner::{AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError};
-pub use manifest::{
-    Checkpoint, Kept, MANIFEST_FILE, Manifest, Parameters, SavedWindow, is_store_file,
-};
-pub use merge::Merge;
+pub use manifest::{Checkpoint, Manifest, Parameters, SavedWindow, is_store_file};
 pub use options::Options;
 pub use packed::{CoinHead, PackedCoin, pack};
 pub use page::{Body, Leaf, LeafEntry, Spill};
 pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
 pub use prepare::{Prepared, Repeats};
-pub use query::{PageBuffers, Query};
-pub use run::{Access, Record, Run, RunInfo};
+pub use query::Query;
 pub use run_error::RunError;
-pub use run_writer::{IN_FILE_ID, RunWriter, StoreKey};
-pub use runs::Runs;
-pub use secret::Secret;
-pub use sequence::Sequence;
+pub use run_writer::RunWriter;
 pub use snapshot_file::{SnapshotError, SnapshotHeader};
 pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
 pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoRecord, UndoTx};
+pub use varve_runs::{
+    Access, Compaction, IN_FILE_ID, Kept, MANIFEST_FILE, PageBuffers, RunInfo, RunNumber, Secret,
+    Sequence, Source, Span, StoreKey,
+};
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;
 pub use window::{

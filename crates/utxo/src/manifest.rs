@@ -1,46 +1,32 @@
 //! One checkpoint: which runs and which window file the set consists of, and for which tip.
 //!
-//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A file counts when
-//! the manifest names it, and not before: what a crash leaves of a run that was being written, or
-//! of runs whose merge was named already, is swept away when the store is opened. Runs, window file
-//! and undo log are all of the same step, so nothing else is needed to open the set as it was.
+//! The manifest is that of `varve-runs`: one small file, replaced atomically, with the list of runs
+//! and what the owner adds. Runs, window file and undo log are all of the same step, so nothing
+//! else is needed to open the set as it was. The set's own part:
 //!
 //! ```text
-//!  store id 16 │ secret 16
 //!  network     │ length u8 │ name │
 //!  parameters  │ window u32 │ flush interval u32 │ fan-in u32 │ most probed u32 │
 //!  checkpoint  │ sequence u32 │ has a tip u8 │ height u32 │ block hash 32 │
-//!  next file   │ u64 │
 //!  window      │ number u64, 0 = none │ pages u64 │
 //!  undo        │ length u32 │ checkpoint, as in `undo/log` │
-//!  runs        │ count u32 │ then for each, youngest first:
-//!              │ number u64 │ first step u32 │ last step u32 │ adds u64 │ deletes u64 │
-//!              │ pages u64 │ digest u32 │
 //! ```
 //!
-//! This is the payload of an envelope of kind `UTXOMAN`, version 1.
+//! The envelope is of kind `UTXOMAN`, version 2.
 
-use varve_io::{
-    Envelope, FileOffset, FormatError, Kind, Storage, StoreId, is_envelope, is_far, is_segment,
-    load, remove_unnamed, replace,
+use varve_io::{FormatError, Kind, Storage, StoreId, is_envelope, is_segment};
+use varve_runs::{
+    Fields, Kept, MANIFEST_FILE, RunInfo, RunNumber, Secret, Sequence, StoreKey, Tiers,
 };
 use varve_types::{BlockHash, Height, Network, Reader};
 
-use crate::compact::Policy;
-use crate::footer::{Fields, RunNumber, Span};
-use crate::run::RunInfo;
 use crate::run_error::RunError;
-use crate::run_writer::{IN_FILE_ID, StoreKey};
-use crate::secret::Secret;
-use crate::sequence::Sequence;
 use crate::undo::{UNDO_PREFIX, UndoCheckpoint};
 use crate::window::WindowFile;
 
-/// The name of the file.
-pub const MANIFEST_FILE: &str = "manifest";
-const KIND: Kind = Kind(*b"UTXOMAN\0");
-const VERSION: u32 = 1;
-const RUN_LEN: usize = 44;
+const FORMAT: (Kind, u32) = (Kind(*b"UTXOMAN\0"), 2);
+/// What window files end with.
+const WINDOW: &str = "window";
 
 /// What was chosen when the set was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +42,10 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// When runs are merged.
+    /// When alike runs are merged.
     #[must_use]
-    pub const fn policy(&self) -> Policy {
-        Policy { fan_in: self.fan_in as usize, max_probed: self.max_probed as usize }
+    pub const fn tiers(&self) -> Tiers {
+        Tiers { fan_in: self.fan_in as usize, max_probed: self.max_probed as usize }
     }
 }
 
@@ -91,7 +77,7 @@ impl SavedWindow {
     /// The name of the window file with this number.
     #[must_use]
     pub fn file_name(number: RunNumber) -> String {
-        format!("{:010}.window", number.0)
+        number.name(WINDOW)
     }
 
     /// What it takes to load it.
@@ -100,20 +86,6 @@ impl SavedWindow {
         let (name, id) = (Self::file_name(self.number), key.file_id(self.number));
         WindowFile { name, id, pages: self.pages }
     }
-}
-
-/// Files that a manifest does not name and that stay all the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Runs that a later manifest will name.
-    pub numbers: Vec<RunNumber>,
-    /// All files from this number on: they were begun after the manifest was made.
-    pub from: RunNumber,
-}
-
-impl Kept {
-    /// Nothing stays: nobody is writing.
-    pub const NOTHING: Self = Self { numbers: Vec::new(), from: RunNumber(u64::MAX) };
 }
 
 /// The set's table of contents.
@@ -164,68 +136,55 @@ impl Manifest {
 
     /// Reads the manifest of a directory that must be of `network`; `None` when there is none.
     pub fn load(storage: &dyn Storage, network: Network) -> Result<Option<Self>, RunError> {
-        let Some(Envelope { version, payload }) = load(storage, MANIFEST_FILE, KIND)? else {
-            return Ok(None);
-        };
-        let decoded = match version {
-            VERSION => Self::decode(&payload),
-            found => Err(FormatError::Version { found, supported: VERSION }),
-        };
-        let path = storage.path().join(MANIFEST_FILE);
-        let base = FileOffset::new(varve_io::ENVELOPE_HEADER_LEN as u64);
-        let manifest = decoded.map_err(|error| error.in_file(&path, base))?;
-        if manifest.network != network {
-            let (found, wanted) = (manifest.network, network);
+        let manifest = varve_runs::Manifest::load(storage, FORMAT, Self::of)?;
+        if let Some(Self { network: found, .. }) = manifest
+            && found != network
+        {
             let path = storage.path().to_path_buf();
-            return Err(RunError::OtherNetwork { path, found, wanted });
+            return Err(RunError::OtherNetwork { path, found, wanted: network });
         }
-        Ok(Some(manifest))
+        Ok(manifest)
     }
 
     /// Replaces the manifest of a directory. When this returns, it is durable.
     pub fn store(&self, storage: &dyn Storage) -> Result<(), RunError> {
-        let payload = self.encode();
-        let envelope = Envelope { version: VERSION, payload: payload.as_slice() };
-        Ok(replace(storage, MANIFEST_FILE, KIND, &envelope)?)
+        Ok(self.parts().store(storage, FORMAT)?)
     }
 
     /// Removes runs and window files that the manifest does not name, except what is `kept`;
     /// returns how many. Called when the store is opened, and after a checkpoint. Refuses when
     /// another file has such a name: the store would write over it some day.
     pub fn sweep(&self, storage: &dyn Storage, kept: &Kept) -> Result<usize, RunError> {
-        let runs = self.runs.iter().map(|run| run.number).chain(kept.numbers.iter().copied());
-        let mut named: Vec<String> = runs.map(RunNumber::file_name).collect();
-        named.extend(self.window.map(|window| SavedWindow::file_name(window.number)));
-        let begun = |name: &str| number_of(name).is_some_and(|number| number >= kept.from);
-        let mut removed = 0;
-        for name in storage.list()? {
-            if Self::is_swept(&name) && !named.contains(&name) && !begun(&name) {
-                let is_far =
-                    number_of(&name).is_none_or(|number| is_far(number.0, self.next_run.0));
-                remove_unnamed(storage, &name, (self.store, IN_FILE_ID), is_far)?;
-                removed += 1;
-            }
-        }
-        if removed > 0 {
-            storage.sync_dir()?;
-        }
-        Ok(removed)
+        let window = self.window.map(|window| window.number);
+        let numbers = kept.numbers.iter().copied().chain(window).collect();
+        let kept = Kept { numbers, from: kept.from };
+        Ok(self.parts().sweep(storage, &kept, &[WINDOW])?)
     }
 
     /// Whether a file of this name is a run or a window file: it goes when no manifest names it.
     pub(crate) fn is_swept(name: &str) -> bool {
-        let is_named = |number: RunNumber| {
-            [number.file_name(), SavedWindow::file_name(number)].contains(&name.to_owned())
-        };
-        number_of(name).is_some_and(is_named)
+        varve_runs::Manifest::is_swept(name, &[WINDOW])
     }
 
     /// The payload.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        self.parts().encode()
+    }
+
+    /// Decodes a payload.
+    pub fn decode(payload: &[u8]) -> Result<Self, FormatError> {
+        Self::of(varve_runs::Manifest::decode(payload)?)
+    }
+
+    /// The manifest with the set's own part in bytes.
+    fn parts(&self) -> varve_runs::Manifest {
+        let (next, runs) = (self.next_run, self.runs.clone());
+        varve_runs::Manifest { key: self.key(), next, runs, owner: self.own_part() }
+    }
+
+    fn own_part(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        out.extend_from_slice(&self.store.0);
-        out.extend_from_slice(&self.secret.to_bytes());
         let name = self.network.name();
         out.push(u8::try_from(name.len()).expect("names of networks are short"));
         out.extend_from_slice(name.as_bytes());
@@ -239,7 +198,6 @@ impl Manifest {
         out.push(u8::from(tip.is_some()));
         out.extend_from_slice(&height.to_u32().to_le_bytes());
         out.extend_from_slice(hash.as_bytes());
-        out.extend_from_slice(&self.next_run.0.to_le_bytes());
         let (window, pages) = self.window.map_or((0, 0), |window| (window.number.0, window.pages));
         out.extend_from_slice(&window.to_le_bytes());
         out.extend_from_slice(&pages.to_le_bytes());
@@ -248,19 +206,13 @@ impl Manifest {
         let len = u32::try_from(undo.len()).expect("a checkpoint has a mark every 64 blocks");
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(&undo);
-        let count = u32::try_from(self.runs.len()).expect("runs are few");
-        out.extend_from_slice(&count.to_le_bytes());
-        for run in &self.runs {
-            encode_run(run, &mut out);
-        }
         out
     }
 
-    /// Decodes a payload.
-    pub fn decode(payload: &[u8]) -> Result<Self, FormatError> {
-        let mut fields = Fields { rest: payload, at: 0 };
-        let store = StoreId(fields.take()?);
-        let secret = Secret::new(fields.take()?);
+    /// Decodes the set's own part.
+    fn of(parts: varve_runs::Manifest) -> Result<Self, FormatError> {
+        let varve_runs::Manifest { key, next: next_run, runs, owner } = parts;
+        let mut fields = Fields::new(&owner);
         let network = decode_network(&mut fields)?;
         let parameters = Parameters {
             window: fields.u32()?,
@@ -272,24 +224,17 @@ impl Manifest {
         let has_tip = fields.take::<1>()? != [0];
         let tip = (Height::new(fields.u32()?), BlockHash::from_bytes(fields.take()?));
         let checkpoint = Checkpoint { sequence, tip: has_tip.then_some(tip) };
-        let next_run = RunNumber(fields.u64()?);
         let window = SavedWindow { number: RunNumber(fields.u64()?), pages: fields.u64()? };
         let window = (window.number.0 > 0).then_some(window);
         let undo = decode_undo(&mut fields)?;
-        let count = fields.u32()?;
-        let at = fields.at;
-        let damaged = |what| FormatError::Damaged { at, what };
-        let (runs, rest) = fields.rest.as_chunks::<RUN_LEN>();
-        if runs.len() as u64 != u64::from(count) || !rest.is_empty() {
-            return Err(damaged("the list of runs has another length than it says"));
+        let at = fields.offset();
+        if !fields.rest().is_empty() {
+            return Err(FormatError::Damaged { at, what: "bytes follow the set's own part" });
         }
-        let runs: Vec<RunInfo> = runs.iter().map(decode_run).collect::<Result<_, _>>()?;
-        let in_order = runs.is_sorted_by(|young, old| young.span.first > old.span.last)
-            && runs.iter().all(|run| run.number < next_run)
-            && window.is_none_or(|window| window.number < next_run);
-        if !in_order {
-            return Err(damaged("the runs are out of order"));
+        if window.is_some_and(|window| window.number >= next_run) {
+            return Err(FormatError::Damaged { at, what: "the window file is out of order" });
         }
+        let StoreKey { id: store, secret } = key;
         Ok(Self { store, secret, network, parameters, checkpoint, next_run, window, undo, runs })
     }
 }
@@ -300,54 +245,21 @@ pub fn is_store_file(name: &str) -> bool {
     is_envelope(MANIFEST_FILE, name) || Manifest::is_swept(name) || is_segment(UNDO_PREFIX, name)
 }
 
-/// The number in the name of a run or window file.
-fn number_of(name: &str) -> Option<RunNumber> {
-    let (number, _) = name.split_once('.')?;
-    number.parse().ok().map(RunNumber)
-}
-
 fn decode_network(fields: &mut Fields<'_>) -> Result<Network, FormatError> {
-    let unknown = FormatError::Damaged { at: fields.at, what: "the network is not known" };
+    let unknown = FormatError::Damaged { at: fields.offset(), what: "the network is not known" };
     let [len] = fields.take()?;
-    let name = fields.rest.split_at_checked(usize::from(len));
-    let (name, rest) = name.ok_or(unknown)?;
-    fields.rest = rest;
-    fields.at += name.len();
+    let name = fields.bytes(usize::from(len))?;
     std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()).ok_or(unknown)
 }
 
 fn decode_undo(fields: &mut Fields<'_>) -> Result<UndoCheckpoint, FormatError> {
     let len = fields.u32()? as usize;
-    let damaged = FormatError::Damaged { at: fields.at, what: "the undo checkpoint is damaged" };
-    let (undo, rest) = fields.rest.split_at_checked(len).ok_or(damaged)?;
-    fields.rest = rest;
-    fields.at += len;
-    let mut reader = Reader::new(undo);
+    let at = fields.offset();
+    let damaged = FormatError::Damaged { at, what: "the undo checkpoint is damaged" };
+    let mut reader = Reader::new(fields.bytes(len)?);
     let undo = UndoCheckpoint::decode(&mut reader).map_err(|_| damaged)?;
     reader.end().map_err(|_| damaged)?;
     Ok(undo)
-}
-
-fn encode_run(run: &RunInfo, out: &mut Vec<u8>) {
-    out.extend_from_slice(&run.number.0.to_le_bytes());
-    out.extend_from_slice(&run.span.first.to_u32().to_le_bytes());
-    out.extend_from_slice(&run.span.last.to_u32().to_le_bytes());
-    out.extend_from_slice(&run.adds.to_le_bytes());
-    out.extend_from_slice(&run.deletes.to_le_bytes());
-    out.extend_from_slice(&run.pages.to_le_bytes());
-    out.extend_from_slice(&run.digest.to_le_bytes());
-}
-
-fn decode_run(bytes: &[u8; RUN_LEN]) -> Result<RunInfo, FormatError> {
-    let mut fields = Fields { rest: bytes, at: 0 };
-    Ok(RunInfo {
-        number: RunNumber(fields.u64()?),
-        span: Span { first: Sequence::new(fields.u32()?), last: Sequence::new(fields.u32()?) },
-        adds: fields.u64()?,
-        deletes: fields.u64()?,
-        pages: fields.u64()?,
-        digest: fields.u32()?,
-    })
 }
 
 #[cfg(test)]

@@ -2,13 +2,12 @@
 
 use std::num::NonZeroUsize;
 
+use varve_runs::{Compaction, StoreKey};
 use varve_types::Network;
 
 use crate::budget::MEMORY_MIN;
-use crate::compacter::Compaction;
 use crate::error::Error;
 use crate::manifest::Parameters;
-use crate::run_writer::StoreKey;
 use crate::undo::UndoConfig;
 
 /// How a set is opened.

@@ -30,10 +30,10 @@
 //! Decoders take bytes from anyone: what does not decode is a [`FormatError`] with its place.
 
 use varve_io::FormatError;
+use varve_runs::Sequence;
 use varve_types::{DecodeError, Outpoint, Reader, Txid, varint};
 
 use crate::packed::PackedCoin;
-use crate::sequence::Sequence;
 
 pub(crate) const COUNT_AT: usize = 0;
 pub(crate) const USED_AT: usize = COUNT_AT + size_of::<u16>();

@@ -15,11 +15,11 @@ mod flush;
 
 use std::fmt;
 
-use crate::sequence::Sequence;
 use crate::shard::{Shard, Table};
 use crate::sync::Arc;
 
 pub use flush::{Flush, FlushEntries};
+use varve_runs::Sequence;
 use varve_types::Height;
 
 /// Which pane of a window: panes are numbered in the order in which they begin.

@@ -40,6 +40,7 @@ use std::ops::Range;
 
 use varve_consensus::BlockAt;
 use varve_io::{BatchReader, Completion, ReadRequest};
+use varve_runs::{PageBuffers, Sequence};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::changes::Changes;
@@ -49,10 +50,8 @@ use crate::entry_list::write_entry;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
 use crate::pane::PaneId;
-use crate::query::PageBuffers;
 use crate::run_error::RunError;
 use crate::search::Search;
-use crate::sequence::Sequence;
 use crate::undo::encode_txs;
 use crate::version::{READ_DEPTH, Version};
 use crate::window::{Layout, Location, Lookup, Window};

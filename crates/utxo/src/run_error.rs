@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
+use varve_runs::Sequence;
 use varve_types::{Network, Outpoint};
-
-use crate::sequence::Sequence;
 
 /// Why an operation on runs failed.
 #[derive(Debug, thiserror::Error)]
@@ -72,4 +71,14 @@ pub enum RunError {
         /// The network asked for.
         wanted: Network,
     },
+}
+
+impl From<varve_runs::RunError> for RunError {
+    fn from(error: varve_runs::RunError) -> Self {
+        match error {
+            varve_runs::RunError::Storage(error) => Self::Storage(error),
+            varve_runs::RunError::TooManyLeaves { path } => Self::TooManyLeaves { path },
+            varve_runs::RunError::Stopped => Self::Stopped,
+        }
+    }
 }

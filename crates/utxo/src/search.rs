@@ -7,12 +7,13 @@
 //! 3. [`Search::finish`] looks into the pages. The coins are in the order of the keys.
 
 use varve_io::{BatchReader, Completion, ReadRequest};
+use varve_runs::{Keys as _, PageBuffers, Sequence};
 use varve_types::Outpoint;
 
+use crate::codec::CoinCodec;
 use crate::coins::Coins;
-use crate::query::{PageBuffers, Query};
+use crate::query::Query;
 use crate::run_error::RunError;
-use crate::sequence::Sequence;
 use crate::version::Version;
 use crate::window::Lookup;
 
@@ -38,7 +39,7 @@ impl Search {
                 coins.set(place, (found.birth, found.coin), found.location);
                 return;
             }
-            left.push((keys.get(place).map_or(0, prefix), number));
+            left.push((keys.get(place).map_or(0, CoinCodec::prefix), number));
             if let Lookup::Deleted(births) = found {
                 deleted.push((number, births));
             }
@@ -98,9 +99,4 @@ impl Search {
         }
         Ok(coins)
     }
-}
-
-/// The first bytes of a txid as a number: in the order of the keys.
-fn prefix(key: &Outpoint) -> u64 {
-    key.txid.as_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

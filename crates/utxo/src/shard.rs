@@ -23,8 +23,8 @@ mod writer;
 
 use crate::entry::Entry;
 use crate::hasher::OutpointHash;
-use crate::sequence::Sequence;
 use crate::sync::OnceLock;
+use varve_runs::Sequence;
 use varve_types::Outpoint;
 
 pub(crate) use batch::{Batch, BatchBuilder, BatchFull, HEAD_LEN, Head};

@@ -19,6 +19,7 @@
 use std::collections::HashSet;
 
 use varve_consensus::{BlockAt, OwnedCoin};
+use varve_runs::Sequence;
 use varve_types::{Block, BlockHash, DecodeError, Height, Network, Outpoint};
 
 use crate::changes::Changes;
@@ -26,7 +27,6 @@ use crate::entry::Entry;
 use crate::entry_list::EntryList;
 use crate::error::Error;
 use crate::prepare::Repeats;
-use crate::sequence::Sequence;
 use crate::version::Version;
 use crate::window::Spend;
 

@@ -24,10 +24,10 @@ mod log;
 mod spenders;
 mod writer;
 
+use varve_runs::Sequence;
 use varve_types::{BlockHash, Height, Outpoint, Reader, Txid, varint};
 
 use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry};
-use crate::sequence::Sequence;
 
 pub use checkpoint::UndoCheckpoint;
 pub use error::UndoError;

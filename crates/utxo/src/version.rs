@@ -12,20 +12,16 @@
 use std::ops::Range;
 
 use varve_io::BatchReader;
+use varve_runs::{PageBuffers, Sequence, Source};
 use varve_types::{BlockHash, Height, Outpoint};
 
+use crate::codec::{CoinCodec, Cursor, Merge, Record, Run, Runs};
 use crate::coins::Coins;
-use crate::cursor::{Cursor, Source};
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::merge::Merge;
 use crate::packed::{PackedCoin, pack};
-use crate::query::PageBuffers;
-use crate::run::{Record, Run};
 use crate::run_error::RunError;
-use crate::runs::Runs;
 use crate::search::Search;
-use crate::sequence::Sequence;
 use crate::sync::Arc;
 use crate::window::WindowVersion;
 
@@ -151,7 +147,7 @@ pub(crate) enum PartSource {
     Run(Box<Cursor>),
 }
 
-impl Source for PartSource {
+impl Source<CoinCodec> for PartSource {
     fn head(&self) -> Option<Record<'_>> {
         match self {
             Self::Window(entries) => entries.head(),

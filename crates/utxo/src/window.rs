@@ -35,13 +35,13 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
 use varve_consensus::BlockAt;
+use varve_runs::Sequence;
 use varve_types::Height;
 
 use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::hasher::OutpointHasher;
 use crate::pane::{Flush, Pane, PaneId, PaneInfo, PaneView};
-use crate::sequence::Sequence;
 use crate::shard::{BATCHES_MAX, HEAD_LEN, Refused, ShardStep, ShardWriter};
 use crate::sync::Arc;
 

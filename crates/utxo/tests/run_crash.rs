@@ -87,7 +87,7 @@ impl Store {
     fn coins(&self) -> Result<Coins, RunError> {
         self.runs.as_slice().iter().try_for_each(|run| run.verify())?;
         let mut coins = Coins::new();
-        let mut source = self.runs.coins()?;
+        let mut source = self.runs.rows()?;
         while let Some(record) = source.head() {
             coins.insert(record.outpoint, record.birth.to_u32());
             source.advance()?;

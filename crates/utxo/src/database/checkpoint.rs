@@ -25,13 +25,11 @@
 use std::sync::Arc;
 
 use varve_io::{PAGE_LEN, Storage};
+use varve_runs::{Kept, RunInfo, RunNumber, Stop};
 
-use crate::compacter::Stop;
 use crate::database::Database;
 use crate::error::Error;
-use crate::footer::RunNumber;
-use crate::manifest::{Checkpoint, Kept, Manifest, SavedWindow};
-use crate::run::RunInfo;
+use crate::manifest::{Checkpoint, Manifest, SavedWindow};
 use crate::run_error::RunError;
 use crate::undo::PendingUndo;
 use crate::window::WindowImage;

@@ -16,12 +16,12 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use varve_consensus::{BlockAt, PrevoutError};
+use varve_runs::JobEnd;
 use varve_types::{BlockHash, Outpoint};
 
 use super::Database;
 use crate::changes::Changes;
 use crate::coins::Coins;
-use crate::compacter::JobEnd;
 use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
 use crate::undo::{RecordRead, Spenders, UndoHead};

@@ -11,15 +11,14 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use varve_runs::{Sequence, Span};
 use varve_types::{BlockHash, Height};
 
 use super::{Database, window_of};
+use crate::codec::Runs;
 use crate::error::Error;
-use crate::footer::Span;
 use crate::manifest::{Checkpoint, Manifest};
 use crate::run_writer::RunWriter;
-use crate::runs::Runs;
-use crate::sequence::Sequence;
 use crate::snapshot_file::{SnapshotError, SnapshotReader};
 use crate::window::Window;
 

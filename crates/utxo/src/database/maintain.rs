@@ -1,7 +1,7 @@
 //! What keeps the window small and the runs few.
 //!
 //! Before every step the writer takes in what threads have finished, decides what is due, and
-//! starts it (`compacter`). None of it changes which coins there are.
+//! starts it (in lanes of `varve-runs`). None of it changes which coins there are.
 //!
 //! 1. **Flush.** The oldest pane is *due* when it is sealed and the tip is `window` blocks above
 //!    its highest, or when the window needs its memory (`budget`). Its living entries are written
@@ -10,7 +10,7 @@
 //! 2. **Merge**, when `choose` finds something. A merged run takes the place of its parts as soon
 //!    as it is taken in, in a version of the same step. Runs that were flushed meanwhile are
 //!    younger than all of them, so the parts are still neighbours. While a merge takes long, short
-//!    ones among the younger runs go on in a second lane (`choose_beside`).
+//!    ones among the younger runs go on in a second lane (`Tiers::choose_beside`).
 //! 3. **Checkpoint**: see `checkpoint`.
 //!
 //! Undo records are written by a lane too (`undo/writer.rs`).
@@ -31,20 +31,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use varve_io::Storage;
+use varve_runs::{Buffers, Choice, JobEnd, RunNumber, Span, Stop, StoreKey};
 
 use super::checkpoint::Merged;
 use super::work::{Flushing, MergeLane, Merging, RunResult, Waits, Written, file_len};
-use crate::budget::{self, Budget, Buffers, MemoryUse};
-use crate::compact::{Choice, choose, choose_beside, merge_debt, merge_unless};
-use crate::compacter::{JobEnd, Stop};
+use crate::budget::{self, Budget, MemoryUse, buffers_of, has_two_merges};
+use crate::codec::Run;
+use crate::compact::{choose, merge_debt, merge_unless};
 use crate::database::Database;
 use crate::error::Error;
-use crate::footer::{RunNumber, Span};
 use crate::options::Options;
 use crate::pane::{Flush, PaneId, PaneInfo};
-use crate::run::Run;
 use crate::run_error::RunError;
-use crate::run_writer::{RunWriter, StoreKey};
+use crate::run_writer::RunWriter;
 
 /// Bytes of an entry in the order of a pane that is being flushed.
 const ORDER_LEN: usize = 16;
@@ -73,7 +72,7 @@ impl Database {
     /// The bytes that merges would write which are due or under way.
     #[must_use]
     pub fn merge_debt(&self) -> u64 {
-        merge_debt(&self.runs.infos(), &self.manifest.parameters.policy())
+        merge_debt(&self.runs.infos(), &self.manifest.parameters.tiers())
     }
 
     /// How the memory of the set is split at this moment.
@@ -185,7 +184,7 @@ impl Database {
         let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
         let (number, stop) = (self.next_number(), self.work.stop.clone());
         let named = (number, Span { first: oldest.first, last: oldest.last });
-        let sizes = Buffers::of(self.options.memory);
+        let sizes = buffers_of(self.options.memory);
         let buffers = sizes.writer(oldest.living) + ORDER_LEN * oldest.living;
         let about = Flushing { pane: flush.pane(), number, buffers };
         let task = move || write_run(&stop, &storage, (key, sizes), (named, &flush));
@@ -226,7 +225,7 @@ impl Database {
             let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default().to_vec();
             let whole = range.end == self.runs.as_slice().len();
             let infos: Vec<_> = chosen.iter().map(|run| run.info()).collect();
-            let sizes = Buffers::of(self.options.memory);
+            let sizes = buffers_of(self.options.memory);
             let entries: u64 = infos.iter().map(|info| info.adds + info.deletes).sum();
             let streams: usize = infos.iter().map(|info| sizes.stream(info.pages)).sum();
             let merging = Merging {
@@ -252,12 +251,12 @@ impl Database {
     /// and among those younger than its parts while the main one is. After that one the other is
     /// waited for, so that what is chosen among all is not put off for ever.
     fn next_merge(&self) -> Option<(MergeLane, Range<usize>)> {
-        let (infos, policy) = (self.runs.infos(), self.manifest.parameters.policy());
+        let (infos, tiers) = (self.runs.infos(), self.manifest.parameters.tiers());
         let (lane, choice) = match (self.work.merge.about(), self.work.beside.about()) {
-            (None, None) => (MergeLane::Main, choose(&infos, &policy)),
-            (Some(main), None) if Buffers::of(self.options.memory).two_merges => {
+            (None, None) => (MergeLane::Main, choose(&infos, &tiers)),
+            (Some(main), None) if has_two_merges(self.options.memory) => {
                 let busy = (self.place_of(main)?, main.pages);
-                (MergeLane::Beside, choose_beside(&infos, busy, &policy))
+                (MergeLane::Beside, tiers.choose_beside(&infos, busy))
             }
             (_, _) => return None,
         };
@@ -306,8 +305,8 @@ fn write_run(
     (named, flush): ((RunNumber, Span), &Flush),
 ) -> RunResult {
     let entries = flush.entries();
-    let mut writer = RunWriter::create(storage, key, named, entries.len_max() as u64)?;
-    writer.set_chunk_keys(sizes.chunk_keys);
+    let expected = entries.len_max() as u64;
+    let mut writer = RunWriter::with_buffers(storage, (key, sizes), named, expected)?;
     for entry in entries {
         if stop.is_set() {
             return Err(RunError::Stopped);

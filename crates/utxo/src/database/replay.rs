@@ -14,6 +14,7 @@
 //! window knows to be gone.
 
 use varve_consensus::BlockAt;
+use varve_runs::Sequence;
 use varve_types::Outpoint;
 
 use super::Database;
@@ -21,7 +22,6 @@ use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::prepare::Repeats;
-use crate::sequence::Sequence;
 use crate::undo::UndoRecord;
 use crate::window::{Lookup, Spend, Window};
 

@@ -7,11 +7,11 @@
 //! a chain of their own. (A record below a damaged one is of no use: it names coins by their
 //! births, and those that a source gave back have new ones.)
 
+use varve_runs::Sequence;
 use varve_types::{BlockHash, Height};
 
 use super::{Database, Pause};
 use crate::error::Error;
-use crate::sequence::Sequence;
 use crate::spent_coins::{Disconnect, SpentCoins};
 use crate::undo::{Below, UndoError};
 use crate::window::spends_of_disconnect;

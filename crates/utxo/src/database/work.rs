@@ -1,14 +1,12 @@
 //! What is under way beside the writer, and what it has come to so far.
 
 use varve_io::PAGE_LEN;
+use varve_runs::{Buffers, Compaction, Lane, RunNumber, Slot, Stop};
 
 use super::checkpoint::Saved;
-use crate::budget::WRITER_LEN;
-use crate::compacter::{Compaction, Lane, Slot, Stop};
+use crate::codec::Run;
 use crate::error::Error;
-use crate::footer::RunNumber;
 use crate::pane::PaneId;
-use crate::run::Run;
 use crate::run_error::RunError;
 
 /// Bytes written for the set since it was opened, by part. Manifests are left out: some hundred
@@ -133,7 +131,7 @@ impl Work {
     pub(super) fn buffers(&self) -> usize {
         let flush = self.flush.about().map_or(0, |flushing| flushing.buffers);
         let merges: usize = self.merges().map(|merging| merging.buffers).sum();
-        let window = if self.checkpoint.is_free() { 0 } else { WRITER_LEN };
+        let window = if self.checkpoint.is_free() { 0 } else { Buffers::WRITER_LEN };
         flush + merges + window
     }
 }

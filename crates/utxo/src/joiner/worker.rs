@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use varve_consensus::BlockAt;
 use varve_io::{BatchReader, Completion, PAGE_LEN};
+use varve_runs::PageBuffers;
 use varve_types::Height;
 
 use super::pool::{Next, Pool};
@@ -17,7 +18,6 @@ use super::{AsBlock, JoinError};
 use crate::database::{Appended, Database, Pause};
 use crate::error::Error;
 use crate::prepare::{Parsed, Prepared, Queried};
-use crate::query::PageBuffers;
 use crate::run_error::RunError;
 use crate::version::{READ_DEPTH, Version};
 use crate::view::DatabaseView;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use varve_io::faulty::{Crash, FaultyStorage};
-use varve_io::{Access, Caching};
+use varve_io::{Access, Caching, Envelope, FileOffset, replace};
 
 use super::*;
 use crate::fixture::{KEY, span};
@@ -46,12 +46,12 @@ fn another_network_or_version_is_refused_with_a_sentence() {
     assert!(error.contains("signet, not of mainnet; open another directory"), "{error}");
 
     let payload = manifest().encode();
-    let newer = Envelope { version: 2, payload: payload.as_slice() };
-    replace(&storage, MANIFEST_FILE, KIND, &newer).unwrap();
+    let older = Envelope { version: 1, payload: payload.as_slice() };
+    replace(&storage, MANIFEST_FILE, FORMAT.0, &older).unwrap();
     let error = Manifest::load(&storage, Network::Signet).unwrap_err().to_string();
-    assert!(error.contains("format version 2, this program reads 1"), "{error}");
+    assert!(error.contains("format version 1, this program reads 2"), "{error}");
 
-    let foreign = Envelope { version: 1, payload: payload.as_slice() };
+    let foreign = Envelope { version: 2, payload: payload.as_slice() };
     replace(&storage, MANIFEST_FILE, Kind(*b"ANOTHER\0"), &foreign).unwrap();
     let error = Manifest::load(&storage, Network::Signet).unwrap_err().to_string();
     assert!(error.contains("another kind of data"), "{error}");

@@ -9,11 +9,11 @@
 
 use std::cmp::Ordering;
 
+use varve_runs::Sequence;
 use varve_types::Outpoint;
 
 use super::{Pane, PaneId};
 use crate::entry::Entry;
-use crate::sequence::Sequence;
 use crate::shard::{Place, Seen};
 use crate::sync::Arc;
 

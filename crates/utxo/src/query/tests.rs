@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use varve_runs::Access;
 use varve_types::Txid;
 
 use super::*;
 use crate::fixture::{Changes, KEY, disk, look_up, outpoint, owned, span, write_run};
-use crate::run::Access;
 
 /// Three runs: 0..1000 added long ago, of which 0..300 deleted since, of which 0..100 made anew.
 fn three() -> (tempfile::TempDir, Runs) {
@@ -74,7 +74,7 @@ fn a_late_delete_of_an_older_birth_does_not_hide_the_coin() {
     let older = crate::compact::merge_runs(
         &storage,
         KEY,
-        crate::footer::RunNumber(4),
+        varve_runs::RunNumber(4),
         (&runs.as_slice()[1..], true),
     );
     let merged = runs.with_replaced(1..3, Some(Arc::new(older.unwrap().unwrap())));
@@ -143,31 +143,6 @@ fn pages_are_read_once_and_only_where_access_is_direct() {
     query.fetch(&mut BatchReader::new(8), &mut buffers).unwrap();
     assert_eq!(query.unread(), 0);
     query.join(&mut Coins::default(), |key| key).unwrap();
-    query.release(&mut buffers);
-    assert!(!buffers.0.is_empty(), "their memory is kept");
-}
-
-/// The memory of a query does not grow with the block: what is beyond its buffers is mapped, and
-/// few of them are kept for the next query.
-#[test]
-fn a_block_of_very_many_inputs_takes_no_more_buffers() {
-    let (_dir, storage) = disk();
-    let count = 140_000;
-    let changes: Changes = (0..count).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect();
-    let run = Arc::new(write_run(&storage, 1, span(1, 1), &changes).unwrap());
-    run.set_access(Access::Direct);
-    let runs = Runs::empty(KEY).with_youngest(Arc::clone(&run));
-    let mut keys: Vec<Outpoint> = (0..count).step_by(9).map(outpoint).collect();
-    keys.sort_unstable();
-    let (mut query, mut buffers) = (Query::new(&runs, keys.clone()), PageBuffers::default());
-    assert!(query.keys().len() > READS_MAX && run.info().pages > READS_MAX as u64 * 3 / 2);
-    assert_eq!(query.unread(), READS_MAX);
-    query.fetch(&mut BatchReader::new(64), &mut buffers).unwrap();
-    let mut coins = Coins::unknown(keys.len());
-    query.join(&mut coins, |key| key).unwrap();
-    assert!(coins.iter().all(|coin| coin.is_some()));
-    query.release(&mut buffers);
-    assert_eq!(buffers.0.len(), PageBuffers::KEPT);
 }
 
 /// The filter says no for nearly all keys that are not there, so that a lookup reads one page a
@@ -179,7 +154,8 @@ fn few_pages_are_read_for_nothing() {
     runs.as_slice().iter().for_each(|run| run.set_access(Access::Direct));
     let absent = (0..20_000_u32).map(|n| Outpoint::new(crate::fixture::txid(n + 1_000_000), 0));
     let query = Query::new(&runs, absent.collect());
-    assert!(query.candidates.len() <= 10, "{}", query.candidates.len());
+    let pages = query.pages.by_key().flatten().count();
+    assert!(pages <= 10, "{pages}");
 }
 
 /// Ground txids cost what random ones cost: counted in pages that are looked into.
@@ -195,7 +171,7 @@ fn ground_txids_need_one_page_each() {
     let run = write_run(&storage, 1, span(1, 1), &changes).unwrap();
     let runs = Runs::empty(KEY).with_youngest(Arc::new(run));
     let query = Query::new(&runs, (0..20_000).map(key).collect());
-    assert_eq!(query.candidates.len(), 20_000);
+    assert_eq!(query.pages.by_key().flatten().count(), 20_000);
     assert_eq!(look_up(&runs, (0..20_000).map(key).collect()).unwrap().len(), 20_000);
 }
 

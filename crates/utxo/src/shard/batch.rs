@@ -17,11 +17,11 @@
 
 #![expect(clippy::indexing_slicing, reason = "lengths are compared with the room beforehand")]
 
+use varve_runs::Sequence;
 use varve_types::{Amount, Coin, Height, Outpoint};
 
 use super::table::BATCH_ENTRIES_MAX;
 use crate::entry::Entry;
-use crate::sequence::Sequence;
 use crate::sync::{AtomicU32, Ordering};
 
 /// In the length of a script: the entry is a delete.

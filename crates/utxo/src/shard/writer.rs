@@ -18,6 +18,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use varve_runs::Sequence;
 use varve_types::Outpoint;
 
 use super::Seen;
@@ -26,7 +27,6 @@ use super::table::{Place, Table};
 use crate::entry::Entry;
 use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::pane::{Pane, PaneId};
-use crate::sequence::Sequence;
 use crate::sync::Arc;
 use crate::window::{LaidOut, Location, Spend, StepError};
 

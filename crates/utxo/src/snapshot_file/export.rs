@@ -9,12 +9,12 @@
 
 use std::io::Write;
 
+use varve_runs::Source as _;
 use varve_types::{Network, compact_size};
 
 use super::{SnapshotError, SnapshotHeader, TxCoins, core_order};
-use crate::cursor::Source as _;
+use crate::codec::Record;
 use crate::error::Error;
-use crate::run::Record;
 use crate::run_error::RunError;
 use crate::statistics::TELL_EVERY;
 use crate::version::Version;

@@ -17,6 +17,7 @@
 
 use std::io::Read;
 
+use varve_runs::Sequence;
 use varve_types::script::MAX_SCRIPT_SIZE;
 use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
@@ -26,7 +27,6 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::packed::PackedCoin;
 use crate::run_writer::RunWriter;
-use crate::sequence::Sequence;
 use crate::statistics::TELL_EVERY;
 
 /// The longest script that the window takes. On Bitcoin coins have shorter ones.

@@ -30,13 +30,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use varve_io::{GlobalOffset, Kind, Segments, SegmentsConfig, SegmentsReader, Storage, StoreId};
+use varve_runs::{Compaction, JobEnd, Sequence};
 use varve_types::{Height, Reader};
 
 use super::writer::{PendingUndo, UndoWriter};
 use super::{Spenders, UndoCheckpoint, UndoError, UndoHead, UndoRecord};
-use crate::compacter::{Compaction, JobEnd};
 use crate::entry_list::EntryError;
-use crate::sequence::Sequence;
 
 const KIND: Kind = Kind(*b"UTXOUND1");
 /// Prefix of the names of its files.

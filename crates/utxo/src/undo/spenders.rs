@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use memchr::memmem;
 use varve_io::{FRAME_HEADER_LEN, GlobalOffset, PAGE_LEN, SegmentsReader};
+use varve_runs::Sequence;
 use varve_types::{Outpoint, Reader, Txid};
 
 use super::log::{PARENT_LEN, damaged, split};
 use super::{UndoError, UndoRecord};
-use crate::sequence::Sequence;
 
 /// Bytes of records that one search reads at most: about a hundred full blocks.
 const SEARCHED_MAX: u64 = 64 << 20;

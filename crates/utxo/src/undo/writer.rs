@@ -28,9 +28,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use varve_io::{FRAME_HEADER_LEN, GlobalOffset, PendingSync, Segments, SegmentsReader};
+use varve_runs::{Compaction, Job, JobEnd, Lane};
 
 use super::UndoError;
-use crate::compacter::{Compaction, Job, JobEnd, Lane};
 
 /// Memory that a change takes beside its record: the task, its answer and their places in queues.
 const CHANGE_LEN: usize = 256;

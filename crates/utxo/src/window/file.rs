@@ -21,15 +21,14 @@ use std::path::Path;
 use varve_io::{
     Error, FileId, Kind, PAGE_PAYLOAD_LEN, PageFile, PageFileWriter, PageNumber, Result, Storage,
 };
+use varve_runs::{Sequence, Stop};
 use varve_types::{Height, Reader};
 
 use super::{LOADED_BATCHES, PaneState, Step, Window, WindowConfig};
-use crate::compacter::Stop;
 use crate::entry::Entry;
 use crate::entry_list::{EntryList, write_entry};
 use crate::hasher::OutpointHasher;
 use crate::pane::{Pane, PaneInfo};
-use crate::sequence::Sequence;
 use crate::sync::Arc;
 
 const KIND: Kind = Kind(*b"UTXOWIN1");

@@ -18,13 +18,13 @@
 //! in between). When it comes otherwise, the births are written again.
 
 use varve_consensus::BlockAt;
+use varve_runs::Sequence;
 use varve_types::Outpoint;
 
 use super::StepError;
 use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::hasher::{OutpointHash, OutpointHasher};
-use crate::sequence::Sequence;
 use crate::shard::{BatchBuilder, BatchFull, Refused};
 
 /// What a step adds, by shard.

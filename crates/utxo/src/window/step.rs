@@ -11,11 +11,11 @@
 //! Spends carry what a lookup found at the latest version. Nothing else about them is believed: a
 //! location must hold the coin, and the coin must live.
 
+use varve_runs::Sequence;
 use varve_types::{Height, Outpoint};
 
 use crate::entry::Entry;
 use crate::pane::PaneId;
-use crate::sequence::Sequence;
 use crate::shard::Place;
 use crate::undo::UndoRecord;
 use crate::window::{Lookup, WindowVersion};

@@ -14,13 +14,13 @@
 
 #![expect(clippy::indexing_slicing, reason = "numbers of keys in a group are below its length")]
 
+use varve_runs::Sequence;
 use varve_types::{Coin, Outpoint};
 
 use super::step::Location;
 use crate::entry::Entry;
 use crate::hasher::{OutpointHash, OutpointHasher};
 use crate::pane::{PaneId, PaneView};
-use crate::sequence::Sequence;
 use crate::shard::{Probe, Seen, Shard, Table};
 
 /// Keys that go through the stages together: enough to keep all of a core's outstanding misses

@@ -12,10 +12,10 @@ use std::collections::VecDeque;
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::{MemorySet, Undo};
 use varve_io::faulty::FaultyStorage;
+use varve_runs::Compaction;
 use varve_types::{Block, Coin, Network};
 
 use super::super::*;
-use crate::compacter::Compaction;
 use crate::fixture::KEY;
 use crate::manifest::Parameters;
 use crate::prepare::{Prepared, Repeats};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
 use varve_io::faulty::FaultyStorage;
+use varve_runs::{Compaction, Lane};
 use varve_types::{Block, Network};
 
 use super::super::*;
-use crate::compacter::{Compaction, Lane};
 use crate::fixture::KEY;
 use crate::manifest::Parameters;
 use crate::prepare::{Prepared, Repeats};

@@ -3,11 +3,11 @@
 
 use std::num::NonZeroUsize;
 
+use varve_runs::Sequence;
 use varve_types::{Height, Outpoint};
 
 use super::model::{Model, OwnCoin, outpoint};
 use crate::entry::Entry;
-use crate::sequence::Sequence;
 use crate::window::{Lookup, Step, StepError, WindowConfig};
 
 const SMALL: WindowConfig = WindowConfig { shards: 4, pane_steps: 8 };

@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use varve_runs::Sequence;
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 
 use super::model::Random;
 use crate::entry::Entry;
 use crate::hasher::OutpointHasher;
-use crate::sequence::Sequence;
 use crate::window::{Lookup, Step, Window, WindowConfig};
 
 const COUNT: usize = 1_000_000;

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use varve_runs::Sequence;
 use varve_types::{Amount, BlockHash, Coin, Height, Outpoint, Txid};
 
 use crate::entry::Entry;
 use crate::entry_list::EntryList;
 use crate::hasher::OutpointHasher;
 use crate::pane::Flush;
-use crate::sequence::Sequence;
 use crate::undo::UndoRecord;
 use crate::window::{
     Lookup, Spend, Step, StepError, Window, WindowConfig, WindowVersion, spends_of_disconnect,

@@ -1,7 +1,13 @@
 //! Runs: written, opened, read back, damaged.
 
+mod merge;
+mod model;
+
+use std::sync::Arc;
+
 use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
-use varve_io::{Access as FileAccess, BatchReader, Caching, FileOffset, PAGE_LEN};
+use varve_io::{Access as FileAccess, BatchReader, Caching, FileOffset, PAGE_LEN, Storage};
+use varve_runs::{Access, PageBuffers, RunInfo, RunNumber, StoreKey};
 
 use super::*;
 use crate::coins::Coins;
@@ -9,9 +15,8 @@ use crate::entry::Entry;
 use crate::fixture::{
     Changes, KEY, Owned, collect, disk, look_up, outpoint, owned, span, txid, write_run,
 };
-use crate::query::{PageBuffers, Query};
+use crate::query::Query;
 use crate::run_writer::RunWriter;
-use crate::runs::Runs;
 
 /// Adds with numbers, each born in step number + 1, of which every fifth is a delete.
 fn changes(count: u32) -> Changes {
@@ -148,9 +153,9 @@ fn an_outpoint_with_many_births_stays_in_one_page() {
     (0..48).for_each(|birth| writer.push(&add(birth)).unwrap());
     assert!(matches!(writer.push(&add(48)), Err(RunError::Crowd { .. })));
     let run = Arc::new(writer.finish().unwrap());
-    let runs = crate::runs::Runs::empty(KEY).with_youngest(run);
+    let runs = Runs::empty(KEY).with_youngest(run);
     for gone in [0, 20, 47, 48] {
-        let mut query = crate::query::Query::new(&runs, vec![outpoint(1)]);
+        let mut query = Query::new(&runs, vec![outpoint(1)]);
         query.pass_over(0, &(0..gone).map(Sequence::new).collect::<Vec<_>>());
         let mut coins = Coins::unknown(1);
         query.join(&mut coins, |key| key).unwrap();
@@ -227,9 +232,12 @@ fn a_damaged_leaf_is_noticed_by_the_lookup_that_reads_it() {
         let changes = changes(1_000);
         let run = Arc::new(write_run(&storage, 1, span(1, 9), &changes).unwrap());
         run.set_access(access);
-        let page = run.query(&outpoint(17)).unwrap();
-        assert!(faulty.flip_bit(&run.info().number.file_name(), page.offset().plus(2_000), 3));
-        let runs = Runs::empty(KEY).with_youngest(run);
+        let runs = Runs::empty(KEY).with_youngest(Arc::clone(&run));
+        let query = varve_runs::Query::new(&runs, vec![outpoint(17)]);
+        let candidate = query.by_key().flatten().next().unwrap();
+        let place = query.place(candidate).damage(2_000, "here");
+        let RunError::Storage(varve_io::Error::Corrupt { offset, .. }) = place else { panic!() };
+        assert!(faulty.flip_bit(&run.info().number.file_name(), offset, 3));
         let ask = |number| {
             let mut query = Query::new(&runs, vec![outpoint(number)]);
             query.fetch(&mut BatchReader::new(4), &mut PageBuffers::default())?;

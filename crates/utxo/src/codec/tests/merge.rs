@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use varve_runs::Source;
 
 use super::*;
-use crate::fixture::{Changes, collect, outpoint, owned};
-use crate::packed::{PackedCoin, pack};
+use crate::packed::pack;
 
 /// Outpoint, birth, and the packed coin unless it is deleted.
 type Packed = ((Outpoint, u32), Option<Vec<u8>>);
@@ -31,7 +31,7 @@ impl List {
     }
 }
 
-impl Source for List {
+impl Source<CoinCodec> for List {
     fn head(&self) -> Option<Record<'_>> {
         let ((outpoint, birth), coin) = self.entries.get(self.at)?;
         let coin = coin.as_deref().map(PackedCoin::new);
@@ -48,7 +48,7 @@ fn merge(lists: &[Changes], whole: bool) -> Result<Changes, RunError> {
     collect(Merge::new(lists.iter().map(List::new).collect(), whole)?)
 }
 
-fn add(number: u32) -> Option<crate::fixture::Owned> {
+fn add(number: u32) -> Option<Owned> {
     Some(owned(number))
 }
 

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use varve_io::faulty::FaultyStorage;
-use varve_types::{Network, Outpoint};
+use varve_runs::{Choice, Kept, Tiers};
+use varve_types::Network;
 
 use super::*;
-use crate::compact::{Choice, Policy, choose, merge_runs};
-use crate::fixture::{Changes, KEY, Owned, collect, look_up, outpoint, owned, span, write_run};
-use crate::footer::RunNumber;
-use crate::manifest::{Kept, Manifest, Parameters};
+use crate::compact::{choose, merge_runs};
+use crate::manifest::{Manifest, Parameters};
 
 /// The coins alive, by outpoint.
 type State = BTreeMap<Outpoint, (u32, Owned)>;
@@ -96,7 +95,7 @@ impl Model {
         self.publish(self.runs.with_youngest(Arc::new(run)));
     }
 
-    fn compact(&mut self, policy: &Policy) {
+    fn compact(&mut self, policy: &Tiers) {
         while let Choice::Merge(range) = choose(&self.runs.infos(), policy) {
             let whole = range.end == self.runs.as_slice().len();
             let number = self.next_number();
@@ -116,7 +115,7 @@ impl Model {
     fn check(&self, runs: &Runs, state: &State) {
         let keys = (0..60).map(outpoint).collect();
         assert_eq!(look_up(runs, keys).unwrap(), *state);
-        let coins = collect(runs.coins().unwrap()).unwrap();
+        let coins = collect(runs.rows().unwrap()).unwrap();
         let coins = coins.into_iter().map(|((outpoint, birth), coin)| (outpoint, (birth, coin)));
         let expected =
             state.iter().map(|(outpoint, (birth, coin))| (*outpoint, (*birth, Some(coin.clone()))));
@@ -149,7 +148,7 @@ proptest! {
             let old = model.runs.clone();
             model.flush(&before, first);
             model.check(&model.runs, &model.state);
-            model.compact(&Policy { fan_in, max_probed });
+            model.compact(&Tiers { fan_in, max_probed });
             prop_assert!(model.runs.as_slice().len() <= max_probed);
             if reopen {
                 model.reopen();
@@ -172,7 +171,7 @@ fn defect_02_reorganisations_do_not_stall_compaction() {
             model.change(kind, number * 3 + round % 3);
         }
         model.flush(&before, first);
-        model.compact(&Policy { fan_in: 2, max_probed: 6 });
+        model.compact(&Tiers { fan_in: 2, max_probed: 6 });
         assert!(model.runs.as_slice().len() <= 6);
     }
     model.check(&model.runs, &model.state);

@@ -1,0 +1,186 @@
+//! The rows of the runs: entries, with their coins still packed.
+//!
+//! What `varve-runs` asks of a store:
+//!
+//! - The **key** is the outpoint; the first 8 bytes of the txid are its prefix. Txids can be
+//!   ground, so prefixes may be equal.
+//! - Rows ascend by outpoint, then birth. All of an outpoint are in one leaf, so a lookup asks a
+//!   run for one page.
+//! - **Merging** counts. All entries of one outpoint and birth count, an add +1, a delete −1. The
+//!   sum says what is left: +1 the coin, 0 nothing, −1 a delete of a coin that lies in something
+//!   older. If everything older takes part, there is nothing a delete could wait for: −1 means that
+//!   the coin it deletes is lost, and any other sum means the same. That is damage.
+//!
+//! `page` draws a leaf, `record_builder` fills it, [`RecordWalk`] goes through it.
+
+use varve_io::Kind;
+use varve_runs::{Codec, Keys, LeafPlace, LeafWalk, Secret, Sequence};
+use varve_types::Outpoint;
+
+use crate::hasher::OutpointHasher;
+use crate::packed::PackedCoin;
+use crate::page::{Body, Leaf};
+use crate::record_builder::RecordBuilder;
+use crate::run_error::RunError;
+
+/// A run of entries.
+pub type Run = varve_runs::Run<CoinCodec>;
+/// The runs of one version of the set, youngest first.
+///
+/// **Births decide.** A lookup goes from the youngest run to the oldest and remembers the births
+/// that it saw deleted; the first add of another birth is the coin. A delete alone does not end the
+/// search: a coin that dies while its pane is being flushed is deleted in a younger run than the
+/// same outpoint may be made again in.
+pub type Runs = varve_runs::Runs<CoinCodec>;
+/// A place among the entries of a run.
+pub type Cursor = varve_runs::Cursor<CoinCodec>;
+/// Sources of entries merged into one, what cancels left out.
+pub type Merge<S> = varve_runs::Merge<CoinCodec, S>;
+
+/// An entry with its coin still packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The coin's place.
+    pub outpoint: Outpoint,
+    /// The step that created the coin.
+    pub birth: Sequence,
+    /// The coin that is added, or `None` when it is deleted.
+    pub coin: Option<PackedCoin<'a>>,
+}
+
+/// Entries as rows of runs.
+#[derive(Debug)]
+pub enum CoinCodec {}
+
+impl Keys for CoinCodec {
+    type Key = Outpoint;
+    const KEY_LEN: usize = Outpoint::LEN;
+    const IS_PREFIX: bool = false;
+
+    #[inline]
+    fn prefix(key: &Outpoint) -> u64 {
+        let first = key.txid.as_bytes().first_chunk().expect("a txid has 32 bytes");
+        u64::from_be_bytes(*first)
+    }
+
+    fn encode_key(key: &Outpoint, out: &mut Vec<u8>) {
+        out.extend_from_slice(&key.to_bytes());
+    }
+
+    fn decode_key(bytes: &[u8]) -> Option<Outpoint> {
+        bytes.try_into().ok().map(Outpoint::from_bytes)
+    }
+}
+
+impl Codec for CoinCodec {
+    const KIND: Kind = Kind(*b"UTXORUN\0");
+    const REPEATS: bool = false;
+
+    type Order = (Outpoint, Sequence);
+    type Row<'a> = Record<'a>;
+    type Hasher = OutpointHasher;
+    type Builder = RecordBuilder;
+    type Walk = RecordWalk;
+    type Error = RunError;
+
+    fn hasher(secret: Secret) -> OutpointHasher {
+        OutpointHasher::new(&secret.to_bytes())
+    }
+
+    #[inline]
+    fn hash(hasher: &OutpointHasher, key: &Outpoint) -> u64 {
+        hasher.hash(key).bits()
+    }
+
+    #[inline]
+    fn key(row: &Record<'_>) -> Outpoint {
+        row.outpoint
+    }
+
+    #[inline]
+    fn order(row: &Record<'_>) -> (Outpoint, Sequence) {
+        (row.outpoint, row.birth)
+    }
+
+    #[inline]
+    fn is_delete(row: &Record<'_>) -> bool {
+        row.coin.is_none()
+    }
+
+    #[inline]
+    fn settle<'a>(
+        rows: impl Iterator<Item = (usize, Record<'a>)>,
+        whole: bool,
+    ) -> Result<Option<usize>, RunError> {
+        let (mut count, mut add, mut delete, mut key) = (0, None, None, None);
+        for (source, row) in rows {
+            key = Some((row.outpoint, row.birth));
+            match row.coin {
+                Some(_) => (count, add) = (count + 1, Some(source)),
+                None => (count, delete) = (count - 1, Some(source)),
+            }
+        }
+        match (count, key) {
+            (0, _) | (_, None) => Ok(None),
+            (1, _) => Ok(add),
+            (-1, _) if !whole => Ok(delete),
+            (_, Some((outpoint, birth))) => Err(RunError::Count { outpoint, birth, count }),
+        }
+    }
+}
+
+/// Goes through the entries of leaves. Keeps one leaf and one packed coin.
+#[derive(Debug, Default)]
+pub struct RecordWalk {
+    payload: Vec<u8>,
+    /// The place in the leaf of the next entry.
+    index: usize,
+    head: Option<Head>,
+    /// The packed coin of the entry it stands at.
+    coin: Vec<u8>,
+}
+
+/// The entry it stands at, without its coin.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    outpoint: Outpoint,
+    birth: Sequence,
+    delete: bool,
+}
+
+impl LeafWalk<CoinCodec> for RecordWalk {
+    fn enter(&mut self, payload: &[u8], _at: LeafPlace<'_, CoinCodec>) -> Result<(), RunError> {
+        self.payload.clear();
+        self.payload.extend_from_slice(payload);
+        self.index = 0;
+        Ok(())
+    }
+
+    fn next(&mut self, at: LeafPlace<'_, CoinCodec>) -> Result<bool, RunError> {
+        let leaf = Leaf::parse(&self.payload).map_err(|error| at.error(error))?;
+        if self.index >= leaf.len() {
+            return Ok(false);
+        }
+        let entry = leaf.entry(self.index).map_err(|error| at.error(error))?;
+        self.coin.clear();
+        match entry.body {
+            Body::Deleted => {}
+            Body::Packed(coin) => self.coin.extend_from_slice(coin.as_bytes()),
+            Body::Spilled(spill) => at.read_spill(spill.first, spill.len, &mut self.coin)?,
+        }
+        let delete = entry.body == Body::Deleted;
+        self.head = Some(Head { outpoint: entry.outpoint, birth: entry.birth, delete });
+        self.index += 1;
+        Ok(true)
+    }
+
+    #[inline]
+    fn row(&self) -> Option<Record<'_>> {
+        let Head { outpoint, birth, delete } = self.head?;
+        let coin = (!delete).then(|| PackedCoin::new(&self.coin));
+        Some(Record { outpoint, birth, coin })
+    }
+}
+
+#[cfg(test)]
+mod tests;

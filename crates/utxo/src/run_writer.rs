@@ -1,0 +1,112 @@
+//! Writes a run from entries in order: packs their coins, and says how precise the filter is.
+
+use std::sync::Arc;
+
+use varve_io::Storage;
+use varve_runs::{Buffers, NewRun, RunNumber, Sequence, Span, StoreKey, Width};
+use varve_types::Amount;
+
+use crate::codec::{CoinCodec, Record, Run};
+use crate::entry::Entry;
+use crate::packed::{PackedCoin, pack};
+use crate::run_error::RunError;
+
+/// Runs with fewer entries than this get fingerprints of two bytes. They are the young ones, of
+/// which a lookup asks many; all of them together are a small part of the set.
+const WIDE_BELOW: u64 = 1 << 20;
+
+/// The width of the fingerprints of a run with so many entries.
+///
+/// The oldest run, which has the first step of all, is by far the largest. A key comes down to it
+/// when nothing younger has its coin, so but for questions about coins that nobody has it is there:
+/// a precise filter would keep few readings away. One key costs one page of it at most, whatever
+/// the filter says.
+pub(crate) fn width_of(expected: u64, span: Span) -> Width {
+    if expected < WIDE_BELOW {
+        Width::Two
+    } else if span.first <= Sequence::new(1) {
+        Width::Half
+    } else {
+        Width::One
+    }
+}
+
+/// A run in the making. Dropped before it is finished, it takes its file away: a disk that is full
+/// must not stay full.
+#[derive(Debug)]
+pub struct RunWriter {
+    writer: varve_runs::RunWriter<CoinCodec>,
+    /// Memory for a packed coin, kept from one to the next.
+    packed: Vec<u8>,
+}
+
+impl RunWriter {
+    /// Begins run `number` with the changes of the steps of `span`. `expected` is a guess at the
+    /// number of entries.
+    pub fn create(
+        storage: &Arc<dyn Storage>,
+        key: StoreKey,
+        named: (RunNumber, Span),
+        expected: u64,
+    ) -> Result<Self, RunError> {
+        Self::with_buffers(storage, (key, Buffers::LARGE), named, expected)
+    }
+
+    /// The same with buffers of these sizes.
+    pub(crate) fn with_buffers(
+        storage: &Arc<dyn Storage>,
+        (key, buffers): (StoreKey, Buffers),
+        (number, span): (RunNumber, Span),
+        expected: u64,
+    ) -> Result<Self, RunError> {
+        let (filter, chunk_keys) = (Some(width_of(expected, span)), buffers.chunk_keys);
+        let new = NewRun { number, span, expected, filter, chunk_keys };
+        let writer = varve_runs::RunWriter::create(storage, key, &new)?;
+        Ok(Self { writer, packed: Vec::new() })
+    }
+
+    /// The number of entries so far.
+    #[must_use]
+    pub const fn entries(&self) -> u64 {
+        self.writer.rows()
+    }
+
+    /// Adds an entry behind all before it.
+    pub fn push(&mut self, entry: &Entry<'_>) -> Result<(), RunError> {
+        let Entry { outpoint, birth, coin } = *entry;
+        let Some(coin) = coin else {
+            return self.writer.push(&Record { outpoint, birth, coin: None });
+        };
+        if coin.value > Amount::MAX_MONEY {
+            return Err(RunError::Amount { outpoint });
+        }
+        self.packed.clear();
+        pack(&coin, &mut self.packed);
+        let coin = Some(PackedCoin::new(&self.packed));
+        self.writer.push(&Record { outpoint, birth, coin })
+    }
+
+    /// Adds an entry whose coin is packed already.
+    pub fn push_record(&mut self, record: &Record<'_>) -> Result<(), RunError> {
+        self.writer.push(record)
+    }
+
+    /// Writes the rest, syncs the file and its name, and opens it.
+    pub fn finish(self) -> Result<Run, RunError> {
+        self.writer.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::span;
+
+    #[test]
+    fn the_oldest_run_has_the_smallest_filter() {
+        let many = WIDE_BELOW;
+        assert_eq!(width_of(many, span(1, 900)), Width::Half);
+        assert_eq!(width_of(many, span(2, 900)), Width::One);
+        assert_eq!(width_of(many - 1, span(1, 900)), Width::Two);
+    }
+}
