@@ -34,8 +34,8 @@ fn a_power_cut_at_every_operation_loses_no_row_that_was_settled() {
         owner.catch_up(&mut table).unwrap();
         // The owner saves before it promises.
         owner.saved = owner.blocks.len();
-        let end = moments.last().map_or(TxLink::new(0), |moment| moment.end);
-        moments.push(moment(&storage, &owner, &table, end));
+        let watermark = table.watermark().0;
+        moments.push(moment(&storage, &owner, &table, watermark));
         owner.settle(&mut table, &mut settled).unwrap();
         let watermark = table.watermark().0;
         moments.push(moment(&storage, &owner, &table, watermark));

@@ -102,8 +102,8 @@ fn into(number: u64, whole: bool) -> MergeInto {
 #[test]
 fn a_merge_is_the_union_in_order_of_what_the_codec_leaves() {
     let (_dir, storage) = disk();
-    let old: Vec<Row> = (0..9_000).map(|n| (n / 3 * 8, n as u32 % 3)).collect();
-    let young: Vec<Row> = (0..5_000).map(|n| (n * 2, n as u32 % 2 * DELETE)).collect();
+    let old: Vec<Row> = (0_u32..9_000).map(|n| (u64::from(n / 3) * 8, n % 3)).collect();
+    let young: Vec<Row> = (0_u32..5_000).map(|n| (u64::from(n) * 2, n % 2 * DELETE)).collect();
     let runs =
         [write_run(&storage, 2, None, &young), write_run(&storage, 1, Some(Width::Two), &old)];
     for (number, whole) in [(3, false), (4, true)] {

@@ -29,7 +29,7 @@ fn expected(parts: &[Vec<Row>], keys: &[u64]) -> Vec<Row> {
 #[test]
 fn all_rows_of_a_key_are_found_over_many_leaves() {
     let (_dir, storage) = disk();
-    let busy = 30 * LEAF_ROWS as u32 + 7;
+    let busy = u32::try_from(30 * LEAF_ROWS + 7).unwrap();
     let mut old: Vec<Row> = (0..2_000).map(|key| (key, 1)).collect();
     old.extend((0..busy).map(|value| (2_000, value)));
     old.extend((2_001..4_000).map(|key| (key, 1)));

@@ -12,8 +12,9 @@ use crate::footer::RunNumber;
 use crate::fuse::Width;
 use crate::runs::Runs;
 
-fn rows(count: u64) -> Vec<Row> {
-    (0..count).map(|n| (n / 2 * 77, n as u32 % 2 | if n % 5 == 4 { DELETE } else { 0 })).collect()
+fn rows(count: u32) -> Vec<Row> {
+    let flag = |n: u32| if n % 5 == 4 { DELETE } else { 0 };
+    (0..count).map(|n| (u64::from(n / 2) * 77, (n % 2) | flag(n))).collect()
 }
 
 fn open(storage: &dyn Storage, info: &RunInfo) -> Result<Arc<Run<Tiny>>, TinyError> {
@@ -30,7 +31,7 @@ fn rows_are_found_by_key_and_in_order_as_written_and_as_opened() {
         let written = write_run(&storage, 3, filter, &rows);
         let info = written.info();
         assert_eq!((info.number, info.span), (RunNumber(3), span(3, 3)));
-        assert_eq!((info.adds, info.deletes), (count - count / 5, count / 5));
+        assert_eq!((info.adds + info.deletes, info.deletes), (count.into(), (count / 5).into()));
         let opened = open(&*storage, &info).unwrap();
         opened.verify().unwrap();
         for run in [written, opened] {
