@@ -145,8 +145,8 @@ impl Reading {
     }
 
     fn measured(&self) -> Measured {
-        let [headers, _] = self.rest.memory.map(in_memory);
-        Measured { headers, source: 0 }
+        let [tree, arrays, _] = self.rest.memory.map(in_memory);
+        Measured { headers: tree.saturating_add(arrays), source: 0 }
     }
 
     /// How many coins the unspent set has, and in how many runs beside its window.

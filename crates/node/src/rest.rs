@@ -6,14 +6,14 @@
 //! only when nothing has happened since.
 //!
 //! ```text
-//!  0         8        12     44       48      56       72      76      80      84
+//!  0         8        12     44       48      56       80      84      88      92
 //!  ┌─────────┬────────┬──────┬────────┬───────┬────────┬───────┬───────┬───────┬────────────────┐
 //!  │ commit  │ tip    │ tip  │ best   │ coins │ memory │ tips  │ marks │ spans │ tips … marks … │
-//!  │ sequence│ height │ hash │ header │       │ twice  │       │       │       │ spans …, marks │
+//!  │ sequence│ height │ hash │ header │       │ 3 times│       │       │       │ spans …, marks │
 //!  │ u64     │ u32    │ 32 B │ u32    │ u64   │ u64    │ u32   │ u32   │ u32   │ and spans as in│
 //!  │         │        │      │        │       │        │       │       │       │ a commit       │
 //!  └─────────┴────────┴──────┴────────┴───────┴────────┴───────┴───────┴───────┴────────────────┘
-//!  memory    │ what has a row for each header │ index of the unspent set │ bytes
+//!  memory    │ header tree │ arrays and heads of the archive │ index of the unspent set │ bytes
 //!  tip       │ height u32 │ hash 32 B │ branch length u32 │
 //! ```
 
@@ -37,9 +37,9 @@ pub struct Rest {
     pub headers: Height,
     /// How many coins the unspent set has.
     pub coins: u64,
-    /// Bytes of memory that grow with the chain: what has a row for each header, and the index of
-    /// the unspent set.
-    pub memory: [u64; 2],
+    /// Bytes of memory that grow with the chain: the header tree, the arrays and heads of the archive,
+    /// and the index of the unspent set.
+    pub memory: [u64; 3],
     /// Every branch that is known, and the confirmed tip.
     pub tips: Vec<ChainTip>,
     /// All blocks that were found invalid and were not reconsidered.
@@ -83,7 +83,7 @@ impl Rest {
         let headers = Height::new(reader.u32("a height").ok()?);
         let coins = reader.u64("a count of coins").ok()?;
         let mut part = || reader.u64("bytes of memory").ok();
-        let memory = [part()?, part()?];
+        let memory = [part()?, part()?, part()?];
         let mut count = || reader.u32("a count").ok();
         let (tip_count, mark_count, span_count) = (count()?, count()?, count()?);
         let tips = (0..tip_count).map(|_| {
@@ -133,7 +133,7 @@ mod tests {
             tip: (Height::new(9), hash(9)),
             headers: Height::new(12),
             coins: 1 << 40,
-            memory: [1, 1 << 33],
+            memory: [1, 2, 1 << 33],
             tips: vec![tip(9, 0), tip(6, 2)],
             marks: [(hash(1), Arc::from("bad-ümlaut")), (hash(2), Arc::from(""))].into(),
             checked,

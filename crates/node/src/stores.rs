@@ -312,8 +312,9 @@ impl Stores {
         let (sequence, tip) = (self.sequence, self.tip_at());
         let tree = &self.chain.read().tree;
         let (headers, tips) = (tree.height(tree.best_header()), tree.chain_tips(self.tip));
-        let measured = Measured::of(tree, &self.blocks, &self.archive);
-        let memory = [measured.headers, index].map(|bytes| bytes as u64);
+        let arrays = self.archive.memory().heads;
+        let headers = Measured::of(tree, &self.blocks, &self.archive).headers;
+        let memory = [headers.saturating_sub(arrays), arrays, index].map(|bytes| bytes as u64);
         Rest { sequence, tip, headers, coins, memory, tips, marks, checked }
     }
 

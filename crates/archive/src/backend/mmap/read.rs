@@ -32,10 +32,19 @@ impl Tables for MmapTables {
     }
 
     fn find_headers(&self, hashes: &[BlockHash], out: &mut Vec<Option<HeaderLink>>) -> Result<()> {
-        for hash in hashes {
+        if let [hash] = hashes {
             let found = self.header.find(hash.as_bytes())?;
             out.push(found.map(|(link, _)| HeaderLink::new(link.0)));
+            return Ok(());
         }
+        let keys: Vec<_> = hashes.iter().map(|hash| hash.to_bytes()).collect();
+        let mut found = Vec::new();
+        self.header.find_many(&keys, &mut found)?;
+        let mut found = found.into_iter().peekable();
+        out.extend((0..keys.len()).map(|key| {
+            while found.next_if(|(index, ..)| *index < key).is_some() {}
+            found.next_if(|(index, ..)| *index == key).map(|(_, link, _)| HeaderLink::new(link.0))
+        }));
         Ok(())
     }
 
