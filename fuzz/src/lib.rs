@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 mod blocks;
 pub mod examples;
 mod io;
@@ -55,6 +56,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         blocks::TARGETS,
         utxo::TARGETS,
         utxo_files::TARGETS,
+        archive::TARGETS,
         records::TARGETS,
         node::TARGETS,
     ];

@@ -87,6 +87,7 @@ short! {
     run_file,
     window_file,
     snapshot,
+    search_leaf,
     record_slot,
     record_answer,
     record_transaction,

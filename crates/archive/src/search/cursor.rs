@@ -62,6 +62,7 @@ impl Cursor {
         (key, links): (Fingerprint, Range<TxLink>),
         order: Order,
     ) -> Result<Self> {
+        let links = links.start..links.end.min(version.end);
         let mut cursor = Self { version, key, links, order, parts: Vec::new() };
         for (index, pane) in cursor.version.panes.iter().enumerate() {
             let (start, end) =
@@ -79,25 +80,22 @@ impl Cursor {
     /// The link of the next row; `None` behind the last.
     #[expect(clippy::should_implement_trait, reason = "it can fail")]
     pub fn next(&mut self) -> Result<Option<TxLink>> {
-        let mut best: Option<(usize, TxLink)> = None;
+        let mut best: Option<TxLink> = None;
         for index in 0..self.parts.len() {
             let Some(link) = self.head(index)? else { continue };
-            let is_better = best.is_none_or(|(_, best)| match self.order {
-                Order::Ascending => link < best,
-                Order::Descending => link > best,
+            best = Some(match (best, self.order) {
+                (None, _) => link,
+                (Some(best), Order::Ascending) => best.min(link),
+                (Some(best), Order::Descending) => best.max(link),
             });
-            if is_better {
-                best = Some((index, link));
+        }
+        // What was flushed since a rest is in its file of young rows, too.
+        for part in &mut self.parts {
+            if best.is_some() && part.waiting.last().copied() == best {
+                part.waiting.pop();
             }
         }
-        let Some((index, link)) = best else {
-            self.parts.clear();
-            return Ok(None);
-        };
-        if let Some(part) = self.parts.get_mut(index) {
-            part.waiting.pop();
-        }
-        Ok(Some(link))
+        Ok(best)
     }
 
     /// The next link of a part, for which more rows are taken when none are waiting.

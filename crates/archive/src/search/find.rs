@@ -8,6 +8,7 @@
 //!    are under way together.
 //! 4. The links are sorted by key, newest first.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use varve_io::Storage;
@@ -39,16 +40,14 @@ impl SearchReader {
     /// Opens a table that nobody writes, without writing anything: at the cost of its directories.
     /// It has the rows up to what [`SearchReader::saved`] says, which is not above `bound`.
     pub fn at_rest(storage: &Arc<dyn Storage>, key: StoreKey, bound: TxLink) -> Result<Self> {
-        let (panes, runs) = (Box::default(), table::load(storage, key, bound)?.all_runs());
-        Ok(Self::new(Arc::new(Shared::new(Version { panes, runs }))))
+        let (runs, end) = table::load(storage, key, bound)?.all_runs();
+        let version = Version { panes: Box::default(), runs, end };
+        Ok(Self::new(Arc::new(Shared::new(version))))
     }
 
     /// The first link whose rows a table on disk lacks, and its owner's bytes: without opening it.
     /// `None` when there is no table.
-    pub fn saved(
-        storage: &Arc<dyn Storage>,
-        key: StoreKey,
-    ) -> Result<Option<(TxLink, Vec<u8>)>> {
+    pub fn saved(storage: &Arc<dyn Storage>, key: StoreKey) -> Result<Option<(TxLink, Vec<u8>)>> {
         table::saved(storage, key)
     }
 
@@ -69,7 +68,9 @@ impl SearchReader {
             self.find_in_runs(&version, &sorted, out)?;
         }
         if let Some(found) = out.get_mut(start..) {
-            found.sort_unstable_by_key(|(place, link)| (*place, std::cmp::Reverse(*link)));
+            found.sort_unstable_by_key(|(place, link)| (*place, Reverse(*link)));
+            let kept = keep(found, version.end);
+            out.truncate(start + kept);
         }
         Ok(())
     }
@@ -121,6 +122,21 @@ impl SearchReader {
     pub fn page_reads(&self) -> PageReads {
         self.shared.reads()
     }
+}
+
+/// Moves the rows that count to the front, and returns how many they are. What was flushed since a
+/// rest is in its file of young rows too, and that may have rows of blocks that are lost.
+fn keep(found: &mut [(usize, TxLink)], end: TxLink) -> usize {
+    let (mut kept, mut last) = (0, None);
+    for at in 0..found.len() {
+        let row = found.get(at).copied();
+        if row != last && row.is_some_and(|(_, link)| link < end) {
+            found.swap(kept, at);
+            kept += 1;
+        }
+        last = row;
+    }
+    kept
 }
 
 /// Reports the links in a group of pages, with the place of their key among those of the query.

@@ -53,8 +53,8 @@ const WIDTH_AT: usize = BASE_AT + BASE_LEN;
 const HEADER_LEN: usize = WIDTH_AT + size_of::<u8>();
 const _: () = assert!(CODED_AT == 7 && STEPS_AT == 9 && LOW_AT == 11);
 const _: () = assert!(BASE_AT == 12 && WIDTH_AT == 19 && HEADER_LEN == 20);
-const _: () = assert!(FIRST_LEN as u32 * u8::BITS == Fingerprint::BITS);
-const _: () = assert!(BASE_LEN as u32 * u8::BITS == LINK_BITS && LINK_BITS <= bits::WIDTH_MAX);
+const _: () = assert!(FIRST_LEN * 8 == Fingerprint::BITS as usize);
+const _: () = assert!(BASE_LEN * 8 == LINK_BITS as usize && LINK_BITS <= bits::WIDTH_MAX);
 
 /// The most rows of a leaf. Rows of one fingerprint and close links would fit in greater number;
 /// the bound is for the memory of whoever decodes a leaf.
@@ -243,8 +243,8 @@ impl<'a> Leaf<'a> {
         let Some((head, rest)) = payload.split_at_checked(HEADER_LEN) else {
             return damaged(payload.len(), "the leaf is cut short");
         };
-        let number = |at| bits::read(head, at * 8, u16::BITS) as usize;
-        let byte = |at| bits::read(head, at * 8, u8::BITS) as u32;
+        let byte = |at: usize| u32::from(head.get(at).copied().unwrap_or_default());
+        let number = |at: usize| (byte(at) | byte(at + 1) << 8) as usize;
         let header = Header {
             first: bits::word(head, 0) & bits::mask(Fingerprint::BITS),
             rows: number(ROWS_AT),
@@ -287,11 +287,14 @@ impl<'a> Leaf<'a> {
     pub(crate) fn touch(&self, fingerprint: Fingerprint) -> u8 {
         let Header { first, rows, coded, steps, low, width, .. } = self.header;
         let above = fingerprint.bits().saturating_sub(first) >> low;
-        let share = |of: usize| (above as usize).saturating_mul(of) / (steps + 1);
+        let above = usize::try_from(above).unwrap_or(usize::MAX);
+        let share = |of: usize| above.saturating_mul(of) / (steps + 1);
         let lows = share(coded) * low as usize;
         let links = coded * low as usize + share(rows) * width as usize;
         let load = |bit: usize| self.packed.get(bit / 8).copied().unwrap_or_default();
-        load(lows) ^ load(links) ^ self.high.get(share(self.high.len())).copied().unwrap_or_default()
+        load(lows)
+            ^ load(links)
+            ^ self.high.get(share(self.high.len())).copied().unwrap_or_default()
     }
 
     /// The rows of a fingerprint.

@@ -83,7 +83,7 @@ impl Pane {
     /// The place of the first row that is not below `row`.
     fn lower_bound(&self, row: u64) -> usize {
         let rows = self.rows.as_slice();
-        let guess = u128::from(row) * rows.len() as u128 >> u64::BITS;
+        let guess = (u128::from(row) * rows.len() as u128) >> u64::BITS;
         let guess = usize::try_from(guess).unwrap_or(usize::MAX).min(rows.len());
         let is_below = |place: usize| rows.get(place).is_some_and(|found| *found < row);
         let (mut low, mut high, mut step) = (0, rows.len(), FIRST_STEP);

@@ -38,11 +38,7 @@ impl Policy {
     /// gets everything, unless it nearly has.
     pub(super) fn tidy(&self, runs: &[RunInfo]) -> Choice {
         let (oldest, younger) = weigh(runs);
-        if younger > oldest / 8 {
-            Choice::Merge(0..runs.len())
-        } else {
-            self.tiers().choose(runs)
-        }
+        if younger > oldest / 8 { Choice::Merge(0..runs.len()) } else { self.tiers().choose(runs) }
     }
 
     /// The filter of a run with so many rows, when `others` are the runs that stay beside it.

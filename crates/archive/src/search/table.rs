@@ -7,7 +7,8 @@
 //!                  Version  ◄── SearchReader
 //! ```
 //!
-//! 1. **Append.** The rows of a block become a pane (`young`), and readers find them.
+//! 1. **Append.** The rows of a block become a pane (`young`), and readers find them. That needs
+//!    no disk; before it the owner [tends](SearchTable::tend) the table.
 //! 2. **Settle.** The owner says from time to time which links are *durable*, so that they will not
 //!    be given to another transaction after a crash, and which are *deep* in the confirmed chain,
 //!    and which of those belong to stale branches. Only what is durable may go to a run, and what
@@ -143,8 +144,7 @@ impl Drop for StopOnDrop {
 
 impl Work {
     fn new(options: &SearchOptions) -> Result<Self> {
-        let lane =
-            |name: &str| Lane::new(options.compaction, name).map_err(SearchError::Thread);
+        let lane = |name: &str| Lane::new(options.compaction, name).map_err(SearchError::Thread);
         Ok(Self {
             stop: StopOnDrop::default(),
             flush: Slot::default(),
@@ -173,14 +173,14 @@ impl SearchTable {
         let young = Young::new(loaded.panes()?);
         let Loaded { manifest, saved, rested, runs, end } = loaded;
         manifest.sweep(&*storage, &Kept::NOTHING, &[])?;
-        let version = Version { panes: young.panes().into(), runs: runs.clone() };
+        let version = Version { panes: young.panes().into(), runs: runs.clone(), end };
         let settled = Promise {
             durable: saved.watermark,
             deep: saved.watermark,
             owner: saved.owner.clone(),
             ..Promise::default()
         };
-        Ok(Self {
+        let mut table = Self {
             shared: Arc::new(Shared::new(version)),
             next: manifest.next,
             step: flush::next_step(&runs.infos()),
@@ -194,7 +194,14 @@ impl SearchTable {
             saved,
             rested,
             settled,
-        })
+        };
+        if table.saved.end > table.end {
+            // The links from `bound` on will be given to others: the file of young rows must not
+            // be believed beyond it the next time either.
+            let (saved, rested) = (table.saved.clone(), table.rested.clone());
+            table.save(Saved { end, ..saved }, rested)?;
+        }
+        Ok(table)
     }
 
     /// The first link whose rows are not here. The owner appends the blocks from there on.
@@ -324,8 +331,8 @@ impl SearchTable {
     }
 
     fn publish(&self) {
-        let (panes, runs) = (self.young.panes().into(), self.runs.clone());
-        self.shared.version.store(Arc::new(Version { panes, runs }));
+        let (panes, runs, end) = (self.young.panes().into(), self.runs.clone(), self.end);
+        self.shared.version.store(Arc::new(Version { panes, runs, end }));
     }
 
     /// Takes in what threads have finished, and starts what is due.

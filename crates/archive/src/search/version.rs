@@ -13,6 +13,7 @@ use varve_runs::{PageBuffers, Runs};
 
 use super::codec::Search;
 use super::pane::Pane;
+use crate::link::TxLink;
 
 /// A state of a table.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub(super) struct Version {
     pub(super) panes: Box<[Arc<Pane>]>,
     /// The runs of the confirmed chain, youngest first, and behind them those of stale branches.
     pub(super) runs: Runs<Search>,
+    /// Rows with links from here on do not count: a file of young rows may have some, of blocks
+    /// that the owner has lost.
+    pub(super) end: TxLink,
 }
 
 /// What the writer and the readers of a table share.

@@ -115,7 +115,8 @@ mod tests {
     /// Appends blocks with so many rows each, in one transaction each.
     fn append(young: &mut Young, blocks: std::ops::Range<u64>, rows: u64) {
         for block in blocks {
-            let fingerprint = |row: u64| Fingerprint::new((block * rows + row).wrapping_mul(1 << 40));
+            let fingerprint =
+                |row: u64| Fingerprint::new((block * rows + row).wrapping_mul(1 << 40));
             let batch = Batch::new((0..rows).map(|row| (fingerprint(row), 0)));
             let links = (TxLink::new(block), TxLink::new(block + 1));
             young.append(links, batch);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use varve_archive::TxLink;
-use varve_archive::search::{SearchOptions, SearchTable};
+use varve_archive::search::{SearchOptions, SearchReader, SearchTable};
 use varve_io::Storage;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 
@@ -17,9 +17,9 @@ struct Moment {
     end: TxLink,
 }
 
-fn moment(storage: &FaultyStorage, owner: &Owner, table: &SearchTable, end: TxLink) -> Moment {
-    let (operations, watermark) = (storage.operations(), table.watermark().0);
-    Moment { operations, saved: owner.saved, watermark, end }
+fn moment(storage: &FaultyStorage, owner: &Owner, table: &SearchTable) -> Moment {
+    let (operations, saved) = (storage.operations(), owner.saved);
+    Moment { operations, saved, watermark: table.watermark().0, end: table.saved_end() }
 }
 
 #[test]
@@ -28,20 +28,19 @@ fn a_power_cut_at_every_operation_loses_no_row_that_was_settled() {
     let mut owner = Owner::new(77, false);
     let mut table = owner.open(storage.clone(), TINY).unwrap();
     let (mut settled, mut moments) = (0, Vec::new());
-    moments.push(moment(&storage, &owner, &table, TxLink::new(0)));
+    moments.push(moment(&storage, &owner, &table));
     for round in 0..40 {
         owner.make_block();
         owner.catch_up(&mut table).unwrap();
         // The owner saves before it promises.
         owner.saved = owner.blocks.len();
-        let watermark = table.watermark().0;
-        moments.push(moment(&storage, &owner, &table, watermark));
+        moments.push(moment(&storage, &owner, &table));
         owner.settle(&mut table, &mut settled).unwrap();
-        let watermark = table.watermark().0;
-        moments.push(moment(&storage, &owner, &table, watermark));
+        moments.push(moment(&storage, &owner, &table));
         if round % 13 == 12 {
             table.rest().unwrap();
-            moments.push(moment(&storage, &owner, &table, owner.end()));
+            assert_eq!(table.saved_end(), owner.end());
+            moments.push(moment(&storage, &owner, &table));
             drop(table);
             table = owner.open(storage.clone(), TINY).unwrap();
             settled = Owner::settled(&table);
@@ -142,6 +141,60 @@ fn a_full_disk_keeps_everything_readable_and_goes_on_when_there_is_room() {
         table.finish().unwrap();
         owner.check(&table.reader()).unwrap();
     }
+}
+
+/// The owner lost blocks that the file of young rows has. Other blocks get their links, and then
+/// the power is cut before anything is flushed: the rows of the lost blocks must not come back.
+#[test]
+fn rows_of_blocks_that_the_owner_lost_do_not_come_back() {
+    let mut storage = Arc::new(FaultyStorage::new(1));
+    let mut owner = Owner::new(8, false);
+    let lazy = SearchOptions { flush_rows: usize::MAX, flush_links: u64::MAX, ..TINY };
+    let mut table = owner.open(storage.clone(), lazy).unwrap();
+    (0..30).for_each(|_| owner.make_block());
+    owner.catch_up(&mut table).unwrap();
+    table.rest().unwrap();
+    owner.saved = 20;
+    owner.crash();
+    for _ in 0..2 {
+        drop(table);
+        storage = Arc::new(storage.reopen());
+        let resting: Arc<dyn Storage> = storage.clone();
+        let reader = SearchReader::at_rest(&resting, KEY, owner.end_of(20)).unwrap();
+        let mut old = owner.clone();
+        old.blocks.truncate(20);
+        old.check(&reader).unwrap();
+        table = owner.open(storage.clone(), lazy).unwrap();
+        assert_eq!(table.end(), owner.end_of(20));
+        if owner.blocks.len() == 20 {
+            (0..30).for_each(|_| owner.make_block());
+        }
+        owner.catch_up(&mut table).unwrap();
+        owner.saved = owner.blocks.len();
+        owner.check(&table.reader()).unwrap();
+    }
+}
+
+/// After a rest and a flush, rows are in a run and in the file of young rows: they are found once.
+#[test]
+fn what_was_flushed_after_a_rest_is_found_once() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut owner = Owner::new(8, false);
+    let mut table = owner.open(storage.clone(), TINY).unwrap();
+    (0..30).for_each(|_| owner.make_block());
+    owner.catch_up(&mut table).unwrap();
+    owner.saved = owner.blocks.len();
+    table.rest().unwrap();
+    owner.settle(&mut table, &mut 0).unwrap();
+    assert!(table.watermark().0 > TxLink::new(0) && table.watermark().0 < table.saved_end());
+    drop(table);
+    let resting: Arc<dyn Storage> = Arc::new(storage.reopen());
+    let saved = SearchReader::saved(&resting, KEY).unwrap().unwrap();
+    assert_eq!(saved.0, owner.end());
+    owner.check(&SearchReader::at_rest(&resting, KEY, owner.end()).unwrap()).unwrap();
+    let table = owner.open(resting, TINY).unwrap();
+    assert_eq!(table.end(), owner.end());
+    owner.check(&table.reader()).unwrap();
 }
 
 #[test]

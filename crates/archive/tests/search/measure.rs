@@ -1,4 +1,4 @@
-//! Figures, printed by `cargo test --release -p varve-archive --test search -- --ignored measure
+//! Figures of an idle machine, printed by `cargo test --release -p varve-archive --test search -- --ignored measure
 //! --nocapture`. `SEARCH_ROWS` is the number of rows, in millions.
 
 use std::sync::Arc;
@@ -22,42 +22,37 @@ fn batch(block: u64) -> Batch {
     }))
 }
 
-/// Seconds that this thread has had a processor: what others do on the machine does not count.
-fn cpu() -> f64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
-}
-
 /// Appends the rows of so many blocks, all in this thread or beside it; then merges everything.
 fn grow(blocks: u64, compaction: Compaction, storage: Arc<Disk>) -> SearchTable {
     let options = SearchOptions { compaction, flush_rows: 2 << 20, ..SearchOptions::default() };
     let mut table = SearchTable::open(storage, KEY, options, TxLink::new(0)).unwrap();
-    let (mut sorting, start, used) = (0.0, Instant::now(), cpu());
+    let (mut sorting, start) = (0.0, Instant::now());
     for block in 0..blocks {
-        let begun = cpu();
+        let begun = Instant::now();
         let batch = batch(block);
-        sorting += cpu() - begun;
+        sorting += begun.elapsed().as_secs_f64();
         let first = block * TXS;
+        table.tend().unwrap();
         table.append(TxLink::new(first), TXS as u32, batch).unwrap();
         let durable = TxLink::new(first + TXS);
         let deep = TxLink::new(first.saturating_sub(144 * TXS));
         table.settle(&Settled { durable, deep, stale: &[], owner: &[] }).unwrap();
     }
     table.finish().unwrap();
-    let (appended, elapsed) = (cpu() - used, start.elapsed().as_secs_f64());
+    let (elapsed, start) = (start.elapsed().as_secs_f64(), Instant::now());
     let (written, runs) = (table.written(), table.size().runs);
     table.tidy().unwrap();
     table.finish().unwrap();
-    let (tidied, size) = (cpu() - used - appended, table.size());
+    let (tidied, size) = (start.elapsed().as_secs_f64(), table.size());
     let millions = size.rows as f64 / 1e6;
     let in_runs = (size.rows - size.young) as f64;
     println!(
         "{compaction:?}: {millions:.0} M rows in {elapsed:.1} s, written {:.2} times, {runs} runs\n  \
-         millions a second of this thread: sorted {:.1}, appended {:.1}, all merged {:.1}\n  \
+         millions a second: sorted {:.1}, all the rest {:.1}, a merge of all {:.1}\n  \
          {:.3} bytes a row, index {:.3}; {:?}",
         written as f64 / size.bytes as f64,
         millions / sorting,
-        millions / (appended - sorting),
+        millions / (elapsed - sorting),
         in_runs / 1e6 / tidied,
         size.bytes as f64 / in_runs,
         size.index as f64 / in_runs,
@@ -80,10 +75,13 @@ fn measure() {
 
 fn look(table: &SearchTable, blocks: u64) {
     let (reader, mut found) = (table.reader(), Vec::new());
-    for (name, many, absent) in
-        [("present", 1, false), ("absent", 1, true), ("present", 1_000, false), ("absent", 1_000, true)]
-    {
-        let (before, start) = (reader.page_reads().pages, cpu());
+    for (name, many, absent) in [
+        ("present", 1, false),
+        ("absent", 1, true),
+        ("present", 1_000, false),
+        ("absent", 1_000, true),
+    ] {
+        let (before, start) = (reader.page_reads().pages, Instant::now());
         let (count, mut hits) = (200_000, 0);
         for round in 0..count / many {
             let key = |at: u64| match absent {
@@ -96,8 +94,8 @@ fn look(table: &SearchTable, blocks: u64) {
             hits += found.len();
         }
         println!(
-            "  {name}, {many} at a time: {:.0} thousand a second of this thread, {:.3} pages a key, {:.4} rows a key",
-            count as f64 / 1e3 / (cpu() - start),
+            "  {name}, {many} at a time: {:.0} thousand a second, {:.3} pages a key, {:.4} rows a key",
+            count as f64 / 1e3 / start.elapsed().as_secs_f64(),
             (reader.page_reads().pages - before) as f64 / count as f64,
             hits as f64 / count as f64,
         );

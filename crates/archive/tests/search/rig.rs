@@ -111,6 +111,7 @@ impl Owner {
         let end = table.end().to_u64();
         for block in self.blocks.iter().filter(|block| block.first >= end) {
             let batch = Batch::new(block.rows.iter().copied());
+            table.tend()?;
             table.append(TxLink::new(block.first), block.count, batch)?;
         }
         assert_eq!(table.end(), self.end());
@@ -122,7 +123,8 @@ impl Owner {
         self.saved = self.blocks.len();
         let deep = self.saved.saturating_sub(WINDOW).max(*settled);
         let stale = self.blocks[*settled..deep].iter().filter(|block| block.stale);
-        let range = |block: &Block| TxLink::new(block.first)..TxLink::new(block.first).plus(block.count);
+        let range =
+            |block: &Block| TxLink::new(block.first)..TxLink::new(block.first).plus(block.count);
         let stale: Vec<Range<TxLink>> = stale.map(range).collect();
         let (durable, deep_link) = (self.end(), self.end_of(deep));
         let owner = (deep as u64).to_le_bytes();
@@ -136,7 +138,11 @@ impl Owner {
         owner.try_into().map_or(0, |bytes| u64::from_le_bytes(bytes) as usize)
     }
 
-    pub(crate) fn open(&self, storage: Arc<dyn Storage>, options: SearchOptions) -> Result<SearchTable> {
+    pub(crate) fn open(
+        &self,
+        storage: Arc<dyn Storage>,
+        options: SearchOptions,
+    ) -> Result<SearchTable> {
         SearchTable::open(storage, KEY, options, self.end_of(self.saved))
     }
 
@@ -144,7 +150,8 @@ impl Owner {
     pub(crate) fn check(&self, reader: &SearchReader) -> Result<()> {
         let rows = self.rows();
         let universe = if self.weak { 256 } else { 410 };
-        let mut keys: Vec<Fingerprint> = (0..universe).map(|key| fingerprint(key, self.weak)).collect();
+        let mut keys: Vec<Fingerprint> =
+            (0..universe).map(|key| fingerprint(key, self.weak)).collect();
         keys.sort_unstable_by_key(|key| mix(u64::from(key.to_string().len() as u32)));
         keys.dedup();
         let mut wanted = Vec::new();

@@ -29,8 +29,11 @@ fn look(reader: &SearchReader, written: &AtomicU64, done: &AtomicBool) -> u64 {
         let mut found = Vec::new();
         reader.find(&asked, &mut found).unwrap();
         for (place, key) in wanted.iter().enumerate() {
-            let links: Vec<u64> =
-                found.iter().filter(|(at, _)| *at == place).map(|(_, link)| link.to_u64()).collect();
+            let links: Vec<u64> = found
+                .iter()
+                .filter(|(at, _)| *at == place)
+                .map(|(_, link)| link.to_u64())
+                .collect();
             assert_eq!(links, [key * 3 + 2, key * 3 + 1, key * 3]);
         }
         let mut found = Vec::new();
@@ -56,6 +59,7 @@ fn readers_see_every_row_once_whatever_goes_on() {
             let first = block * TXS;
             let row = |at: u64| keys(first + at).map(|key| (fingerprint(key, false), at as u32));
             let batch = Batch::new((0..TXS).flat_map(row));
+            table.tend().unwrap();
             table.append(TxLink::new(first), TXS as u32, batch).unwrap();
             written.store(first + TXS, Ordering::Release);
             let deep = TxLink::new(first.saturating_sub(5 * TXS));

@@ -18,7 +18,9 @@
 use std::sync::Arc;
 
 use varve_io::{FormatError, Kind, Storage};
-use varve_runs::{Fields, Manifest, Run, RunInfo, RunNumber, Runs, Sequence, Source as _, StoreKey};
+use varve_runs::{
+    Fields, Manifest, Run, RunInfo, RunNumber, Runs, Sequence, Source as _, StoreKey,
+};
 
 use crate::link::TxLink;
 use crate::search::batch::{PART_LEN, PLACE_BITS};
@@ -114,11 +116,13 @@ impl Loaded {
 
     /// All runs, with the young rows of the last rest as the youngest: for readers, who need not
     /// take them into memory.
-    pub(in crate::search) fn all_runs(self) -> Runs<Search> {
-        match self.rested {
+    /// Of those, the ones from the link that is returned on do not count, and some may be in two.
+    pub(in crate::search) fn all_runs(self) -> (Runs<Search>, TxLink) {
+        let runs = match self.rested {
             Some(run) => self.runs.with_youngest(run),
             None => self.runs,
-        }
+        };
+        (runs, self.end)
     }
 }
 
@@ -140,7 +144,7 @@ fn young_panes(run: &Arc<Run<Search>>, links: std::ops::Range<u64>) -> Result<Ve
             rows.resize_with(part + 1, Vec::new);
         }
         if let Some(rows) = rows.get_mut(part) {
-            rows.push(row.fingerprint.bits() << PLACE_BITS | place % PART_LEN);
+            rows.push((row.fingerprint.bits() << PLACE_BITS) | (place % PART_LEN));
         }
     }
     debug_assert!(rows.len() as u64 <= parts, "links are in the range");

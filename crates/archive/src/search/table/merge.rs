@@ -89,8 +89,7 @@ impl SearchTable {
         let parts = chosen.iter().map(|info| info.number).collect();
         let pages = chosen.iter().map(|info| info.pages).sum();
         let into = MergeInto { number, whole: true, filter, buffers: self.budget().buffers() };
-        let (stop, storage, key) =
-            (self.work.stop.0.clone(), Arc::clone(&self.storage), self.key);
+        let (stop, storage, key) = (self.work.stop.0.clone(), Arc::clone(&self.storage), self.key);
         let work = move || merge_runs::<Search>(&stop, &storage, key, &runs, &into);
         if let Some((slot, lane)) =
             self.work.merges.get_mut(lane).zip(self.work.merge_lanes.get(lane))
@@ -109,7 +108,8 @@ impl SearchTable {
             let infos = self.runs.infos();
             let first = infos.iter().position(|info| merging.parts.first() == Some(&info.number));
             let first = first.expect("only a merge takes runs away, and each is in one");
-            self.work.written += merged.iter().map(|run| run.info().pages).sum::<u64>() * PAGE_LEN as u64;
+            self.work.written +=
+                merged.iter().map(|run| run.info().pages).sum::<u64>() * PAGE_LEN as u64;
             let range = first..first + merging.parts.len();
             self.runs = self.runs.with_replaced(range, merged.map(Arc::new));
             self.publish();

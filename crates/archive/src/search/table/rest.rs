@@ -26,9 +26,8 @@ impl SearchTable {
         // The old flag is set as it is dropped.
         self.work.stop = StopOnDrop::default();
         let results = [self.take_flush(true), self.take_merges(true), self.take_merges(true)];
-        let failed = results.into_iter().find_map(|result| {
-            result.err().filter(|error| !error.is_stopped())
-        });
+        let failed =
+            results.into_iter().find_map(|result| result.err().filter(|error| !error.is_stopped()));
         failed.map_or(Ok(()), Err)
     }
 }
