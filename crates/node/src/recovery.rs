@@ -290,8 +290,6 @@ fn open_archive(
 ) -> Result<Archive<MmapBackend>, Error> {
     let network = options.params.network;
     let config = ArchiveConfig { network, indexes: table_indexes(settings) };
-    let mut archive = Archive::open(backend, config)?;
-    archive.catch_up(blocks.reader(), progress)?;
     let bytes = network.genesis_block();
     let genesis = Block::parse(&bytes, network.format())
         .map_err(|source| Error::Undecodable { hash: network.genesis_hash(), source })?;
@@ -299,6 +297,8 @@ fn open_archive(
         Some(number) => number,
         None => blocks.append(&genesis)?,
     };
+    let mut archive = Archive::open(backend, config)?;
+    archive.catch_up(blocks.reader(), progress)?;
     if !archive.now().is_initialized() {
         archive.initialize(&BlockAt::new(Height::GENESIS, &genesis), number)?;
     }

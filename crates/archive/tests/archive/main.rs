@@ -14,4 +14,5 @@ mod model;
 mod noise;
 mod random;
 mod rig;
+mod searches;
 mod simulated;

@@ -200,10 +200,12 @@ mod tests {
     use std::process::Command;
     use std::sync::Arc;
 
-    use varve_archive::{Archive, ArchiveConfig, MmapBackend, MmapConfig};
+    use varve_archive::search::SearchOptions;
+    use varve_archive::{Archive, ArchiveConfig, Indexes, MmapBackend, MmapConfig};
     use varve_io::StoreId;
     use varve_io::faulty::FaultyStorage;
     use varve_types::Network;
+    use varve_utxo::Compaction;
 
     /// Set in a child process whose threads ask for stacks of this size.
     const STACK: &str = "RUST_MIN_STACK";
@@ -212,9 +214,10 @@ mod tests {
     /// That of an archive in memory.
     fn preparer() -> Preparer {
         let config = MmapConfig::new(StoreId([1; 16]), [2; 16]);
+        let search = SearchOptions { compaction: Compaction::Inline, ..config.search };
+        let config = MmapConfig { search, ..config };
         let backend = MmapBackend::open(Arc::new(FaultyStorage::new(1)), config).unwrap();
-        let config =
-            ArchiveConfig { network: Network::Regtest, indexes: varve_archive::Indexes::default() };
+        let config = ArchiveConfig { network: Network::Regtest, indexes: Indexes::default() };
         Archive::open(backend, config).unwrap().preparer()
     }
 

@@ -33,7 +33,7 @@ const TABLES: [&str; 10] = [
 ];
 
 /// The folders of the search tables.
-pub const SEARCH_TABLES: [&str; 3] = ["header", "spend", "script"];
+pub const SEARCH_TABLES: [&str; 3] = ["tx", "spend", "script"];
 
 /// Whether a search table writes files of this name.
 #[must_use]
