@@ -24,7 +24,7 @@
 //! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when
 //!    it was never called. The links of rows that are lost are given again. Searches may lack the
 //!    rows of the youngest blocks: before anything else the owner gives them again, as long as
-//!    [`Backend::unindexed`] names a block. After [`Backend::rest`] there is none.
+//!    [`Backend::unindexed`] names any. After [`Backend::rest`] there are none.
 //! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
 //!    call may be made again; after [`BackendError::Fault`] the store must be opened again.
 
@@ -177,13 +177,13 @@ pub trait MakeRows: Clone + Send + Sync + 'static {
 /// The rows of a block in a back end.
 pub type RowsOf<B> = <<B as Backend>::Maker as MakeRows>::Rows;
 
-/// A block that is archived and whose rows a search lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Blocks that are archived and whose rows a search lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unindexed {
-    /// The block.
-    pub header: HeaderLink,
-    /// How many such blocks there are, this one included.
-    pub left: u64,
+    /// The first of them, in the order in which their rows are to be given.
+    pub next: Vec<HeaderLink>,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// Writing the tables. There is one writer.
@@ -203,10 +203,11 @@ pub trait Backend {
     /// Makes rows, to be cloned into other threads.
     fn maker(&self) -> Self::Maker;
 
-    /// The first of the blocks whose rows a search lacks; `None` unless a crash has lost some.
-    fn unindexed(&self) -> Result<Option<Unindexed>>;
+    /// The blocks whose rows a search lacks, at most `most` of them by name. There are none unless a
+    /// crash has lost some, or a table was added.
+    fn unindexed(&self, most: usize) -> Result<Unindexed>;
 
-    /// Gives the rows of the block that [`Backend::unindexed`] names.
+    /// Gives the rows of the block that [`Backend::unindexed`] names first.
     fn index_block(&mut self, rows: RowsOf<Self>) -> Result<()>;
 
     /// The small part as it is. Called when the store is opened.

@@ -65,6 +65,7 @@ use kept::Kept;
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
+pub(crate) use checker::Preparer;
 pub(crate) use left_out::LeftOut;
 pub use report::Report;
 

@@ -298,7 +298,7 @@ fn open_archive(
         None => blocks.append(&genesis)?,
     };
     let mut archive = Archive::open(backend, config)?;
-    archive.catch_up(blocks.reader(), progress)?;
+    archive.catch_up(blocks.reader(), options.workers, progress)?;
     if !archive.now().is_initialized() {
         archive.initialize(&BlockAt::new(Height::GENESIS, &genesis), number)?;
     }

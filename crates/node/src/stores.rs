@@ -313,8 +313,8 @@ impl Stores {
         let tree = &self.chain.read().tree;
         let (headers, tips) = (tree.height(tree.best_header()), tree.chain_tips(self.tip));
         let arrays = self.archive.memory().heads;
-        let headers = Measured::of(tree, &self.blocks, &self.archive).headers;
-        let memory = [headers.saturating_sub(arrays), arrays, index].map(|bytes| bytes as u64);
+        let measured = Measured::of(tree, &self.blocks, &self.archive).headers;
+        let memory = [measured.saturating_sub(arrays), arrays, index].map(|bytes| bytes as u64);
         Rest { sequence, tip, headers, coins, memory, tips, marks, checked }
     }
 

@@ -1,9 +1,11 @@
 //! Turning headers and blocks into rows.
 
+use std::num::NonZeroUsize;
+
 use varve_consensus::{BlockAt, Work};
 use varve_types::{Block, BlockHash, Header, Height};
 
-use super::{Archive, PreparedBlock};
+use super::{Archive, BlockPreparer, PreparedBlock};
 use crate::backend::{Backend, Chain, RowsOf, Unindexed};
 use crate::error::{ArchiveError, Result};
 use crate::link::HeaderLink;
@@ -13,6 +15,8 @@ use crate::source::{BlockNumber, BlockSource};
 
 /// How many headers the median time is taken of.
 const MEDIAN_OF: usize = 11;
+/// Blocks that a thread prepares before their rows are taken.
+const BLOCKS_EACH: usize = 8;
 
 impl<B: Backend> Archive<B> {
     /// Archives headers, each standing on one that is known or that comes before it here, and
@@ -100,25 +104,35 @@ impl<B: Backend> Archive<B> {
         Ok(header)
     }
 
-    /// Gives searches the rows of blocks that a crash has lost, out of the blocks' bytes.
+    /// Gives searches the rows that they lack, out of the blocks' bytes, with so many threads.
     /// `progress` is told how many blocks are done and how many there are.
-    pub fn catch_up<S: BlockSource>(
+    pub fn catch_up<S: BlockSource + Sync>(
         &mut self,
         source: S,
+        threads: NonZeroUsize,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<()> {
         let (view, preparer) = (View::new(self.now.clone(), source), self.preparer());
-        let mut done = 0;
-        while let Some(Unindexed { header, left }) = self.backend.unindexed()? {
-            let height = view.header(header)?.height;
+        let prepare = |preparer: &BlockPreparer<B::Maker>, header: &HeaderLink| -> Result<_> {
+            let height = view.header(*header)?.height;
             let prepare = |block: &Block<'_>| preparer.prepare(&BlockAt::new(height, block));
-            let prepared = view.with_block(header, prepare)?;
             let gap = ArchiveError::Damaged { what: "transactions of a block that has not come" };
-            self.backend.index_block(prepared.ok_or(gap)??.rows)?;
-            done += 1;
-            progress(done, done + left - 1);
+            view.with_block(*header, prepare)?.ok_or(gap)?
+        };
+        let mut done = 0;
+        loop {
+            let Unindexed { next, count } =
+                self.backend.unindexed(BLOCKS_EACH.saturating_mul(threads.get()))?;
+            if next.is_empty() {
+                return Ok(());
+            }
+            let all = done + count;
+            for prepared in preparer.prepare_many(&next, threads, prepare) {
+                self.backend.index_block(prepared?.rows)?;
+                done += 1;
+                progress(done, all);
+            }
         }
-        Ok(())
     }
 
     /// Archives the genesis block and makes it the first of both chains. Does nothing when that

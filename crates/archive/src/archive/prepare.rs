@@ -1,5 +1,7 @@
 //! Everything about archiving a block that takes nothing but the block.
 
+use std::num::NonZeroUsize;
+
 use varve_consensus::{BlockAt, block_base_size};
 use varve_types::BlockHash;
 
@@ -56,6 +58,30 @@ impl<M: MakeRows> BlockPreparer<M> {
         let keys = BlockKeys { txids: block.txids(), spends: &spends, scripts: &scripts };
         let rows = self.maker.rows(&keys);
         Ok(PreparedBlock { hash, size, base_size, inputs, outputs, offsets, rows })
+    }
+
+    /// Makes many blocks ready in so many threads, in their order: `run` reads each of them and
+    /// gives it to the preparer.
+    pub fn prepare_many<I: Sync, R: Send>(
+        &self,
+        blocks: &[I],
+        threads: NonZeroUsize,
+        run: impl Fn(&Self, &I) -> R + Sync,
+    ) -> Vec<R> {
+        let share = blocks.len().div_ceil(threads.get()).max(1);
+        if share == blocks.len() {
+            return blocks.iter().map(|block| run(self, block)).collect();
+        }
+        std::thread::scope(|scope| {
+            let run = &run;
+            let work = move |part: &[I]| -> Vec<R> { part.iter().map(|i| run(self, i)).collect() };
+            let parts: Vec<_> =
+                blocks.chunks(share).map(|part| scope.spawn(move || work(part))).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<R>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            parts.into_iter().flat_map(join).collect()
+        })
     }
 }
 

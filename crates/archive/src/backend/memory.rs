@@ -175,8 +175,8 @@ impl Backend for MemoryBackend {
     }
 
     /// A checkpoint has everything.
-    fn unindexed(&self) -> Result<Option<Unindexed>> {
-        Ok(None)
+    fn unindexed(&self, _: usize) -> Result<Unindexed> {
+        Ok(Unindexed::default())
     }
 
     fn index_block(&mut self, _: MemoryRows) -> Result<()> {

@@ -282,11 +282,11 @@ impl Backend for MmapBackend {
         self.searches.maker()
     }
 
-    fn unindexed(&self) -> Result<Option<Unindexed>> {
-        let mut blocks = self.blocks.reader().from(self.searches.end())?;
-        let left = blocks.len() as u64;
-        let first = blocks.next().transpose()?;
-        Ok(first.map(|(header, _)| Unindexed { header, left }))
+    fn unindexed(&self, most: usize) -> Result<Unindexed> {
+        let blocks = self.blocks.reader().from(self.searches.end())?;
+        let count = blocks.len() as u64;
+        let next = blocks.take(most).map(|block| block.map(|(header, _)| header));
+        Ok(Unindexed { next: next.collect::<Result<_>>()?, count })
     }
 
     fn index_block(&mut self, rows: MmapRows) -> Result<()> {

@@ -15,7 +15,7 @@ use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
 
 use crate::back_ends::on_every_back_end;
 use crate::load;
-use crate::rig::{Rig, check};
+use crate::rig::{Rig, THREADS, check};
 
 /// A pruned block is told apart from one that never was, in every question that needs its bytes.
 fn pruned_blocks_say_so<D: Disk>(disk: D) {
@@ -93,7 +93,7 @@ fn below_the_base<D: Disk>(disk: D) {
     archive.checkpoint(1).unwrap();
     drop(archive);
     let mut archive = Archive::open(disk.open(), config).unwrap();
-    archive.catch_up(&stored, &mut |_, _| {}).unwrap();
+    archive.catch_up(&stored, THREADS, &mut |_, _| {}).unwrap();
     let view = View::new(archive.snapshot(), &stored);
     assert_eq!(view.base(), Some(base));
     let below = |error: ArchiveError, at: Height| match error {

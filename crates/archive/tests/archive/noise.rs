@@ -113,8 +113,8 @@ impl Backend for NoisyBackend {
         self.0.maker()
     }
 
-    fn unindexed(&self) -> Result<Option<Unindexed>> {
-        self.0.unindexed()
+    fn unindexed(&self, most: usize) -> Result<Unindexed> {
+        self.0.unindexed(most)
     }
 
     fn index_block(&mut self, rows: MemoryRows) -> Result<()> {

@@ -14,7 +14,7 @@ use varve_types::{Block, Network};
 
 use crate::back_ends::{MmapDisk, SMALL};
 use crate::random::block_on;
-use crate::rig::{Rig, check};
+use crate::rig::{Rig, THREADS, check};
 
 /// Blocks with branches, so many that most are settled.
 fn chain(blocks: u32) -> (Arc<FaultyStorage>, Rig<MmapDisk>) {
@@ -58,7 +58,7 @@ fn a_table_that_is_lost_is_made_again() {
         let mut archive =
             Archive::open(MmapBackend::open(storage, SMALL).unwrap(), config).unwrap();
         let mut told = Vec::new();
-        archive.catch_up(&rig.blocks, &mut |done, all| told.push((done, all))).unwrap();
+        archive.catch_up(&rig.blocks, THREADS, &mut |done, all| told.push((done, all))).unwrap();
         let all = rig.model.blocks.len() as u64;
         assert_eq!((told.first(), told.last()), (Some(&(1, all)), Some(&(all, all))), "{name}");
         rig.archive = Some(archive);
@@ -80,7 +80,7 @@ fn scripts_are_dropped_and_added_later() {
         Archive::open(MmapBackend::open(Arc::clone(&shared), files).unwrap(), config).unwrap()
     };
     let mut archive = open(none);
-    archive.catch_up(&rig.blocks, &mut |_, _| panic!("the others lack nothing")).unwrap();
+    archive.catch_up(&rig.blocks, THREADS, &mut |_, _| panic!("the others lack nothing")).unwrap();
     assert!(storage.directory("script").unwrap().list().unwrap().is_empty());
     check(&View::new(archive.snapshot(), &rig.blocks), &rig.model);
     archive.rest(2).unwrap();
@@ -111,7 +111,7 @@ fn blocks_are_needed_until_their_rows_are_saved() {
     let config = ArchiveConfig { network: Network::Regtest, indexes: crate::rig::ALL };
     let mut archive =
         Archive::open(varve_archive::contract::Disk::open(&rig.disk), config).unwrap();
-    let lost = archive.catch_up(&rig.blocks, &mut |_, _| {}).unwrap_err();
+    let lost = archive.catch_up(&rig.blocks, THREADS, &mut |_, _| {}).unwrap_err();
     assert!(matches!(lost, ArchiveError::Pruned { .. }), "{lost}");
     drop(archive);
     rig.blocks = pruned;
