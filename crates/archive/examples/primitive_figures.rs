@@ -7,7 +7,7 @@
 //! The table is that of transactions: keys of 32 bytes, values of 12. Rows are inserted in batches
 //! of 2,000, as those of a block, with a checkpoint every 500 batches; lookups are of random keys
 //! that exist (`find`), that exist and have their whole chain read (`find all`), and that do not
-//! exist (`absent`). The keyless table is that of inputs: values of 7 bytes.
+//! exist (`absent`).
 
 use std::num::ParseIntError;
 use std::path::Path;
@@ -15,8 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use varve_archive::primitive::{
-    Error, Geometry, Heads, Keyed, KeylessMap, KeylessReader, Manifest, Mark, RecordMap,
-    RecordReader, Row, Table, TableConfig,
+    Error, Geometry, Heads, Keyed, Manifest, Mark, RecordMap, RecordReader, Row, Table, TableConfig,
 };
 use varve_io::{Disk, Kind, Storage, StoreId};
 
@@ -35,7 +34,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let storage = Arc::new(Disk::open(&directory.join(format!("tx-{threads}")))?);
         records(storage, rows, threads)?;
     }
-    keyless(Arc::new(Disk::open(&directory.join("input"))?), rows)?;
     Ok(())
 }
 
@@ -160,53 +158,6 @@ fn found(reader: &TxReader, number: u64) -> bool {
     matches!(reader.find(&key(number)), Ok(Some((_, found))) if found == value(number))
 }
 
-fn keyless(storage: Arc<Disk>, rows: u64) -> Result<(), Box<dyn std::error::Error>> {
-    let hasher = Keyed::new([7; 16]);
-    let mut manifest = Manifest::new(StoreId([5; 16]), [7; 16]);
-    let key_of = |_, row: &[u8; 7], out: &mut Vec<u8>| {
-        out.extend_from_slice(&key(number_of(row)));
-        Ok::<_, Error>(())
-    };
-    let open = |mark| KeylessMap::<7>::open(storage.clone(), &config("in"), (hasher, mark), key_of);
-    let mut map = open(Mark::NEW)?;
-    let begun = Instant::now();
-    for start in (0..rows).step_by(2000) {
-        let batch = start..(start + BATCH).min(rows);
-        let batch: Vec<_> = batch.map(|n| (key(n), value(n))).collect();
-        map.set(batch)?.commit();
-        if start % (500 * BATCH) == 0 {
-            checkpoint(&storage, &mut manifest, &mut map, Heads::Defer)?;
-        }
-    }
-    report("input: insert", 1, rows, begun);
-    checkpoint(&storage, &mut manifest, &mut map, Heads::Defer)?;
-    for threads in [1, 1, 2] {
-        let lookups = rows.min(2_000_000);
-        let begun = Instant::now();
-        std::thread::scope(|scope| {
-            for thread in 0..threads {
-                let reader = map.reader().clone();
-                scope.spawn(move || spenders(&reader, thread, lookups / threads, rows));
-            }
-        });
-        report("input: find all", threads, lookups, begun);
-    }
-    for threads in [1, 2] {
-        many("input: candidates", threads, rows.min(2_000_000), &|numbers| {
-            let keys: Vec<_> = numbers.iter().map(|number| key(number % rows)).collect();
-            let mut all = Vec::new();
-            map.reader().candidates(&keys, &mut all).is_ok() && all.len() >= keys.len()
-        });
-    }
-    drop(map);
-    let begun = Instant::now();
-    let mut map = open(manifest.mark("in"))?;
-    report("input: link when opened", 1, rows, begun);
-    checkpoint(&storage, &mut manifest, &mut map, Heads::Save)?;
-    println!("input: bytes a row       {:.2}", bytes_a_row(storage.as_ref(), rows)?);
-    Ok(())
-}
-
 /// Times batches of 1,000 random lookups.
 fn many(what: &str, threads: u64, lookups: u64, look: &(dyn Fn(&[u64]) -> bool + Sync)) {
     let begun = Instant::now();
@@ -221,21 +172,6 @@ fn many(what: &str, threads: u64, lookups: u64, look: &(dyn Fn(&[u64]) -> bool +
         }
     });
     report(what, threads, lookups, begun);
-}
-
-fn number_of(row: &[u8; 7]) -> u64 {
-    row.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-fn spenders(reader: &KeylessReader<7>, thread: u64, lookups: u64, rows: u64) {
-    let mut all = Vec::new();
-    for number in thread * lookups..(thread + 1) * lookups {
-        let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % rows;
-        all.clear();
-        let is_key = |_, row: &[u8; 7]| Ok::<_, Error>(number_of(row) == number);
-        reader.find_all(&key(number), &mut all, is_key).expect("nothing is damaged");
-        assert_eq!(all.len(), 1, "row {number}");
-    }
 }
 
 /// The bytes of all files, by the row.

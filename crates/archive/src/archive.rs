@@ -13,10 +13,16 @@
 //! 4. **Checkpoint** ([`Archive::checkpoint`]) makes it durable, under the commit sequence up to
 //!    which the archive has followed. After a crash the owner replays from there; what is already
 //!    there is not written twice.
+//! 5. **Catching up** ([`Archive::catch_up`]), once after opening: the rows by which searches find
+//!    the youngest blocks are in no checkpoint, only in the blocks themselves.
+//!
+//! The expensive part of a block, hashing and sorting what it is found by, takes nothing of the
+//! archive and is done in any thread ([`BlockPreparer`]).
 //!
 //! There is one writer. Readers take a [`Snapshot`] and are never waited for.
 
 mod insert;
+mod prepare;
 
 use std::sync::Arc;
 
@@ -28,7 +34,8 @@ use crate::error::{ArchiveError, Result};
 use crate::link::{HeaderLink, TxLink};
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, TxState};
 use crate::snapshot::{Snapshot, height_of};
-use insert::Rows;
+
+pub use prepare::{BlockPreparer, PreparedBlock};
 
 /// What an archive is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +53,6 @@ pub struct Archive<B: Backend> {
     /// The moment as it is: what [`Archive::snapshot`] gives away.
     now: Snapshot<B::Tables>,
     sequence: u64,
-    rows: Rows,
 }
 
 impl<B: Backend> Archive<B> {
@@ -54,7 +60,7 @@ impl<B: Backend> Archive<B> {
     pub fn open(backend: B, config: ArchiveConfig) -> Result<Self> {
         let Saved { mark, bounds, candidate, confirmed, states } = backend.saved()?;
         if let Some(mark) = &mark {
-            check_same(config, mark)?;
+            check_same(config, mark, B::ADDS_SCRIPTS)?;
         }
         let ArchiveConfig { network, indexes } = config;
         let now = Snapshot {
@@ -69,7 +75,13 @@ impl<B: Backend> Archive<B> {
             intervals: Arc::default(),
         };
         let sequence = mark.map_or(0, |mark| mark.sequence);
-        Ok(Self { backend, now, sequence, rows: Rows::default() })
+        Ok(Self { backend, now, sequence })
+    }
+
+    /// Makes blocks ready in other threads.
+    #[must_use]
+    pub fn preparer(&self) -> BlockPreparer<B::Maker> {
+        BlockPreparer::new(self.backend.maker(), self.now.indexes)
     }
 
     /// The commit sequence of the last checkpoint: replay begins behind it.
@@ -202,11 +214,11 @@ impl<B: Backend> Archive<B> {
     }
 }
 
-/// An index of scripts cannot be added, because the rows of older blocks would lack in it. Filters
-/// can: they are made one by one, and what has none is told.
-fn check_same(wanted: ArchiveConfig, found: &Mark) -> Result<()> {
-    let adds_scripts = wanted.indexes.scripts && !found.indexes.scripts;
-    if wanted.network == found.network && !adds_scripts {
+/// Filters may be added: they are made one by one, and what has none is told. Scripts may be added
+/// where the back end catches up with older blocks.
+fn check_same(wanted: ArchiveConfig, found: &Mark, adds_scripts: bool) -> Result<()> {
+    let lacks_scripts = wanted.indexes.scripts && !found.indexes.scripts && !adds_scripts;
+    if wanted.network == found.network && !lacks_scripts {
         return Ok(());
     }
     let name = |network: Network, indexes: Indexes| {

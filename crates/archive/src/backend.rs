@@ -12,17 +12,19 @@
 //!
 //! # The contract
 //!
-//! 1. Links are given in order from zero, and not again after a failed append. The transactions of
-//!    a block get consecutive links.
-//! 2. A search gives every row that was appended under the key, newest first. Searches by point and
-//!    by script may also give rows that were *not*: they are candidates, and the caller looks at
-//!    the bytes. So a back end may keep a short fingerprint in place of the key.
+//! 1. Links are given in order from zero, without gaps. The transactions of a block get
+//!    consecutive links.
+//! 2. A search gives every row that was appended under the key, newest first. Searches by txid, by
+//!    point and by script may also give rows that were *not*: they are candidates, and the caller
+//!    looks at the bytes. So a back end keeps a short fingerprint in place of the key.
 //! 3. A row is found by [`Tables`] that were handed out before or after it was appended. The caller
 //!    knows by its bounds what it should not see yet.
-//! 4. A block that fails to be appended is not there: its header has no [`BlockRow`]. Rows that it
-//!    left behind may be found by a search; the caller tells them by that.
+//! 4. A block that fails to be appended is not there: its header has no [`BlockRow`], no search
+//!    finds a row of it, and its links are given again.
 //! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when
-//!    it was never called. The links of rows that are lost are given again.
+//!    it was never called. The links of rows that are lost are given again. Searches may lack the
+//!    rows of the youngest blocks: before anything else the owner gives them again, as long as
+//!    [`Backend::unindexed`] names any. After [`Backend::rest`] there are none.
 //! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
 //!    call may be made again; after [`BackendError::Fault`] the store must be opened again.
 
@@ -33,7 +35,7 @@ use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::row::{
-    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
+    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
 };
 
 /// Why a back end did not do what it was asked.
@@ -83,7 +85,7 @@ pub trait Tables: Clone + Send + Sync + 'static {
     /// Transaction rows by link.
     fn txs(&self, links: &[TxLink], out: &mut Vec<TxRow>) -> Result<()>;
 
-    /// Every row of each txid, newest first.
+    /// Candidates for the rows of each txid, newest first: in every block that holds it.
     fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()>;
 
     /// Candidates for the spenders of each point, newest first: on every branch.
@@ -109,8 +111,8 @@ pub enum Chain {
     Confirmed,
 }
 
-/// Which optional tables a store has. Each can be dropped later. Filters can be added; with scripts
-/// a new store is made from the blocks.
+/// Which optional tables a store has. Each can be dropped later. Filters can be added; scripts where
+/// the back end [can](Backend::ADDS_SCRIPTS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Indexes {
     /// Transactions by the scripts they pay.
@@ -162,13 +164,51 @@ pub struct TableSize {
     pub buckets: u64,
 }
 
+/// Makes the rows by which searches find the transactions of a block: in any thread, and before
+/// the block has its place.
+pub trait MakeRows: Clone + Send + Sync + 'static {
+    /// The rows of a block.
+    type Rows: Send + 'static;
+
+    /// The rows of a block with these keys.
+    fn rows(&self, keys: &BlockKeys<'_>) -> Self::Rows;
+}
+
+/// The rows of a block in a back end.
+pub type RowsOf<B> = <<B as Backend>::Maker as MakeRows>::Rows;
+
+/// Blocks that are archived and whose rows a search lacks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unindexed {
+    /// The first of them, in the order in which their rows are to be given.
+    pub next: Vec<HeaderLink>,
+    /// How many there are.
+    pub count: u64,
+}
+
 /// Writing the tables. There is one writer.
 pub trait Backend {
     /// Readers of this store.
     type Tables: Tables;
 
+    /// Makes rows for this store.
+    type Maker: MakeRows;
+
+    /// Whether scripts can be indexed later: [`Backend::unindexed`] then names all blocks.
+    const ADDS_SCRIPTS: bool;
+
     /// A reader.
     fn tables(&self) -> Self::Tables;
+
+    /// Makes rows, to be cloned into other threads.
+    fn maker(&self) -> Self::Maker;
+
+    /// The blocks whose rows a search lacks, at most `most` of them by name. There are none unless a
+    /// crash has lost some, or a table was added.
+    fn unindexed(&self, most: usize) -> Result<Unindexed>;
+
+    /// Gives the rows of the block that [`Backend::unindexed`] names first.
+    fn index_block(&mut self, rows: RowsOf<Self>) -> Result<()>;
 
     /// The small part as it is. Called when the store is opened.
     fn saved(&self) -> Result<Saved>;
@@ -182,8 +222,9 @@ pub trait Backend {
     /// Appends header rows, parents first, and returns the link of the first.
     fn append_headers(&mut self, rows: &[HeaderRow]) -> Result<HeaderLink>;
 
-    /// Appends the rows of a block whose header has none yet, and returns its block row.
-    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow>;
+    /// Appends a block whose header has no block row yet, with the rows of its keys, and returns
+    /// its block row.
+    fn append_block(&mut self, block: &NewBlock<'_>, rows: RowsOf<Self>) -> Result<BlockRow>;
 
     /// Cuts a chain to its first `keep` headers, then appends these.
     fn set_chain(&mut self, chain: Chain, keep: u32, links: &[HeaderLink]) -> Result<()>;
@@ -197,13 +238,12 @@ pub trait Backend {
     /// Sets the filters of blocks that have none.
     fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()>;
 
-    /// Makes all of the above durable, under this mark.
+    /// Makes all of the above durable, under this mark, but for rows that
+    /// [`Backend::index_block`] may have to be given again.
     fn checkpoint(&mut self, mark: &Mark) -> Result<()>;
 
-    /// The same, for the last checkpoint of a writer: the next opening has nothing to compute.
-    fn rest(&mut self, mark: &Mark) -> Result<()> {
-        self.checkpoint(mark)
-    }
+    /// Makes all of the above durable, without exception: for the last checkpoint of a writer.
+    fn rest(&mut self, mark: &Mark) -> Result<()>;
 
     /// The size of every table, as far as it is saved.
     fn sizes(&self) -> Result<Vec<TableSize>>;

@@ -10,10 +10,13 @@ use varve_consensus::Work;
 use varve_types::{BlockHash, Height, MerkleRoot, Network, Outpoint, Txid};
 
 use crate::backend::memory::{MemoryBackend, MemoryDisk};
-use crate::backend::{Backend, Chain, Indexes, Mark, Match, Tables};
+use crate::backend::{
+    Backend, Chain, Indexes, MakeRows as _, Mark, Match, RowsOf, Tables, Unindexed,
+};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::row::{
-    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
+    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxSlice,
+    TxState,
 };
 use crate::source::BlockNumber;
 
@@ -42,7 +45,8 @@ impl Disk for MemoryDisk {
 pub fn check<D: Disk>(new: impl Fn() -> D) {
     headers_are_found_by_hash_and_link(&mut new().open());
     a_block_gets_consecutive_rows(&mut new().open());
-    every_row_of_a_txid_is_found(&mut new().open());
+    places_of_many_transactions(&new());
+    every_row_of_a_txid_is_a_candidate(&mut new().open());
     every_spender_is_a_candidate(&mut new().open());
     every_payer_is_a_candidate(&mut new().open());
     chains_are_cut_and_pushed(&new());
@@ -51,6 +55,7 @@ pub fn check<D: Disk>(new: impl Fn() -> D) {
     a_reader_sees_what_comes_later(&mut new().open());
     opening_gives_the_last_checkpoint(&new());
     a_block_after_reopening_does_not_disturb(&new());
+    after_a_rest_nothing_is_asked_for(&new());
     for seed in 0..8 {
         random::walk(&new(), seed);
     }
@@ -97,24 +102,73 @@ pub fn script(number: u32) -> ScriptHash {
     ScriptHash::of(&number.to_le_bytes())
 }
 
+/// A block of these tests, with what it is found by.
+#[derive(Clone, Debug)]
+pub struct TestBlock {
+    header: HeaderLink,
+    size: u32,
+    txids: Vec<Txid>,
+    offsets: Vec<u32>,
+    spends: Vec<(Outpoint, u32)>,
+    scripts: Vec<(ScriptHash, u32)>,
+}
+
+impl TestBlock {
+    fn new_block(&self) -> NewBlock<'_> {
+        NewBlock {
+            header: self.header,
+            number: BlockNumber::new(self.header.to_u32() + 100),
+            size: self.size,
+            base_size: 4000,
+            inputs: 30,
+            outputs: 20,
+            offsets: &self.offsets,
+        }
+    }
+
+    fn rows<B: Backend>(&self, backend: &B) -> RowsOf<B> {
+        let Self { txids, spends, scripts, .. } = self;
+        backend.maker().rows(&BlockKeys { txids, spends, scripts })
+    }
+
+    /// Appends the block to a store.
+    pub fn append<B: Backend>(&self, backend: &mut B) -> crate::backend::Result<BlockRow> {
+        let rows = self.rows(backend);
+        backend.append_block(&self.new_block(), rows)
+    }
+}
+
 /// A block of these rows.
 #[must_use]
-pub fn block<'a>(
+pub fn block(
     header: u32,
-    txs: &'a [(Txid, u32)],
-    spends: &'a [(Outpoint, u32)],
-    scripts: &'a [(ScriptHash, u32)],
-) -> NewBlock<'a> {
-    NewBlock {
+    txs: &[(Txid, u32)],
+    spends: &[(Outpoint, u32)],
+    scripts: &[(ScriptHash, u32)],
+) -> TestBlock {
+    TestBlock {
         header: HeaderLink::new(header),
-        number: BlockNumber::new(header + 100),
         size: 5000 + header,
-        base_size: 4000,
-        inputs: 30,
-        outputs: 20,
-        txs,
-        spends,
-        scripts,
+        txids: txs.iter().map(|(txid, _)| *txid).collect(),
+        offsets: txs.iter().map(|(_, offset)| *offset).collect(),
+        spends: spends.to_vec(),
+        scripts: scripts.to_vec(),
+    }
+}
+
+/// Opens a store again, and gives it the rows it asks for, which are those of these blocks. Where a
+/// header has several, the last counts.
+pub fn open_again<D: Disk>(disk: &D, blocks: &[TestBlock]) -> D::Backend {
+    let mut backend = disk.open();
+    let mut before = None;
+    loop {
+        let Unindexed { next, count } = backend.unindexed(2).expect("it can tell");
+        assert!(before.is_none_or(|before| count < before), "fewer and fewer");
+        before = Some(count);
+        let Some(header) = next.first() else { return backend };
+        let block = blocks.iter().rev().find(|block| block.header == *header);
+        let rows = block.expect("a block that was appended").rows(&backend);
+        backend.index_block(rows).expect("it takes rows again");
     }
 }
 
@@ -128,6 +182,11 @@ fn found(search: impl FnOnce(&mut Vec<Match>) -> crate::backend::Result<()>) -> 
     let mut found = Vec::new();
     search(&mut found).expect("it can be searched");
     found.into_iter().map(|(index, link)| (index, link.to_u64())).collect()
+}
+
+/// The candidates that are among the expected rows.
+fn kept(rows: Vec<(usize, u64)>, expected: &[(usize, u64)]) -> Vec<(usize, u64)> {
+    rows.into_iter().filter(|row| expected.contains(row)).collect()
 }
 
 fn headers_are_found_by_hash_and_link<B: Backend>(backend: &mut B) {
@@ -149,7 +208,7 @@ fn headers_are_found_by_hash_and_link<B: Backend>(backend: &mut B) {
 
 fn a_block_gets_consecutive_rows<B: Backend>(backend: &mut B) {
     append_headers(backend, 3);
-    let first = backend.append_block(&block(1, &[(txid(1), 81), (txid(2), 300)], &[], &[]));
+    let first = block(1, &[(txid(1), 81), (txid(2), 300)], &[], &[]).append(backend);
     let first = first.expect("it takes a block");
     let expected = BlockRow {
         first_tx: TxLink::new(0),
@@ -161,7 +220,7 @@ fn a_block_gets_consecutive_rows<B: Backend>(backend: &mut B) {
         outputs: 20,
     };
     assert_eq!(first, expected);
-    let second = backend.append_block(&block(0, &[(txid(3), 81)], &[], &[]));
+    let second = block(0, &[(txid(3), 81)], &[], &[]).append(backend);
     let second = second.expect("blocks come in any order");
     assert_eq!(second.first_tx, TxLink::new(2));
     assert_eq!(backend.bounds(), Bounds { headers: 3, txs: 3 });
@@ -172,22 +231,54 @@ fn a_block_gets_consecutive_rows<B: Backend>(backend: &mut B) {
     assert_eq!(rows, [Some(first), None, Some(second)]);
     let mut rows = Vec::new();
     tables.txs(&[2, 0, 1].map(TxLink::new), &mut rows).expect("they are there");
-    let row =
-        |number, block, offset| TxRow { txid: txid(number), block: HeaderLink::new(block), offset };
-    assert_eq!(rows, [row(3, 0, 81), row(1, 1, 81), row(2, 1, 300)]);
+    let row = |block: u32, position, (start, end): (u32, u32)| TxRow {
+        block: HeaderLink::new(block),
+        position,
+        slice: TxSlice { number: BlockNumber::new(100 + block), start, len: end - start },
+    };
+    assert_eq!(rows, [row(0, 0, (81, 5000)), row(1, 0, (81, 300)), row(1, 1, (300, 5001))]);
     assert!(tables.txs(&[TxLink::new(3)], &mut rows).is_err(), "there is no such row");
 }
 
-fn every_row_of_a_txid_is_found<B: Backend>(backend: &mut B) {
+/// Blocks of very many transactions, of lengths from nothing to gigabytes.
+fn places_of_many_transactions<D: Disk>(disk: &D) {
+    let mut backend = disk.open();
+    append_headers(&mut backend, 3);
+    let starts = |count: u32, step: u32| (0..count).map(move |n| 81 + n * step + n * n % 19);
+    let many: Vec<_> = starts(3_000, 300).map(|start| (txid(1), start)).collect();
+    let wide = [(txid(2), 81), (txid(3), 81), (txid(4), 3_000_000_000)];
+    let mut blocks = Vec::new();
+    for (number, txs, size) in [(2, &many[..], 1_000_000), (0, &wide[..], u32::MAX)] {
+        let block = TestBlock { size, ..block(number, txs, &[], &[]) };
+        let first = block.append(&mut backend).expect("it takes a block").first_tx;
+        let check = |backend: &D::Backend| {
+            let expected: Vec<_> = block.new_block().tx_rows().collect();
+            let count = u32::try_from(expected.len()).expect("few");
+            let links: Vec<_> = (0..count).map(|position| first.plus(position)).collect();
+            let mut rows = Vec::new();
+            backend.tables().txs(&links, &mut rows).expect("they are there");
+            assert_eq!(rows, expected);
+        };
+        check(&backend);
+        backend.checkpoint(&mark(1)).expect("it can be saved");
+        drop(backend);
+        blocks.push(block.clone());
+        backend = open_again(disk, &blocks);
+        check(&backend);
+    }
+}
+
+fn every_row_of_a_txid_is_a_candidate<B: Backend>(backend: &mut B) {
     append_headers(backend, 3);
     for number in 0..3 {
         let txs = [(txid(number), 81), (txid(77), 200)];
-        backend.append_block(&block(number, &txs, &[], &[])).expect("it takes a block");
+        block(number, &txs, &[], &[]).append(backend).expect("it takes a block");
     }
     let tables = backend.tables();
     let keys = [txid(77), txid(50), txid(1)];
     let rows = found(|out| tables.find_txs(&keys, out));
-    assert_eq!(rows, [(0, 5), (0, 3), (0, 1), (2, 2)], "newest first, in the order of keys");
+    let expected = [(0, 5), (0, 3), (0, 1), (2, 2)];
+    assert_eq!(kept(rows, &expected), expected, "newest first, in the order of keys");
 }
 
 fn every_spender_is_a_candidate<B: Backend>(backend: &mut B) {
@@ -195,25 +286,23 @@ fn every_spender_is_a_candidate<B: Backend>(backend: &mut B) {
     let points = [(1, 0), (1, 1), (2, 0), (1, 0x0100_0000)];
     let [a, b, c, d] = points.map(|(number, vout)| Outpoint::new(txid(number), vout));
     let txs = [(txid(10), 81), (txid(11), 200)];
-    backend.append_block(&block(0, &txs, &[(a, 1), (b, 1), (d, 1)], &[])).expect("a block");
-    backend.append_block(&block(1, &txs, &[(a, 0), (c, 1)], &[])).expect("another one");
+    block(0, &txs, &[(a, 1), (b, 1), (d, 1)], &[]).append(backend).expect("a block");
+    block(1, &txs, &[(a, 0), (c, 1)], &[]).append(backend).expect("another one");
     let tables = backend.tables();
     let rows = found(|out| tables.find_spenders(&[b, a, c, d], out));
     let expected = [(0, 1), (1, 2), (1, 1), (2, 3), (3, 1)];
-    let kept: Vec<_> = rows.into_iter().filter(|row| expected.contains(row)).collect();
-    assert_eq!(kept, expected, "all of them, newest first");
+    assert_eq!(kept(rows, &expected), expected, "all of them, newest first");
 }
 
 fn every_payer_is_a_candidate<B: Backend>(backend: &mut B) {
     append_headers(backend, 3);
     let txs = [(txid(10), 81), (txid(11), 200)];
     let scripts = [(script(1), 0), (script(2), 0), (script(1), 1)];
-    backend.append_block(&block(0, &txs, &[], &scripts)).expect("it takes a block");
+    block(0, &txs, &[], &scripts).append(backend).expect("it takes a block");
     let tables = backend.tables();
     let rows = found(|out| tables.find_payers(&[script(2), script(1)], out));
     let expected = [(0, 0), (1, 1), (1, 0)];
-    let kept: Vec<_> = rows.into_iter().filter(|row| expected.contains(row)).collect();
-    assert_eq!(kept, expected);
+    assert_eq!(kept(rows, &expected), expected);
 }
 
 fn chains_are_cut_and_pushed<D: Disk>(disk: &D) {
@@ -253,7 +342,7 @@ fn states_are_replaced<D: Disk>(disk: &D) {
     };
     let (first, second) = (TxLink::new(0), TxLink::new(1));
     let txs = [(txid(1), 81), (txid(2), 200)];
-    backend.append_block(&block(0, &txs, &[], &[])).expect("it takes a block");
+    block(0, &txs, &[], &[]).append(&mut backend).expect("it takes a block");
     backend.set_tx_states(&[(first, state(1)), (first, state(u64::MAX - 1))]).expect("it does");
     backend.checkpoint(&mark(1)).expect("it can be saved");
     drop(backend);
@@ -285,30 +374,32 @@ fn a_reader_sees_what_comes_later<B: Backend>(backend: &mut B) {
     let tables = backend.tables();
     append_headers(backend, 2);
     let point = Outpoint::new(txid(5), 1);
-    backend.append_block(&block(1, &[(txid(1), 81)], &[(point, 0)], &[])).expect("a block");
-    assert_eq!(found(|out| tables.find_txs(&[txid(1)], out)), [(0, 0)]);
+    block(1, &[(txid(1), 81)], &[(point, 0)], &[]).append(backend).expect("a block");
+    assert_eq!(found(|out| tables.find_txs(&[txid(1)], out)), [(0, 0)], "the only row");
     assert_eq!(found(|out| tables.find_spenders(&[point], out)), [(0, 0)]);
 }
 
 fn opening_gives_the_last_checkpoint<D: Disk>(disk: &D) {
     let mut backend = disk.open();
     append_headers(&mut backend, 2);
-    backend.append_block(&block(0, &[(txid(1), 81)], &[], &[])).expect("it takes a block");
+    block(0, &[(txid(1), 81)], &[], &[]).append(&mut backend).expect("it takes a block");
     drop(backend);
     let mut backend = disk.open();
     assert_eq!(backend.saved().expect("it can tell"), Default::default(), "nothing was saved");
     append_headers(&mut backend, 2);
-    backend.append_block(&block(0, &[(txid(1), 81)], &[], &[])).expect("it takes a block");
+    let saved = block(0, &[(txid(1), 81)], &[], &[]);
+    saved.append(&mut backend).expect("it takes a block");
     backend.checkpoint(&mark(11)).expect("it can be saved");
-    backend.append_block(&block(1, &[(txid(2), 81)], &[], &[])).expect("it takes a block");
+    block(1, &[(txid(2), 81)], &[], &[]).append(&mut backend).expect("it takes a block");
     backend.append_headers(&[header(2)]).expect("it takes a header");
     drop(backend);
-    let backend = disk.open();
+    let backend = open_again(disk, &[saved]);
     let saved = backend.saved().expect("it can tell");
     assert_eq!(saved.mark, Some(mark(11)));
     assert_eq!(saved.bounds, Bounds { headers: 2, txs: 1 });
     let tables = backend.tables();
-    assert_eq!(found(|out| tables.find_txs(&[txid(1), txid(2)], out)), [(0, 0)]);
+    let rows = found(|out| tables.find_txs(&[txid(1), txid(2)], out));
+    assert_eq!(kept(rows, &[(0, 0), (1, 1)]), [(0, 0)], "the second is lost");
     let mut blocks = Vec::new();
     tables.blocks(&[1].map(HeaderLink::new), &mut blocks).expect("it can be asked");
     assert_eq!(blocks, [None]);
@@ -322,19 +413,45 @@ fn a_block_after_reopening_does_not_disturb<D: Disk>(disk: &D) {
     let spends = [(Outpoint::new(txid(9), 0), 0)];
     let mut backend = disk.open();
     append_headers(&mut backend, 3);
-    backend.append_block(&block(0, &[(txid(1), 81)], &spends, &[])).expect("it takes a block");
+    let saved = block(0, &[(txid(1), 81)], &spends, &[]);
+    saved.append(&mut backend).expect("it takes a block");
     backend.checkpoint(&mark(1)).expect("it can be saved");
     let txs = [(txid(1), 81), (txid(2), 90)];
     let lost = block(1, &txs, &spends, &[]);
-    backend.append_block(&lost).expect("it takes a block");
+    lost.append(&mut backend).expect("it takes a block");
     drop(backend);
-    let mut backend = disk.open();
-    let row = backend.append_block(&lost).expect("it takes the block again");
+    let mut backend = open_again(disk, &[saved, lost.clone()]);
+    let row = lost.append(&mut backend).expect("it takes the block again");
     let first = row.first_tx.to_u64();
     assert!(first >= 1, "behind what was saved");
     let tables = backend.tables();
     let rows = found(|out| tables.find_txs(&[txid(1), txid(2)], out));
-    assert_eq!(rows, [(0, first), (0, 0), (1, first + 1)]);
+    let expected = [(0, first), (0, 0), (1, first + 1)];
+    assert_eq!(kept(rows, &expected), expected);
     let rows = found(|out| tables.find_spenders(&[spends[0].0], out));
-    assert_eq!(rows, [(0, first), (0, 0)]);
+    assert_eq!(kept(rows, &[(0, first), (0, 0)]), [(0, first), (0, 0)]);
+}
+
+/// A store that was left in order lacks nothing, and a block that comes then is found beside the
+/// others.
+fn after_a_rest_nothing_is_asked_for<D: Disk>(disk: &D) {
+    let spends = [(Outpoint::new(txid(9), 0), 0)];
+    let mut backend = disk.open();
+    append_headers(&mut backend, 9);
+    for number in 0..8 {
+        let links: Vec<_> = [HeaderLink::new(number)].into();
+        block(number, &[(txid(1), 81)], &spends, &[]).append(&mut backend).expect("a block");
+        backend.set_chain(Chain::Confirmed, number, &links).expect("it takes a chain");
+        backend.checkpoint(&mark(1)).expect("it can be saved");
+    }
+    backend.rest(&mark(2)).expect("it can be left");
+    drop(backend);
+    let mut backend = disk.open();
+    assert_eq!(backend.unindexed(9).expect("it can tell"), Unindexed::default());
+    block(8, &[(txid(1), 81)], &spends, &[]).append(&mut backend).expect("a block");
+    let tables = backend.tables();
+    let expected: Vec<_> = (0..9).rev().map(|link| (0, link)).collect();
+    assert_eq!(kept(found(|out| tables.find_txs(&[txid(1)], out)), &expected), expected);
+    let rows = found(|out| tables.find_spenders(&[spends[0].0], out));
+    assert_eq!(kept(rows, &expected), expected);
 }

@@ -57,19 +57,26 @@ mod snapshot;
 mod source;
 mod view;
 
-pub use archive::{Archive, ArchiveConfig};
-pub use backend::memory::{MemoryBackend, MemoryDisk, MemoryTables};
-pub use backend::mmap::{MmapBackend, MmapConfig, MmapTables, is_store_file, stored_bytes};
-pub use backend::{Backend, BackendError, Chain, Indexes, Mark, TableSize, Tables};
+pub use archive::{Archive, ArchiveConfig, BlockPreparer, PreparedBlock};
+pub use backend::memory::{MemoryBackend, MemoryDisk, MemoryRowMaker, MemoryRows, MemoryTables};
+pub use backend::mmap::{
+    ArchiveMemory, MmapBackend, MmapConfig, MmapRowMaker, MmapRows, MmapTables, SEARCH_TABLES,
+    is_search_file, is_store_file, stored_bytes,
+};
+pub use backend::{
+    Backend, BackendError, Chain, Indexes, MakeRows, Mark, RowsOf, TableSize, Tables, Unindexed,
+};
 pub use error::{ArchiveError, Result};
 pub use interval::INTERVAL;
 pub use link::{Bounds, HeaderLink, TxLink};
-pub use primitive::TableMemory;
 pub use query::{
     Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, Scope, Spender,
     TxPlace, TxSize, View,
 };
-pub use row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState};
+pub use row::{
+    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxSlice,
+    TxState,
+};
 pub use snapshot::Snapshot;
 pub use source::{BlockNumber, BlockSource, MemoryBlocks, SourceError};
 pub use view::BlockCoins;

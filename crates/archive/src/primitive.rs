@@ -5,9 +5,7 @@
 //! | values of eight bytes by index, that can be cut | [`Array`] | `cells` |
 //! | bytes of any length by position | [`Blob`] | `blob` |
 //! | rows of one width by number and by key, newest or all | [`RecordMap`] | `records`, `head` |
-//! | the same without storing the keys | [`KeylessMap`] | `records`, `head` |
 //! | values of any length by position and by key | [`SlabMap`] | `slabs`, `head` |
-//! | values of any length by index | [`SlabArray`] | `slabs`, `cells` |
 //! | all of them saved as one | [`Manifest`], [`Table`] | `manifest`, `mark` |
 //! | a way back to an old checkpoint | [`Manifest::snapshot`], [`Manifest::restore`] | `snapshot` |
 //!
@@ -73,13 +71,11 @@ mod cells;
 mod error;
 mod hasher;
 mod head;
-mod keyless_map;
 mod manifest;
 mod mark;
 mod record_map;
 mod records;
 mod shelves;
-mod slab_array;
 mod slab_map;
 mod slabs;
 mod snapshot;
@@ -92,12 +88,10 @@ pub use blob::{Blob, BlobReader};
 pub use error::{Error, Result};
 pub use hasher::{KeyHasher, Keyed};
 pub use head::Geometry;
-pub use keyless_map::{KeylessMap, KeylessReader};
 pub use manifest::{Manifest, is_manifest_file};
 pub use mark::Mark;
 pub use record_map::{PendingRows, RecordMap, RecordReader};
 pub use records::{Link, Row};
-pub use slab_array::{PendingValue, SlabArray, SlabArrayReader};
 pub use slab_map::{PendingSlab, SlabMap, SlabReader};
 pub use slabs::{Measure, SlabLink};
 pub use table::{Epoch, Heads, Table, TableConfig, TableMemory, is_table_file};

@@ -11,13 +11,15 @@
 //!
 //! There are two natural keys from outside, block hash and txid; heights and script hashes are
 //! conveniences. Inside, links are followed without a search. Two things are searched because they
-//! may come in any order: the rows of a txid and the spenders of a point.
+//! may come in any order: the rows of a txid and the spenders of a point. A search gives
+//! candidates, and the bytes decide.
 //!
 //! What rows alone can answer is asked of a [`Snapshot`]; what needs bytes, of a [`View`], which
 //! is a snapshot with the block store. One file has one kind of question.
 //! `docs/archive-queries.md` maps libbitcoin's operations to these functions.
 
 mod branch;
+mod candidate;
 mod confirm;
 mod context;
 mod extent;
@@ -28,6 +30,7 @@ mod merkle;
 mod navigate;
 mod object;
 mod script;
+mod search;
 mod spend;
 mod state;
 
@@ -36,6 +39,7 @@ pub use context::ChainState;
 pub use fee::FeeRate;
 pub use filter::FilterHashes;
 pub use merkle::HeaderProof;
+pub(crate) use navigate::RowPlace;
 pub use navigate::TxPlace;
 pub use object::{Output, TxSize};
 pub use script::{Balance, Page, Scope};
@@ -43,14 +47,14 @@ pub use spend::Spender;
 
 use std::ops::{Deref, Range};
 
-use varve_types::{Block, Tx};
+use varve_types::{Block, DecodeError, Tx};
 
 use crate::backend::Tables;
 use crate::error::{ArchiveError, Result};
-use crate::link::HeaderLink;
-use crate::row::BlockRow;
+use crate::link::{HeaderLink, TxLink};
+use crate::row::TxSlice;
 use crate::snapshot::Snapshot;
-use crate::source::{BlockSource, SourceError};
+use crate::source::{BlockNumber, BlockSource, SourceError};
 
 /// One moment of the archive, with the bytes of its blocks.
 #[derive(Clone, Debug)]
@@ -76,8 +80,13 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     }
 
     /// These bytes of a block.
-    fn bytes(&self, header: HeaderLink, row: &BlockRow, range: Range<u32>) -> Result<S::Bytes<'_>> {
-        match self.source.bytes(row.number, range) {
+    fn bytes(
+        &self,
+        header: HeaderLink,
+        number: BlockNumber,
+        range: Range<u32>,
+    ) -> Result<S::Bytes<'_>> {
+        match self.source.bytes(number, range) {
             Ok(bytes) => Ok(bytes),
             Err(source) => {
                 let height = self.header(header)?.height;
@@ -89,26 +98,47 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         }
     }
 
-    /// Does something with a transaction's bytes.
-    fn with_tx<R>(&self, place: &TxPlace, run: impl FnOnce(&Tx<'_>) -> R) -> Result<R> {
-        let range = self.tx_range(place)?;
-        let bytes = self.bytes(place.block, &place.stored, range)?;
-        let tx = Tx::parse(bytes.as_ref(), self.network().format());
-        let tx = tx.map_err(|source| ArchiveError::Decode { height: place.height, source })?;
-        Ok(run(&tx))
+    /// Does something with the transaction at these bytes of a block.
+    fn with_tx<R>(
+        &self,
+        block: HeaderLink,
+        slice: &TxSlice,
+        run: impl FnOnce(&Tx<'_>) -> R,
+    ) -> Result<R> {
+        let bytes = self.bytes(block, slice.number, slice.range())?;
+        match Tx::parse(bytes.as_ref(), self.network().format()) {
+            Ok(tx) => Ok(run(&tx)),
+            Err(source) => Err(self.undecodable(block, source)?),
+        }
+    }
+
+    /// Does something with the transaction of a row; the default answer when the moment does not
+    /// have the row.
+    fn with_row<R: Default>(
+        &self,
+        link: TxLink,
+        run: impl FnOnce(&RowPlace, &Tx<'_>) -> R,
+    ) -> Result<R> {
+        let Some(row) = self.row_place(link)? else { return Ok(R::default()) };
+        self.with_tx(row.block, &row.slice, |tx| run(&row, tx))
+    }
+
+    /// That the bytes of a block do not decode.
+    fn undecodable(&self, block: HeaderLink, source: DecodeError) -> Result<ArchiveError> {
+        Ok(ArchiveError::Decode { height: self.header(block)?.height, source })
     }
 
     /// Does something with a block's bytes; `None` when the block has not come.
-    fn with_block<R>(
+    pub(crate) fn with_block<R>(
         &self,
         link: HeaderLink,
         run: impl FnOnce(&Block<'_>) -> R,
     ) -> Result<Option<R>> {
         let Some(row) = self.stored(link)? else { return Ok(None) };
-        let bytes = self.bytes(link, &row, 0..row.size)?;
-        let block = Block::parse(bytes.as_ref(), self.network().format());
-        let height = self.header(link)?.height;
-        let block = block.map_err(|source| ArchiveError::Decode { height, source })?;
-        Ok(Some(run(&block)))
+        let bytes = self.bytes(link, row.number, 0..row.size)?;
+        match Block::parse(bytes.as_ref(), self.network().format()) {
+            Ok(block) => Ok(Some(run(&block))),
+            Err(source) => Err(self.undecodable(link, source)?),
+        }
     }
 }

@@ -5,12 +5,17 @@
 //!   │ 0..1
 //!   ▼
 //! block ──first, count──► tx         the "txs" association: a block whose bytes have come
-//!                          │  │
-//!     points it spends ────┘  └──── offset ──► bytes of the transaction in the block store
+//!   ▲                       │
+//!   └─ block, position ─────┴── slice ──► bytes of the transaction in the block store
 //! ```
+//!
+//! A transaction row has no txid, and a spend has no row with its point: both are found through
+//! short fingerprints of them, and the transaction's bytes decide whether a row is meant.
 //!
 //! A back end stores them as it likes; `docs/format/archive.md` draws what `mmap` makes of them.
 //! What can be read in the block's bytes (scripts, witnesses, values, lock times) is in no row.
+
+use std::ops::Range;
 
 use varve_consensus::Work;
 use varve_types::{BlockHash, Header, Height, MerkleRoot, Outpoint, Txid};
@@ -86,13 +91,6 @@ pub struct BlockRow {
 }
 
 impl BlockRow {
-    /// The place of a transaction row in the block, if it is one of its rows.
-    #[must_use]
-    pub fn position(&self, tx: TxLink) -> Option<u32> {
-        let position = tx.to_u64().checked_sub(self.first_tx.to_u64())?;
-        u32::try_from(position).ok().filter(|position| *position < self.tx_count)
-    }
-
     /// The weight of the block (BIP141).
     #[must_use]
     pub fn weight(&self) -> u64 {
@@ -103,12 +101,31 @@ impl BlockRow {
 /// One transaction in one block. The same transaction in another block is another row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxRow {
-    /// The hash of the transaction.
-    pub txid: Txid,
     /// The block.
     pub block: HeaderLink,
-    /// Where the transaction begins in the block's bytes.
-    pub offset: u32,
+    /// The place in the block; the coinbase is at 0.
+    pub position: u32,
+    /// Where its bytes are.
+    pub slice: TxSlice,
+}
+
+/// The bytes of a transaction in the block store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxSlice {
+    /// The block.
+    pub number: BlockNumber,
+    /// The offset of the first byte in the block.
+    pub start: u32,
+    /// The length in bytes.
+    pub len: u32,
+}
+
+impl TxSlice {
+    /// The bytes within the block.
+    #[must_use]
+    pub const fn range(&self) -> Range<u32> {
+        self.start..self.start.saturating_add(self.len)
+    }
 }
 
 /// The SHA-256 of an output script: the natural key of whoever can spend it.
@@ -123,8 +140,7 @@ impl ScriptHash {
     }
 }
 
-/// A block to be archived, in the order of its transactions. The back end makes the
-/// [`BlockRow`] of it and chooses the rows.
+/// A block to be archived. The back end makes the [`BlockRow`] of it and chooses the rows.
 #[derive(Clone, Copy, Debug)]
 pub struct NewBlock<'a> {
     /// The header, which has a row.
@@ -139,8 +155,16 @@ pub struct NewBlock<'a> {
     pub inputs: u32,
     /// How many outputs there are.
     pub outputs: u32,
-    /// Every transaction, with its offset in the block.
-    pub txs: &'a [(Txid, u32)],
+    /// The offset of each transaction in the block. It ends where the next one begins, or with the
+    /// block.
+    pub offsets: &'a [u32],
+}
+
+/// What the transactions of a block are found by, with their positions in the block.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockKeys<'a> {
+    /// The txid of every transaction, in order.
+    pub txids: &'a [Txid],
     /// Every point that is spent, with the position of the transaction that does. The null point of
     /// the coinbase is not among them.
     pub spends: &'a [(Outpoint, u32)],
@@ -153,9 +177,19 @@ impl NewBlock<'_> {
     /// The row of the block when its transactions begin at `first_tx`.
     #[must_use]
     pub fn row(&self, first_tx: TxLink) -> BlockRow {
-        let tx_count = u32::try_from(self.txs.len()).expect("offsets are u32 and all differ");
+        let tx_count = u32::try_from(self.offsets.len()).expect("offsets are u32 and all differ");
         let Self { number, size, base_size, inputs, outputs, .. } = *self;
         BlockRow { first_tx, tx_count, number, size, base_size, inputs, outputs }
+    }
+
+    /// The row of every transaction, in order.
+    pub fn tx_rows(&self) -> impl Iterator<Item = TxRow> {
+        let ends = self.offsets.iter().skip(1).copied().chain([self.size]);
+        (0..).zip(self.offsets.iter().zip(ends)).map(|(position, (start, end))| {
+            let len = end.saturating_sub(*start);
+            let slice = TxSlice { number: self.number, start: *start, len };
+            TxRow { block: self.header, position, slice }
+        })
     }
 }
 

@@ -12,7 +12,7 @@
 //!                     └─search──► spenders ──on the branch, not below the coin──► spent by
 //! ```
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ use varve_types::{Amount, Coin, Height, Outpoint, Txid, unspendable};
 use crate::backend::Tables;
 use crate::error::Result;
 use crate::link::HeaderLink;
-use crate::query::{Branch, TxPlace, View};
+use crate::query::{Branch, RowPlace, TxPlace, View};
 use crate::source::BlockSource;
 
 /// What the archive found of one point.
@@ -127,26 +127,23 @@ fn search<T: Tables, S: BlockSource>(
     points: &[Outpoint],
 ) -> Result<Vec<Option<Found>>> {
     let outputs = view.prevouts(branch, points)?;
-    let known: Vec<_> =
-        points.iter().zip(&outputs).filter(|(_, output)| output.is_some()).collect();
-    let asked: Vec<Outpoint> = known.iter().map(|(point, _)| **point).collect();
-    let mut spenders = view.spenders_of(&asked)?.into_iter();
+    let made: Vec<_> = outputs.iter().flatten().map(|out| (out.point(), out.tx.height)).collect();
+    let asked: Vec<Outpoint> = made.iter().map(|(point, _)| *point).collect();
+    let from = |key: usize| made.get(key).map(|(_, height)| *height);
+    let spends = |key, row: &RowPlace| row.is_on(branch) && Some(row.height) >= from(key);
+    let mut spenders = view.spenders_where(&asked, spends)?.into_iter();
     let network = view.network();
     let found = outputs.into_iter().map(|output| {
         let output = output?;
         let spenders = spenders.next().unwrap_or_default();
         let TxPlace { height, .. } = output.tx;
         let never = height == Height::GENESIS || unspendable(network, height, &output.script);
-        let spent_by = spenders
-            .iter()
-            .map(|spender| spender.tx)
-            .find(|tx| branch.at(tx.height) == Some(tx.block) && tx.height >= height);
         (!never).then(|| Found {
             height,
             coinbase: output.tx.is_coinbase(),
             value: output.value,
             script: output.script,
-            spent_by: spent_by.map(|tx| tx.txid),
+            spent_by: spenders.first().map(|spender| spender.tx.txid),
         })
     });
     Ok(found.collect())
@@ -158,9 +155,12 @@ fn repeated<T: Tables, S: BlockSource>(
     branch: &Branch<'_, T>,
     made: &[Outpoint],
 ) -> Result<Option<Outpoint>> {
-    let places = view.places_on(branch, made)?;
-    let again: Vec<_> =
-        made.iter().zip(places).filter_map(|(point, place)| place.map(|_| *point)).collect();
+    let mut txids: Vec<_> = made.iter().map(|point| point.txid).collect();
+    txids.dedup();
+    let mut known = HashSet::new();
+    let on_branch = view.are_on(branch, &txids)?;
+    known.extend(txids.iter().zip(on_branch).filter(|(_, is_on)| *is_on).map(|(txid, _)| *txid));
+    let again: Vec<_> = made.iter().filter(|point| known.contains(&point.txid)).copied().collect();
     let found = search(view, branch, &again)?;
     let unspent = |found: &Found| found.spent_by.is_none();
     Ok(again.into_iter().zip(found).find(|(_, f)| f.as_ref().is_some_and(unspent)).map(|(p, _)| p))

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use varve_archive::primitive::{
-    Array, Blob, Error, Geometry, Heads, Keyed, KeylessMap, Link, Manifest, Measure, RecordMap,
-    Row, SlabArray, SlabLink, SlabMap, Table, TableConfig,
+    Array, Blob, Error, Geometry, Heads, Keyed, Link, Manifest, Measure, RecordMap, Row, SlabLink,
+    SlabMap, Table, TableConfig,
 };
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{FileOffset, Kind, Storage, StoreId};
@@ -39,7 +39,7 @@ impl Measure for FirstByte {
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Rows of these keys in both record tables, set and committed together.
+    /// Rows of these keys, set and committed together.
     Insert(Vec<u8>),
     /// Set in this order, committed in the other.
     InsertReversed(u8, u8),
@@ -49,7 +49,6 @@ enum Step {
     Replace(u8, u64),
     Cut(u8),
     Slab(u8, u8),
-    Put(u8, u8),
     Blob(u8),
     Checkpoint(Heads),
     Reopen,
@@ -65,7 +64,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (any::<u8>(), any::<u64>()).prop_map(|(index, value)| Step::Replace(index, value)),
         1 => any::<u8>().prop_map(Step::Cut),
         2 => (key.clone(), 1..60_u8).prop_map(|(key, len)| Step::Slab(key, len)),
-        2 => (0..9_u8, 1..60_u8).prop_map(|(index, len)| Step::Put(index, len)),
         1 => (1..60_u8).prop_map(Step::Blob),
         3 => Just(Step::Checkpoint(Heads::Save)),
         3 => Just(Step::Checkpoint(Heads::Defer)),
@@ -83,7 +81,6 @@ struct Model {
     commits: u64,
     array: Vec<u64>,
     slabs: BTreeMap<u8, Vec<(SlabLink, Vec<u8>)>>,
-    put: BTreeMap<u64, Vec<u8>>,
     blob: Vec<(SlabLink, Vec<u8>)>,
     checkpoint: u64,
 }
@@ -126,10 +123,8 @@ struct Store {
     storage: Arc<FaultyStorage>,
     manifest: Manifest,
     map: RecordMap<4, 8>,
-    points: KeylessMap<8>,
     array: Array,
     slabs: SlabMap<FirstByte, 4>,
-    put: SlabArray<FirstByte>,
     blob: Blob,
 }
 
@@ -147,28 +142,20 @@ impl Store {
         };
         let hasher = Keyed::new(manifest.secret);
         let at = |name: &str| (Arc::clone(&shared), config(name), manifest.mark(name));
-        let (storage_of, config_of, mark) = at("points");
-        let key_of = |_, row: &[u8; 8], out: &mut Vec<u8>| {
-            out.extend_from_slice(&key(row[0]));
-            Ok::<_, Error>(())
-        };
-        let points = KeylessMap::open(storage_of, &config_of, (hasher, mark), key_of)?;
         let (storage_of, config_of, mark) = at("map");
         let map = RecordMap::open(storage_of, &config_of, hasher, mark)?;
         let (storage_of, config_of, mark) = at("array");
         let array = Array::open(storage_of, &config_of, mark)?;
         let (storage_of, config_of, mark) = at("slabs");
         let slabs = SlabMap::open(storage_of, &config_of, hasher, mark)?;
-        let (storage_of, config_of, mark) = at("put");
-        let put = SlabArray::open(storage_of, &config_of, mark)?;
         let (storage_of, config_of, mark) = at("blob");
         let blob = Blob::open(storage_of, &config_of, mark)?;
-        Ok(Self { storage, manifest, map, points, array, slabs, put, blob })
+        Ok(Self { storage, manifest, map, array, slabs, blob })
     }
 
     fn checkpoint(&mut self, heads: Heads, number: u64) -> Result<(), Error> {
-        let Self { storage, manifest, map, points, array, slabs, put, blob } = self;
-        let tables: &mut [&mut dyn Table] = &mut [map, points, array, slabs, put, blob];
+        let Self { storage, manifest, map, array, slabs, blob } = self;
+        let tables: &mut [&mut dyn Table] = &mut [map, array, slabs, blob];
         let place = (storage.as_ref() as &dyn Storage, MANIFEST, KIND);
         manifest.checkpoint(place, (tables, heads), &number.to_le_bytes())
     }
@@ -183,12 +170,8 @@ impl Store {
         let rows = (first..).zip(keys).map(|(n, k)| Row { key: key(*k), value: value(*k, n) });
         let rows: Vec<_> = rows.collect();
         let pending = self.map.set(&rows)?;
-        let points: Vec<_> = rows.iter().map(|row| (row.key, row.value)).collect();
-        let pending_points = self.points.set(points)?;
         let link = pending.first().0;
-        assert_eq!(link, pending_points.first().0);
         pending.commit();
-        pending_points.commit();
         for (row, number) in rows.iter().zip(link..) {
             model.commit(row.key[0], Link(number), row.value);
         }
@@ -199,13 +182,9 @@ impl Store {
         let serial = model.commits * 100;
         let rows = keys.map(|k| Row { key: key(k), value: value(k, serial + u64::from(k)) });
         let pending = [self.map.set(&rows[..1])?, self.map.set(&rows[1..])?];
-        let point = |row: &Row<4, 8>| [(row.key, row.value)];
-        let points = [self.points.set(point(&rows[0]))?, self.points.set(point(&rows[1]))?];
-        let pairs = rows.iter().zip(pending).zip(points);
-        for ((row, pending), points) in pairs.collect::<Vec<_>>().into_iter().rev() {
+        for (row, pending) in rows.iter().zip(pending).rev() {
             model.commit(row.key[0], pending.first(), row.value);
             pending.commit();
-            points.commit();
         }
         Ok(())
     }
@@ -218,7 +197,6 @@ impl Store {
             Step::InsertReversed(a, b) => self.insert_reversed([a, b], model)?,
             Step::GiveUp(k) => {
                 let _ = self.map.set(&[Row { key: key(k), value: value(k, 0) }])?;
-                let _ = self.points.set([(key(k), value(k, 0))])?;
             }
             Step::Push(value) => {
                 self.array.push(value)?;
@@ -237,11 +215,6 @@ impl Store {
                 let bytes = slab(len, model.commits);
                 let link = self.slabs.insert(&key(k), &bytes)?;
                 model.slabs.entry(k).or_default().push((link, bytes));
-            }
-            Step::Put(index, len) => {
-                let bytes = slab(len, model.commits);
-                self.put.put(index.into(), &bytes)?;
-                model.put.insert(index.into(), bytes);
             }
             Step::Blob(len) => {
                 let bytes = slab(len, model.commits);
@@ -269,10 +242,6 @@ impl Store {
         let mut found = Vec::new();
         self.map.reader().find_many(&asked, &mut found)?;
         assert_eq!(found, expected);
-        found.clear();
-        self.points.reader().candidates(&asked, &mut found)?;
-        found.retain(|(index, _, value)| value[0] == keys[*index]);
-        assert_eq!(found, expected);
         Ok(())
     }
 
@@ -284,13 +253,8 @@ impl Store {
             self.map.reader().find_all(&key(number), &mut found)?;
             assert_eq!(found, expected, "rows of key {number}");
             assert_eq!(self.map.reader().find(&key(number))?, expected.first().copied());
-            let mut found = Vec::new();
-            let is_key = |_, row: &[u8; 8]| Ok::<_, Error>(row[0] == number);
-            self.points.reader().find_all(&key(number), &mut found, is_key)?;
-            assert_eq!(found, expected, "points of key {number}");
             for (link, value) in expected {
                 assert_eq!(self.map.reader().get(link)?, Row { key: key(number), value });
-                assert_eq!(self.points.reader().get(link)?, value);
             }
             let slabs = model.slabs.get(&number);
             let found = self.slabs.reader().find(&key(number), <[u8]>::to_vec)?;
@@ -305,10 +269,6 @@ impl Store {
         assert_eq!(self.array.reader().len(), model.array.len() as u64);
         for (index, value) in (0..).zip(&model.array) {
             assert_eq!(self.array.reader().get(index)?, *value);
-        }
-        for index in 0..10 {
-            let found = self.put.reader().get(index, <[u8]>::to_vec)?;
-            assert_eq!(found.as_ref(), model.put.get(&index), "index {index}");
         }
         for (at, bytes) in &model.blob {
             assert_eq!(self.blob.reader().get(*at, bytes.len(), <[u8]>::to_vec)?, *bytes);
@@ -509,9 +469,7 @@ fn every_flipped_bit_is_an_error() {
         .flat_map(|n| {
             let mixed = [Step::Insert(vec![n % KEYS, n % 5]), Step::Push(n.into())];
             let slabs = [Step::Slab(n % KEYS, 40), Step::Blob(30)];
-            // A value that was replaced is read by nobody, so no index twice.
-            let put = (n < 9).then_some(Step::Put(n, 50));
-            mixed.into_iter().chain(slabs).chain(put)
+            mixed.into_iter().chain(slabs)
         })
         .chain([Step::Checkpoint(Heads::Save)])
         .collect();

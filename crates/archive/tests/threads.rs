@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use varve_archive::primitive::{
-    Geometry, Heads, Keyed, Manifest, Mark, RecordMap, Row, SlabArray, Table, TableConfig,
+    Geometry, Heads, Keyed, Manifest, Mark, RecordMap, Row, SlabMap, Table, TableConfig,
 };
 use varve_archive::primitive::{KeyHasher, Measure};
 use varve_io::{Disk, Kind, Storage, StoreId};
@@ -211,42 +211,46 @@ impl Measure for FirstByte {
 fn slabs_are_whole_for_readers_while_writers_put_them() {
     let dir = tempfile::tempdir().unwrap();
     let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path()).unwrap());
-    let mut array =
-        SlabArray::<FirstByte>::open(Arc::clone(&storage), &config("s", 1), Mark::NEW).unwrap();
+    let hasher = Keyed::new([1; 16]);
+    let open = SlabMap::<FirstByte, 8>::open;
+    let mut map = open(Arc::clone(&storage), &config("s", 64), hasher, Mark::NEW).unwrap();
     let mut manifest = Manifest::new(StoreId([5; 16]), [1; 16]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            let (reader, stop) = (array.reader().clone(), &stop);
+            let (reader, stop) = (SlabMap::reader(&map).clone(), &stop);
             scope.spawn(move || {
-                let mut index = 0;
+                let mut index = 0_u64;
                 while !stop.load(Ordering::Relaxed) {
                     index = (index + 7) % 3000;
                     let whole = |value: &[u8]| value.iter().all(|byte| *byte == value[0]);
-                    assert_ne!(reader.get(index, whole).unwrap(), Some(false));
+                    let found = reader.find(&index.to_le_bytes(), whole).unwrap();
+                    assert!(found.is_none_or(|(_, whole)| whole));
                 }
             });
         }
         for round in 0..10_u64 {
             std::thread::scope(|scope| {
                 for writer in 0..2 {
-                    let array = &array;
+                    let map = &map;
                     scope.spawn(move || {
                         for number in 0..150 {
                             let index = round * 300 + number * 2 + writer;
                             let len = u8::try_from(index % 200 + 1).unwrap();
-                            array.put(index, &vec![len; usize::from(len)]).unwrap();
+                            let value = vec![len; usize::from(len)];
+                            map.insert(&index.to_le_bytes(), &value).unwrap();
                         }
                     });
                 }
             });
             let place = (storage.as_ref(), "manifest", KIND);
-            manifest.checkpoint(place, (&mut [&mut array], Heads::Save), b"").unwrap();
+            manifest.checkpoint(place, (&mut [&mut map], Heads::Save), b"").unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     });
-    for index in 0..3000 {
-        let len = array.reader().get(index, <[u8]>::len).unwrap();
-        assert_eq!(len, Some(usize::try_from(index % 200 + 1).unwrap()));
+    for index in 0..3000_u64 {
+        let found = map.reader().find(&index.to_le_bytes(), <[u8]>::len).unwrap();
+        let len = usize::try_from(index % 200 + 1).unwrap();
+        assert_eq!(found.map(|(_, len)| len), Some(len));
     }
 }

@@ -1,25 +1,27 @@
 //! How the memory of the process is split.
 //!
 //! ```text
-//!  memory  ├─ program ─┬─ headers ─┬─ heads ─┬─ source ─┬─ stage ─┬─ blocks ─┬─ set ───────────┤
-//!           16 MiB+1/8   measured    measured   measured   3/16      1/16       what is left
+//!  memory  ├─ program ─┬─ headers ─┬─ source ─┬─ archive ─┬─ blocks ─┬─ set ──────────────────┤
+//!           16 MiB+1/8   measured    measured   3/16        1/16       what is left
 //! ```
 //!
 //! - **program**: stacks, the ends of logs, and what the allocator holds beyond what is in use.
-//! - **headers**: the header tree and the numbers of the stored blocks.
-//! - **heads**: those of the archive, which are in memory once their pages have been touched.
+//! - **headers**: the header tree, the numbers of the stored blocks, and the archive's arrays and
+//!   heads, which have a row for each header.
 //! - **source**: what it knows of its blocks, and for a pipe the blocks that come before their
 //!   parents, an eighth of the whole.
-//! - **stage**: rows of the archive that wait for the next checkpoint, at most 512 MiB. One is made
-//!   when half of it is used, because a table of rows grows by doubling.
+//! - **archive**: at most 512 MiB. Three quarters are for the search tables, which split it again:
+//!   rows of young blocks, directories and filters of runs, and buffers of merges
+//!   (`varve_archive::search`). A quarter is for other rows that wait for the next checkpoint. One is
+//!   made when half of that is used, because a table of rows grows by doubling, and when the search
+//!   tables have no more room.
 //! - **blocks**: those on their way from the source to the set, at most 128 MiB: a quarter waits in
 //!   the source, a quarter is being checked, half is stored and waits for its turn. A single block
 //!   is let through whatever its length.
 //! - **set**: the unspent set, which splits its part itself (`varve_utxo`).
 //!
-//! The measured parts grow with the chain, so the split is made again at each checkpoint. When they
-//! leave too little for the set, the sync ends with the memory that would do. The page cache is not
-//! counted: the system takes it back when memory is short.
+//! The measured parts grow with the chain, about 300 bytes a header, so the split is made again at
+//! each checkpoint. The page cache is not counted: the system takes it back when memory is short.
 
 use varve_archive::{Archive, MmapBackend};
 use varve_blocks::BlockStore;
@@ -34,11 +36,11 @@ const MIB: usize = 1 << 20;
 const PROGRAM: usize = 16 * MIB;
 /// The parts of the whole that the shares are, in sixteenths.
 const PROGRAM_SHARE: usize = 2;
-const STAGE_SHARE: usize = 3;
+const ARCHIVE_SHARE: usize = 3;
 const BLOCKS_SHARE: usize = 1;
-const SET_SHARE: usize = 16 - PROGRAM_SHARE - STAGE_SHARE - BLOCKS_SHARE;
+const SET_SHARE: usize = 16 - PROGRAM_SHARE - ARCHIVE_SHARE - BLOCKS_SHARE;
 /// The most that a share is worth having.
-const STAGE_MAX: usize = 512 * MIB;
+const ARCHIVE_MAX: usize = 512 * MIB;
 const BLOCKS_MAX: usize = 128 * MIB;
 
 /// The number of a stored block, in the table by its hash.
@@ -48,7 +50,6 @@ const NUMBER_LEN: usize = 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Measured {
     pub(crate) headers: usize,
-    pub(crate) heads: usize,
     pub(crate) source: usize,
 }
 
@@ -60,11 +61,11 @@ impl Measured {
         archive: &Archive<MmapBackend>,
     ) -> Self {
         let numbers = blocks.reader().count() as usize * NUMBER_LEN;
-        Self { headers: tree.memory() + numbers, heads: archive.memory().heads, source: 0 }
+        Self { headers: tree.memory() + numbers + archive.memory().heads, source: 0 }
     }
 
     const fn total(self) -> usize {
-        self.headers.saturating_add(self.heads).saturating_add(self.source)
+        self.headers.saturating_add(self.source)
     }
 }
 
@@ -75,14 +76,12 @@ pub struct Budget {
     pub memory: usize,
     /// The program itself.
     pub program: usize,
-    /// The header tree.
+    /// The header tree, and what else has a row for each header.
     pub headers: usize,
-    /// The heads of the archive's tables.
-    pub heads: usize,
     /// What the source of a sync knows and holds back.
     pub source: usize,
-    /// Rows of the archive that wait for a checkpoint.
-    pub stage: usize,
+    /// The archive: search tables, and rows that wait for a checkpoint.
+    pub archive: usize,
     /// Blocks between the source and the set.
     pub blocks: usize,
     /// The unspent set.
@@ -99,12 +98,12 @@ impl Budget {
     /// The split beside what is measured.
     pub(crate) fn new(memory: usize, measured: Measured) -> Self {
         let program = PROGRAM + memory / 16 * PROGRAM_SHARE;
-        let stage = (memory / 16 * STAGE_SHARE).min(STAGE_MAX);
+        let archive = (memory / 16 * ARCHIVE_SHARE).min(ARCHIVE_MAX);
         let blocks = (memory / 16 * BLOCKS_SHARE).min(BLOCKS_MAX);
-        let taken = (program + stage + blocks).saturating_add(measured.total());
+        let taken = (program + archive + blocks).saturating_add(measured.total());
         let set = memory.saturating_sub(taken);
-        let Measured { headers, heads, source } = measured;
-        Self { memory, program, headers, heads, source, stage, blocks, set }
+        let Measured { headers, source } = measured;
+        Self { memory, program, headers, source, archive, blocks, set }
     }
 
     /// Refuses a split that leaves too little for the set.
@@ -126,23 +125,28 @@ impl Budget {
 
     /// The set needs so much, which is more than its part.
     fn too_little(&self, set: usize) -> Error {
-        let Self { memory: given, headers, heads, source, .. } = *self;
-        let fixed = Measured { headers, heads, source }.total();
+        let Self { memory: given, headers, source, .. } = *self;
+        let fixed = Measured { headers, source }.total();
         let needed = (PROGRAM.saturating_add(set).saturating_add(fixed) / SET_SHARE)
             .saturating_add(1)
             .saturating_mul(16);
-        Error::Memory { given, needed, set, headers, heads }
+        Error::Memory { given, needed, set, headers }
     }
 
-    /// The bytes of staged rows at which a checkpoint is due.
+    /// What the search tables have.
+    pub(crate) const fn search(&self) -> usize {
+        self.archive / 4 * 3
+    }
+
+    /// The bytes of other rows at which a checkpoint is due.
     pub(crate) const fn stage_due(&self) -> usize {
-        self.stage / 2
+        self.archive / 8
     }
 
-    /// The lag of a replay whose steps fit the stage. Rows take up to as many bytes as their
-    /// blocks, and the largest step is an eighth of the lag.
+    /// The lag of a replay whose steps fit the archive's part. Rows take up to half as many bytes as
+    /// their blocks, and the largest step is an eighth of the lag.
     pub(crate) fn lag(&self, wanted: u64) -> u64 {
-        wanted.min(self.stage_due() as u64 * 8)
+        wanted.min(self.archive as u64 * 4)
     }
 
     /// The bytes of blocks in a commit. Readers hold the set of the last commit, and with it what
@@ -176,26 +180,27 @@ impl Budget {
 mod tests {
     use super::*;
 
-    const NOTHING: Measured = Measured { headers: 0, heads: 0, source: 0 };
+    const NOTHING: Measured = Measured { headers: 0, source: 0 };
 
     #[test]
     fn the_parts_are_the_whole() {
         for memory in [64 * MIB, 100_000_001, 256 * MIB, 2048 * MIB, 64 << 30] {
-            let measured = Measured { headers: 3 * MIB, heads: 4 * MIB + 7, source: 11 };
+            let measured = Measured { headers: 7 * MIB + 7, source: 11 };
             let budget = Budget::new(memory, measured).enough().unwrap();
-            let Budget { program, headers, heads, source, stage, blocks, set, .. } = budget;
-            assert_eq!(program + headers + heads + source + stage + blocks + set, memory);
+            let Budget { program, headers, source, archive, blocks, set, .. } = budget;
+            assert_eq!(program + headers + source + archive + blocks + set, memory);
+            assert!(budget.search() + 2 * budget.stage_due() <= archive);
             let parts = budget.queued() + budget.checked() + budget.kept();
             assert!(parts <= blocks as u64);
         }
     }
 
-    /// With the usual memory a checkpoint comes after 256 MiB of blocks, as it always did: their
-    /// rows take less than half of the stage.
+    /// With the usual memory a checkpoint comes after 256 MiB of blocks, as it always did.
     #[test]
     fn the_usual_memory_is_enough_for_the_usual_lag() {
         let budget = Budget::new(2048 * MIB, NOTHING);
-        assert_eq!((budget.stage_due(), budget.kept()), (192 * MIB, 64 << 20));
+        assert_eq!((budget.search(), budget.stage_due()), (288 * MIB, 48 * MIB));
+        assert_eq!(budget.kept(), 64 << 20);
         assert_eq!((budget.lag(256 << 20), budget.group(64 << 20)), (256 << 20, 64 << 20));
         assert_eq!(budget.set, (2048 - 272 - 384 - 128) * MIB);
         let small = Budget::new(64 * MIB, NOTHING);
@@ -204,8 +209,8 @@ mod tests {
 
     #[test]
     fn what_is_said_to_be_enough_is_enough() {
-        for heads in [0, MIB, 100 * MIB, 5 << 30] {
-            let measured = Measured { headers: heads / 3, heads, source: 0 };
+        for headers in [0, MIB, 100 * MIB, 5 << 30] {
+            let measured = Measured { headers, source: headers / 3 };
             let Err(Error::Memory { needed, .. }) = Budget::new(MIB, measured).enough() else {
                 panic!("a megabyte is too little");
             };
@@ -221,8 +226,8 @@ mod tests {
         let error = Budget::empty(MIB).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "--memory 1M is too little: the unspent set needs 16M, the archive's heads take 0M and \
-             the headers 0M of it; pass --memory 52M or more"
+            "--memory 1M is too little: the unspent set needs 16M, and headers take 0M of it; pass \
+             --memory 52M or more"
         );
     }
 }

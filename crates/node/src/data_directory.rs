@@ -121,13 +121,27 @@ impl DataDirectory {
         let mut found = Vec::new();
         let folders = self.root.list_others()?;
         for store in stores.into_iter().filter(|store| folders.iter().any(|f| f == store.folder)) {
-            let storage = self.store(store.folder)?;
-            let mut foreign = storage.list_others()?;
-            foreign.extend(store.foreign(storage.as_ref(), self.identity.store)?);
+            let foreign = self.foreign(store, self.store(store.folder)?.as_ref())?;
             found.extend(foreign.iter().map(|name| format!("{}/{name}", store.folder)));
         }
         let path = self.root.path().to_path_buf();
         if found.is_empty() { Ok(()) } else { Err(Error::Foreign { path, found: Names(found) }) }
+    }
+
+    /// What a store's folder holds that the store did not write.
+    fn foreign(&self, store: &StoreFiles, storage: &dyn Storage) -> Result<Vec<String>, Error> {
+        let mut foreign = Vec::new();
+        for folder in storage.list_others()? {
+            match store.inside.iter().find(|inside| inside.folder == folder) {
+                Some(inside) => {
+                    let found = self.foreign(inside, storage.directory(&folder)?.as_ref())?;
+                    foreign.extend(found.iter().map(|name| format!("{folder}/{name}")));
+                }
+                None => foreign.push(folder),
+            }
+        }
+        foreign.extend(store.foreign(storage, self.identity.store)?);
+        Ok(foreign)
     }
 
     /// Who the store is.
@@ -149,18 +163,26 @@ impl DataDirectory {
     /// Removes all files of a store, durably. Where there are others, it removes nothing.
     pub(crate) fn clear(&self, store: &StoreFiles) -> Result<(), Error> {
         self.check_stores([store])?;
-        let storage = self.store(store.folder)?;
-        let files = storage.list()?;
-        if files.iter().any(|file| file == store.manifest) {
-            storage.remove(store.manifest)?;
-            storage.sync_dir()?;
-        }
-        let kept = [LOCK_FILE, store.manifest];
-        for file in files.iter().filter(|file| !kept.contains(&file.as_str())) {
-            storage.remove(file)?;
-        }
-        Ok(storage.sync_dir()?)
+        clear(store, self.store(store.folder)?.as_ref())
     }
+}
+
+/// Removes all files in a store's folder, the manifest first.
+fn clear(store: &StoreFiles, storage: &dyn Storage) -> Result<(), Error> {
+    let files = storage.list()?;
+    if files.iter().any(|file| file == store.manifest) {
+        storage.remove(store.manifest)?;
+        storage.sync_dir()?;
+    }
+    let kept = [LOCK_FILE, store.manifest];
+    for file in files.iter().filter(|file| !kept.contains(&file.as_str())) {
+        storage.remove(file)?;
+    }
+    let folders = storage.list_others()?;
+    for inside in store.inside.iter().filter(|inside| folders.iter().any(|f| f == inside.folder)) {
+        clear(inside, storage.directory(inside.folder)?.as_ref())?;
+    }
+    Ok(storage.sync_dir()?)
 }
 
 /// Whether the file `lock` is one that Varve wrote, or that it was about to write.

@@ -42,9 +42,9 @@ pub enum Error {
     },
     /// The memory that was given is too little for this chain.
     #[error(
-        "--memory {}M is too little: the unspent set needs {}M, the archive's heads take {}M and \
-         the headers {}M of it; pass --memory {}M or more",
-        given >> 20, mib(*set), mib(*heads), mib(*headers), mib(*needed)
+        "--memory {}M is too little: the unspent set needs {}M, and headers take {}M of it; pass \
+         --memory {}M or more",
+        given >> 20, mib(*set), mib(*headers), mib(*needed)
     )]
     Memory {
         /// The bytes that were given.
@@ -53,10 +53,8 @@ pub enum Error {
         needed: usize,
         /// The least for the unspent set.
         set: usize,
-        /// The header tree.
+        /// What has a row for each header.
         headers: usize,
-        /// The heads of the archive.
-        heads: usize,
     },
     /// The folder is somebody's, and not a node's.
     #[error(

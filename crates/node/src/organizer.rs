@@ -65,6 +65,7 @@ use kept::Kept;
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
+pub(crate) use checker::Preparer;
 pub(crate) use left_out::LeftOut;
 pub use report::Report;
 
@@ -304,7 +305,9 @@ impl Organizer {
     /// Where blocks are between the source and the joiner.
     fn waiting(&self, budget: &Budget) -> Result<(Checkers, Kept), Error> {
         let Options { params, workers, .. } = &self.options;
-        Ok((Checkers::new(params, *workers, budget.checked())?, Kept::new(budget.kept())))
+        let preparer = self.stores.archive.preparer();
+        let checkers = Checkers::new(params, preparer, *workers, budget.checked())?;
+        Ok((checkers, Kept::new(budget.kept())))
     }
 
     /// Gives the source and the set their parts of the memory.

@@ -6,7 +6,9 @@
 //! 2. blocks above the *horizon*, on whatever branch: as many heights below the tip as there are
 //!    undo records ([`UndoConfig::blocks`](varve_utxo::UndoConfig)). The tip is here the highest
 //!    block that the confirmed chain shares with the set's checkpoint, so what recovery may have
-//!    to append again is above it.
+//!    to append again is above it;
+//! 3. blocks whose rows a search table of the archive has in memory alone: after a crash they are
+//!    made of the blocks again.
 //!
 //! A block whose header is not known (it was lost in a crash and has not come again) holds nothing
 //! back. It goes with its file; when its header comes after all, it is fetched again.
@@ -33,6 +35,7 @@ impl Organizer {
         let Prune::To(bytes) = self.settings.prune else { return Ok(()) };
         let Some(horizon) = self.horizon() else { return Ok(()) };
         let from = self.first_above(horizon)?;
+        let from = self.stores.archive.needed_from()?.map_or(from, |needed| from.min(needed));
         let first = self.stores.blocks.prune(Keep { from, bytes })?;
         self.stores.forget_pruned(first);
         Ok(())

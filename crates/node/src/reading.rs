@@ -6,10 +6,11 @@
 //!
 //! | read when it is opened | read when a question touches it |
 //! |---|---|
-//! | `node`, `settings`, `commit/checkpoint`, three manifests | rows and heads of the archive |
+//! | `node`, `settings`, `commit/checkpoint`, six manifests | rows and heads of the archive |
 //! | the header of every file of commits and blocks | rows of the block store, blocks |
-//! | the first page of each of the archive's heads | the unspent set, as a whole |
-//! | the archive's heights and block states, 24 bytes a header | the figures by height |
+//! | the first page of each of the archive's heads | a search table's directory, then its pages |
+//! | the archive's heights and block states, 24 bytes a header | the unspent set, as a whole |
+//! | | the figures by height |
 //!
 //! No header tree is made, no commit is read, and nothing is written but the folder's lock.
 //!
@@ -144,8 +145,8 @@ impl Reading {
     }
 
     fn measured(&self) -> Measured {
-        let [headers, heads, _] = self.rest.memory.map(in_memory);
-        Measured { headers, heads, source: 0 }
+        let [tree, arrays, _] = self.rest.memory.map(in_memory);
+        Measured { headers: tree.saturating_add(arrays), source: 0 }
     }
 
     /// How many coins the unspent set has, and in how many runs beside its window.

@@ -7,8 +7,8 @@
 //!    synced.
 //! 2. The block store keeps its whole frames and cuts a torn end.
 //! 3. The header tree is made of the archive's headers and of those of the stored blocks.
-//! 4. The archive gets the rows of all blocks that came after its checkpoint, and the confirmed
-//!    heights of T.
+//! 4. The archive's search tables get the rows of blocks that were young, then the archive gets all
+//!    blocks that came after its checkpoint, and the confirmed heights of T.
 //! 5. The unspent set may be behind T, on a branch that has lost, or ahead of T by blocks that were
 //!    never acknowledged, whose bytes may even be lost. It is rewound, block by block, to one that
 //!    is on the branch of T; then the blocks up to T are appended. They were checked before the
@@ -27,15 +27,15 @@ mod rebuild;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use varve_archive::search::SearchOptions;
 use varve_archive::{
-    Archive, ArchiveConfig, Backend as _, BlockState, Chain as ArchiveChain, Indexes, MmapBackend,
-    MmapConfig,
+    Archive, ArchiveConfig, BlockState, Chain as ArchiveChain, Indexes, MmapBackend, MmapConfig,
 };
 use varve_blocks::{BlockNumber, BlockStore, Synced};
 use varve_consensus::BlockAt;
 use varve_io::Storage;
 use varve_types::{Block, Height};
-use varve_utxo::{AsBlock as _, Database, Secret, StoreKey};
+use varve_utxo::{AsBlock as _, Compaction, Database, Secret, StoreKey};
 
 use crate::budget::{Budget, Measured};
 use crate::chain::{Chain, SharedChain};
@@ -48,7 +48,7 @@ use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
 use crate::steps::Steps;
-use crate::store_files::{ARCHIVE, STATS};
+use crate::store_files::STATS;
 use crate::stores::Stores;
 use rebuild::{Rebuilt, rebuild};
 
@@ -90,8 +90,8 @@ impl Organizer {
         let settings = before.changed(options.settings)?;
         let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
         keep_settings(&directory, &blocks, (before, settings))?;
-        let backend = open_tables(&directory, settings, (&mut log, &mut history))?;
-        let mut archive = open_archive(backend, &options, settings, &mut blocks)?;
+        let backend = open_tables(&directory, &options, settings, &budget)?;
+        let mut archive = open_archive(backend, &options, settings, &mut blocks, progress)?;
         check_followed(&archive, &history, &directory)?;
         if archive.now().bounds().headers <= 1 && history.archived != Archived::default() {
             // It was lost. This is noted before any row is made, in case that is interrupted.
@@ -102,8 +102,7 @@ impl Organizer {
         let stores = (&blocks, &mut archive, &mut log);
         let rebuilt = rebuild((&options, lag), &history, stores, progress)?;
         let Rebuilt { mut chain, orphans, lost, rows } = rebuilt;
-        // Heads are read when they are touched; a sync counts all of them.
-        let measured = Measured { heads: 0, ..Measured::of(&chain.tree, &blocks, &archive) };
+        let measured = Measured::of(&chain.tree, &blocks, &archive);
         let budget = Budget::new(options.memory, measured).enough()?;
         let utxo = open_utxo(&directory, &options, &budget)?;
 
@@ -254,29 +253,25 @@ fn keep_settings(
     settings.store(directory.root())
 }
 
-/// Opens the tables of the archive. Those that are not wanted any more are dropped. Scripts are in
-/// the rows of every block, so with them the whole archive is made anew.
+/// With less memory than this the search tables flush and merge one after another, in the thread
+/// that writes: each job that goes on beside others takes some megabytes.
+const SEARCH_BESIDE: usize = 64 << 20;
+
+/// Opens the tables of the archive. Those that are not wanted any more are dropped.
 fn open_tables(
     directory: &DataDirectory,
+    options: &Options,
     settings: Settings,
-    (log, history): (&mut CommitLog, &mut History),
+    budget: &Budget,
 ) -> Result<MmapBackend, Error> {
     let identity = directory.identity();
-    let indexes = table_indexes(settings);
-    let config = MmapConfig { indexes, ..MmapConfig::new(identity.store, identity.secret) };
-    let open =
-        || -> Result<_, Error> { Ok(MmapBackend::open(directory.store("archive")?, config)?) };
-    let backend = open()?;
-    let mark = backend.saved()?.mark;
-    if mark.is_none_or(|mark| mark.indexes.scripts || !indexes.scripts) {
-        return Ok(backend);
-    }
-    drop(backend);
-    directory.check_stores([&ARCHIVE])?;
-    history.archived = Archived::default();
-    log.checkpoint(&history.archived)?;
-    directory.clear(&ARCHIVE)?;
-    open()
+    let config = MmapConfig::new(identity.store, identity.secret);
+    let memory = budget.search();
+    let compaction =
+        if memory < SEARCH_BESIDE { Compaction::Inline } else { options.compaction };
+    let search = SearchOptions { memory, compaction, ..config.search };
+    let config = MmapConfig { indexes: table_indexes(settings), search, ..config };
+    Ok(MmapBackend::open(directory.store("archive")?, config)?)
 }
 
 pub(crate) const fn table_indexes(settings: Settings) -> Indexes {
@@ -284,17 +279,17 @@ pub(crate) const fn table_indexes(settings: Settings) -> Indexes {
     Indexes { scripts: indexes.has(Index::Address), filters: indexes.has(Index::Filter) }
 }
 
-/// Opens the archive; a new one gets the genesis block, which is put into the block store if it is
-/// not there.
+/// Opens the archive, and gives its search tables what they lack. A new one gets the genesis block,
+/// which is put into the block store if it is not there.
 fn open_archive(
     backend: MmapBackend,
     options: &Options,
     settings: Settings,
     blocks: &mut BlockStore,
+    progress: Progress<'_>,
 ) -> Result<Archive<MmapBackend>, Error> {
     let network = options.params.network;
     let config = ArchiveConfig { network, indexes: table_indexes(settings) };
-    let mut archive = Archive::open(backend, config)?;
     let bytes = network.genesis_block();
     let genesis = Block::parse(&bytes, network.format())
         .map_err(|source| Error::Undecodable { hash: network.genesis_hash(), source })?;
@@ -302,6 +297,8 @@ fn open_archive(
         Some(number) => number,
         None => blocks.append(&genesis)?,
     };
+    let mut archive = Archive::open(backend, config)?;
+    archive.catch_up(blocks.reader(), options.workers, progress)?;
     if !archive.now().is_initialized() {
         archive.initialize(&BlockAt::new(Height::GENESIS, &genesis), number)?;
     }

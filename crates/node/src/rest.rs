@@ -13,7 +13,7 @@
 //!  │ u64     │ u32    │ 32 B │ u32    │ u64   │ u64    │ u32   │ u32   │ u32   │ and spans as in│
 //!  │         │        │      │        │       │        │       │       │       │ a commit       │
 //!  └─────────┴────────┴──────┴────────┴───────┴────────┴───────┴───────┴───────┴────────────────┘
-//!  memory    │ header tree │ heads of the archive │ index of the unspent set │ bytes
+//!  memory    │ header tree │ arrays and heads of the archive │ index of the unspent set │ bytes
 //!  tip       │ height u32 │ hash 32 B │ branch length u32 │
 //! ```
 
@@ -37,8 +37,8 @@ pub struct Rest {
     pub headers: Height,
     /// How many coins the unspent set has.
     pub coins: u64,
-    /// Bytes of memory that grow with the chain: the header tree, the heads of the archive and the
-    /// index of the unspent set.
+    /// Bytes of memory that grow with the chain: the header tree, the arrays and heads of the archive,
+    /// and the index of the unspent set.
     pub memory: [u64; 3],
     /// Every branch that is known, and the confirmed tip.
     pub tips: Vec<ChainTip>,

@@ -3,7 +3,7 @@
 //! A coin was at a point below a block when the branch of the block's parent has a transaction that
 //! made it, and no input of that branch, from there on, that spends it.
 
-use varve_archive::{ArchiveError, MmapTables, TxPlace, View};
+use varve_archive::{ArchiveError, MmapTables, View};
 use varve_blocks::BlockReader;
 use varve_consensus::{BlockAt, OwnedCoin};
 use varve_types::{BlockHash, Height, Outpoint, unspendable};
@@ -32,16 +32,12 @@ impl ArchivedCoins {
     ) -> Result<Option<OwnedCoin>, ArchiveError> {
         let Some(parent) = self.view.to_header(parent)? else { return Ok(None) };
         let branch = self.view.branch(parent)?;
-        let on_branch = |place: &TxPlace| branch.at(place.height) == Some(place.block);
-        let places = self.view.txs(outpoint.txid)?.into_iter().filter(on_branch);
-        let Some(place) = places.max_by_key(|place| place.height) else { return Ok(None) };
+        let Some(place) = self.view.tx_on(&branch, outpoint.txid)? else { return Ok(None) };
         let Some(output) = self.view.output_of(&place, outpoint.vout)? else { return Ok(None) };
         let height = place.height;
         let never =
             height == Height::GENESIS || unspendable(self.view.network(), height, &output.script);
-        let spenders = self.view.spenders(*outpoint)?;
-        let mut spenders = spenders.iter().map(|spender| &spender.tx);
-        if never || spenders.any(|tx| on_branch(tx) && tx.height >= height) {
+        if never || self.view.spender_on(&branch, height, *outpoint)?.is_some() {
             return Ok(None);
         }
         let (value, script) = (output.value, output.script);

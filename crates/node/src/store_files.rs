@@ -25,6 +25,8 @@ pub(crate) struct StoreFiles {
     is_own: fn(&str) -> bool,
     /// With how many bytes of the store's id those of its page files begin.
     in_page_ids: usize,
+    /// Folders inside its own that are the store's too.
+    pub(crate) inside: &'static [StoreFiles],
 }
 
 /// The confirmed chain.
@@ -35,6 +37,7 @@ const COMMIT: StoreFiles = StoreFiles {
         is_envelope(commit_log::CHECKPOINT, name) || is_segment(commit_log::PREFIX, name)
     },
     in_page_ids: 0,
+    inside: &[],
 };
 
 /// The raw blocks.
@@ -43,6 +46,7 @@ const BLOCKS: StoreFiles = StoreFiles {
     manifest: "manifest",
     is_own: varve_blocks::BlockStore::is_store_file,
     in_page_ids: 0,
+    inside: &[],
 };
 
 /// The unspent set.
@@ -51,6 +55,7 @@ pub(crate) const UTXO: StoreFiles = StoreFiles {
     manifest: varve_utxo::MANIFEST_FILE,
     is_own: varve_utxo::is_store_file,
     in_page_ids: varve_utxo::IN_FILE_ID,
+    inside: &[],
 };
 
 /// The history.
@@ -59,7 +64,19 @@ pub(crate) const ARCHIVE: StoreFiles = StoreFiles {
     manifest: "archive",
     is_own: varve_archive::is_store_file,
     in_page_ids: 0,
+    inside: &[search("tx"), search("spend"), search("script")],
 };
+
+/// One of the archive's search tables.
+const fn search(folder: &'static str) -> StoreFiles {
+    StoreFiles {
+        folder,
+        manifest: varve_utxo::MANIFEST_FILE,
+        is_own: varve_archive::is_search_file,
+        in_page_ids: varve_utxo::IN_FILE_ID,
+        inside: &[],
+    }
+}
 
 /// The set's figures by height.
 pub(crate) const STATS: StoreFiles = StoreFiles {
@@ -67,6 +84,7 @@ pub(crate) const STATS: StoreFiles = StoreFiles {
     manifest: stats::CHECKPOINT,
     is_own: |name| is_envelope(stats::CHECKPOINT, name) || is_segment(stats::PREFIX, name),
     in_page_ids: 0,
+    inside: &[],
 };
 
 /// Every store of a node.
@@ -120,6 +138,12 @@ mod tests {
     use varve_io::{Access, Caching, FileOffset};
 
     use super::*;
+
+    #[test]
+    fn the_archive_has_the_folders_of_its_search_tables() {
+        let folders: Vec<_> = ARCHIVE.inside.iter().map(|store| store.folder).collect();
+        assert_eq!(folders, varve_archive::SEARCH_TABLES);
+    }
 
     #[test]
     fn files_are_told_by_name_number_and_first_bytes() {

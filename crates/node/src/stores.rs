@@ -18,7 +18,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use varve_archive::{Archive, BlockState, Chain as ArchiveChain, HeaderLink, MmapBackend};
+use varve_archive::{
+    Archive, BlockState, Chain as ArchiveChain, HeaderLink, MmapBackend, MmapRows, PreparedBlock,
+};
 use varve_blocks::{BlockNumber, BlockStore, Synced};
 use varve_types::{BlockHash, Header, Height};
 use varve_utxo::{AsBlock as _, Version};
@@ -33,6 +35,9 @@ use crate::rest::Rest;
 use crate::snapshot::NodeSnapshot;
 use crate::source::HeaderBytes;
 use crate::stored_block::{Bytes, StoredBlock};
+
+/// A block that is ready to be archived.
+pub(crate) type ArchiveBlock = PreparedBlock<MmapRows>;
 
 /// The stores, as their one writer sees them.
 pub(crate) struct Stores {
@@ -114,10 +119,15 @@ impl Stores {
         Ok(())
     }
 
-    /// Stores a block whose bytes are those of its header.
-    pub(crate) fn store(&mut self, id: HeaderId, block: &StoredBlock) -> Result<(), Error> {
+    /// Stores a block whose bytes are those of its header, and archives what was made of it.
+    pub(crate) fn store(
+        &mut self,
+        id: HeaderId,
+        block: &StoredBlock,
+        prepared: ArchiveBlock,
+    ) -> Result<(), Error> {
         let number = self.blocks.append(block.as_block().block())?;
-        self.archive.set_block(block.as_block(), number)?;
+        self.archive.set_prepared(prepared, number)?;
         self.chain.write().tree.mark_stored(id);
         self.since_checkpoint += block.size();
         Ok(())
@@ -302,9 +312,9 @@ impl Stores {
         let (sequence, tip) = (self.sequence, self.tip_at());
         let tree = &self.chain.read().tree;
         let (headers, tips) = (tree.height(tree.best_header()), tree.chain_tips(self.tip));
-        let Measured { headers: header_tree, heads, .. } =
-            Measured::of(tree, &self.blocks, &self.archive);
-        let memory = [header_tree, heads, index].map(|bytes| bytes as u64);
+        let arrays = self.archive.memory().heads;
+        let measured = Measured::of(tree, &self.blocks, &self.archive).headers;
+        let memory = [measured.saturating_sub(arrays), arrays, index].map(|bytes| bytes as u64);
         Rest { sequence, tip, headers, coins, memory, tips, marks, checked }
     }
 

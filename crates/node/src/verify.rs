@@ -15,10 +15,9 @@
 //!    touched, among them those of filters.
 //!
 //! Of blocks that are pruned only rows are left. They are counted, and what takes their bytes is
-//! not compared: their transactions, the amounts and scripts of coins that they made, and the
-//! number of all coins.
+//! not compared: their transactions, the coins that they made, and the number of all coins.
 
-use varve_archive::{ArchiveError, Chain as ArchiveChain, HeaderLink, Spender};
+use varve_archive::{ArchiveError, Chain as ArchiveChain, Output, TxPlace};
 use varve_blocks::BlockNumber;
 use varve_consensus::BlockAt;
 use varve_types::{Block, Coin, Height, Outpoint, unspendable};
@@ -116,13 +115,18 @@ impl Organizer {
         let height = view.header(link)?.height;
         let block = BlockAt::new(height, &block);
         let row = view.block(link)?.filter(|row| row.number == number);
-        if row.is_none() || view.txids(link)?.as_deref() != Some(block.txids()) {
+        let placed = view.txs_in(link, block.txids())?;
+        let is_placed = |(position, tx): (u32, &Option<TxPlace>)| {
+            tx.is_some_and(|tx| tx.position == position)
+        };
+        if row.is_none() || !(0..).zip(&placed).all(is_placed) {
             return Err(disagree(format!("the rows of block {hash} are not those of its bytes")));
         }
         let inputs = || block.block().txs().iter().filter(|tx| !tx.is_coinbase());
         let points: Vec<Outpoint> =
             inputs().flat_map(|tx| tx.inputs()).map(|input| input.outpoint).collect();
-        if let Some(point) = unspent_by(view, &points, link)? {
+        let spenders = view.spenders_in(link, &points)?;
+        if let Some((point, _)) = points.iter().zip(spenders).find(|(_, by)| by.is_none()) {
             return Err(disagree(format!("no row says that block {hash} spends {point}")));
         }
         verified.transactions += block.txids().len() as u64;
@@ -169,42 +173,23 @@ impl Organizer {
     }
 }
 
-/// A coin is an output of the confirmed chain, and no input of it spends it.
+/// A coin is an output of the confirmed chain, and no input of it spends it. Where a row that may be
+/// its transaction or its spender is in a pruned block, that is passed over.
 fn verify_coin(view: &ArchiveView, point: Outpoint, coin: &Coin<'_>) -> Result<(), Error> {
-    let tx = view.to_tx(point.txid)?.filter(|tx| tx.confirmed);
-    let placed = tx.is_some_and(|tx| (tx.height, tx.is_coinbase()) == (coin.height, coin.coinbase));
+    let is_it = |output: &Output| {
+        let made = (output.tx.height, output.tx.is_coinbase());
+        output.tx.confirmed
+            && made == (coin.height, coin.coinbase)
+            && (output.value, &*output.script) == (coin.value, coin.script)
+    };
     let output = unless_pruned(view.output(point))?;
-    let same = output.is_none_or(|output| {
-        output.is_some_and(|output| (output.value, &*output.script) == (coin.value, coin.script))
-    });
-    if !placed || !same {
+    if output.is_some_and(|output| !output.as_ref().is_some_and(is_it)) {
         return Err(disagree(format!("the coin {point} is no output of the chain")));
     }
     match unless_pruned(view.confirmed_spender(point))?.flatten() {
         Some(_) => Err(disagree(format!("the coin {point} is spent in the chain"))),
         None => Ok(()),
     }
-}
-
-/// The first of these points that no input of the block is found to spend. A point that was also
-/// spent in a block whose bytes are pruned is passed over.
-fn unspent_by(
-    view: &ArchiveView,
-    points: &[Outpoint],
-    block: HeaderLink,
-) -> Result<Option<Outpoint>, Error> {
-    let missing = |spenders: &[Spender]| !spenders.iter().any(|spender| spender.tx.block == block);
-    if let Some(spenders) = unless_pruned(view.spenders_of(points))? {
-        let mut of_points = points.iter().zip(spenders);
-        return Ok(of_points.find(|(_, spenders)| missing(spenders)).map(|(point, _)| *point));
-    }
-    for point in points {
-        let spenders = unless_pruned(view.spenders(*point))?;
-        if spenders.is_some_and(|spenders| missing(&spenders)) {
-            return Ok(Some(*point));
-        }
-    }
-    Ok(None)
 }
 
 /// An answer, or `None` when it takes bytes that are pruned.

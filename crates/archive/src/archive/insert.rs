@@ -1,27 +1,22 @@
 //! Turning headers and blocks into rows.
 
-use varve_consensus::{BlockAt, Work, block_base_size};
-use varve_types::{BlockHash, Header, Height, Outpoint, Txid};
+use std::num::NonZeroUsize;
 
-use super::Archive;
-use crate::backend::{Backend, Chain};
+use varve_consensus::{BlockAt, Work};
+use varve_types::{Block, BlockHash, Header, Height};
+
+use super::{Archive, BlockPreparer, PreparedBlock};
+use crate::backend::{Backend, Chain, RowsOf, Unindexed};
 use crate::error::{ArchiveError, Result};
 use crate::link::HeaderLink;
-use crate::row::{BlockState, HeaderRow, NewBlock, ScriptHash};
-use crate::source::BlockNumber;
-
-/// The rows of one block, in memory that is used again for the next.
-#[derive(Debug, Default)]
-pub(super) struct Rows {
-    txs: Vec<(Txid, u32)>,
-    spends: Vec<(Outpoint, u32)>,
-    scripts: Vec<(ScriptHash, u32)>,
-    inputs: u32,
-    outputs: u32,
-}
+use crate::query::View;
+use crate::row::{BlockState, HeaderRow, NewBlock};
+use crate::source::{BlockNumber, BlockSource};
 
 /// How many headers the median time is taken of.
 const MEDIAN_OF: usize = 11;
+/// Blocks that a thread prepares before their rows are taken.
+const BLOCKS_EACH: usize = 8;
 
 impl<B: Backend> Archive<B> {
     /// Archives headers, each standing on one that is known or that comes before it here, and
@@ -88,18 +83,56 @@ impl<B: Backend> Archive<B> {
         if self.block(header)?.is_some() {
             return Ok(header);
         }
-        let bytes = block.block().bytes().len();
-        let size = u32::try_from(bytes);
-        let size = size.map_err(|_| ArchiveError::TooLarge { hash, size: bytes as u64 })?;
-        self.rows.fill(block, self.now.indexes.scripts);
-        let base_size = u32::try_from(block_base_size(block.block())).unwrap_or(size);
-        let Rows { txs, spends, scripts, inputs, outputs } = &self.rows;
-        let (inputs, outputs) = (*inputs, *outputs);
-        let new =
-            NewBlock { header, number, size, base_size, inputs, outputs, txs, spends, scripts };
-        self.backend.append_block(&new)?;
+        self.set_prepared(self.preparer().prepare(block)?, number)
+    }
+
+    /// The same for a block that was made ready before.
+    pub fn set_prepared(
+        &mut self,
+        block: PreparedBlock<RowsOf<B>>,
+        number: BlockNumber,
+    ) -> Result<HeaderLink> {
+        let PreparedBlock { hash, size, base_size, inputs, outputs, offsets, rows } = block;
+        let header = self.now.to_header(hash)?.ok_or(ArchiveError::UnknownHeader { hash })?;
+        if self.block(header)?.is_some() {
+            return Ok(header);
+        }
+        let offsets = offsets.as_slice();
+        let new = NewBlock { header, number, size, base_size, inputs, outputs, offsets };
+        self.backend.append_block(&new, rows)?;
         self.now.bounds = self.backend.bounds();
         Ok(header)
+    }
+
+    /// Gives searches the rows that they lack, out of the blocks' bytes, with so many threads.
+    /// `progress` is told how many blocks are done and how many there are.
+    pub fn catch_up<S: BlockSource + Sync>(
+        &mut self,
+        source: S,
+        threads: NonZeroUsize,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let (view, preparer) = (View::new(self.now.clone(), source), self.preparer());
+        let prepare = |preparer: &BlockPreparer<B::Maker>, header: &HeaderLink| -> Result<_> {
+            let height = view.header(*header)?.height;
+            let prepare = |block: &Block<'_>| preparer.prepare(&BlockAt::new(height, block));
+            let gap = ArchiveError::Damaged { what: "transactions of a block that has not come" };
+            view.with_block(*header, prepare)?.ok_or(gap)?
+        };
+        let mut done = 0;
+        loop {
+            let Unindexed { next, count } =
+                self.backend.unindexed(BLOCKS_EACH.saturating_mul(threads.get()))?;
+            if next.is_empty() {
+                return Ok(());
+            }
+            let all = done + count;
+            for prepared in preparer.prepare_many(&next, threads, prepare) {
+                self.backend.index_block(prepared?.rows)?;
+                done += 1;
+                progress(done, all);
+            }
+        }
     }
 
     /// Archives the genesis block and makes it the first of both chains. Does nothing when that
@@ -115,42 +148,4 @@ impl<B: Backend> Archive<B> {
         self.set_block_states(&[(link, BlockState::Confirmable)])?;
         Ok(link)
     }
-}
-
-impl Rows {
-    fn fill(&mut self, block: &BlockAt<'_>, with_scripts: bool) {
-        let Self { txs, spends, scripts, inputs, outputs } = self;
-        txs.clear();
-        spends.clear();
-        scripts.clear();
-        (*inputs, *outputs) = (0, 0);
-        let places = block.txids().iter().zip(block.block().txs_with_offsets());
-        for (position, (txid, (offset, tx))) in (0..).zip(places) {
-            let offset = u32::try_from(offset).expect("the block is below 4 GiB");
-            txs.push((*txid, offset));
-            let points = tx.inputs().map(|input| input.outpoint);
-            *inputs += count(points.len());
-            spends.extend(points.filter(|point| !point.is_null()).map(|point| (point, position)));
-            *outputs += count(tx.outputs().len());
-            if with_scripts {
-                let first = scripts.len();
-                let paid = tx.outputs().map(|output| (ScriptHash::of(output.script), position));
-                scripts.extend(paid);
-                sort_and_dedup(scripts, first);
-            }
-        }
-    }
-}
-
-/// A count of things in a block below 4 GiB.
-fn count(things: usize) -> u32 {
-    u32::try_from(things).expect("fewer than the bytes of the block")
-}
-
-/// Keeps each of the scripts from `first` on once.
-fn sort_and_dedup(scripts: &mut Vec<(ScriptHash, u32)>, first: usize) {
-    let mut paid = scripts.split_off(first);
-    paid.sort_unstable();
-    paid.dedup();
-    scripts.append(&mut paid);
 }

@@ -11,10 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 
 use varve_types::{BlockHash, Outpoint, Txid};
 
-use super::{Backend, BackendError, Chain, Mark, Match, Result, Saved, TableSize, Tables};
+use super::{
+    Backend, BackendError, Chain, MakeRows, Mark, Match, Result, Saved, TableSize, Tables,
+    Unindexed,
+};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::row::{
-    BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
+    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
 };
 
 /// Everything that is kept.
@@ -140,8 +143,45 @@ impl Tables for MemoryTables {
     }
 }
 
+/// The keys of a block, as they are.
+#[derive(Clone, Debug)]
+pub struct MemoryRows {
+    txids: Vec<Txid>,
+    spends: Vec<(Outpoint, u32)>,
+    scripts: Vec<(ScriptHash, u32)>,
+}
+
+/// Copies the keys of blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryRowMaker;
+
+impl MakeRows for MemoryRowMaker {
+    type Rows = MemoryRows;
+
+    fn rows(&self, keys: &BlockKeys<'_>) -> MemoryRows {
+        let (txids, spends) = (keys.txids.to_vec(), keys.spends.to_vec());
+        MemoryRows { txids, spends, scripts: keys.scripts.to_vec() }
+    }
+}
+
 impl Backend for MemoryBackend {
     type Tables = MemoryTables;
+    type Maker = MemoryRowMaker;
+
+    const ADDS_SCRIPTS: bool = false;
+
+    fn maker(&self) -> MemoryRowMaker {
+        MemoryRowMaker
+    }
+
+    /// A checkpoint has everything.
+    fn unindexed(&self, _: usize) -> Result<Unindexed> {
+        Ok(Unindexed::default())
+    }
+
+    fn index_block(&mut self, _: MemoryRows) -> Result<()> {
+        Ok(())
+    }
 
     fn tables(&self) -> MemoryTables {
         self.tables.clone()
@@ -171,19 +211,18 @@ impl Backend for MemoryBackend {
         Ok(HeaderLink::new(first))
     }
 
-    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
+    fn append_block(&mut self, block: &NewBlock<'_>, new: MemoryRows) -> Result<BlockRow> {
         let mut rows = self.rows();
         let first = TxLink::new(rows.saved.bounds.txs);
-        for (number, (txid, offset)) in (0..).zip(block.txs) {
-            let row = TxRow { txid: *txid, block: block.header, offset: *offset };
-            rows.txs.push(row);
-            rows.by_txid.entry(*txid).or_default().push(first.plus(number));
+        rows.txs.extend(block.tx_rows());
+        for (number, txid) in (0..).zip(new.txids) {
+            rows.by_txid.entry(txid).or_default().push(first.plus(number));
         }
-        for (point, position) in block.spends {
-            rows.spenders.entry(*point).or_default().push(first.plus(*position));
+        for (point, position) in new.spends {
+            rows.spenders.entry(point).or_default().push(first.plus(position));
         }
-        for (script, position) in block.scripts {
-            rows.payers.entry(*script).or_default().push(first.plus(*position));
+        for (script, position) in new.scripts {
+            rows.payers.entry(script).or_default().push(first.plus(position));
         }
         let row = block.row(first);
         rows.blocks.insert(block.header, row);
@@ -231,6 +270,10 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
+    fn rest(&mut self, mark: &Mark) -> Result<()> {
+        self.checkpoint(mark)
+    }
+
     fn sizes(&self) -> Result<Vec<TableSize>> {
         let rows = self.tables.rows();
         let table = |name, rows: usize, width: usize| TableSize {
@@ -245,7 +288,7 @@ impl Backend for MemoryBackend {
         Ok(vec![
             table("header", rows.headers.len(), size_of::<HeaderRow>()),
             table("block", rows.blocks.len(), size_of::<BlockRow>()),
-            table("tx", rows.txs.len(), size_of::<TxRow>()),
+            table("tx", rows.txs.len(), size_of::<(Txid, TxRow)>()),
             table("spend", spends, size_of::<(Outpoint, TxLink)>()),
             table("script", payers, size_of::<(ScriptHash, TxLink)>()),
             table("filter", rows.filters.len(), size_of::<FilterRow>()),

@@ -1,49 +1,63 @@
 //! The default back end: the tables of the seed over append-only files.
 //!
-//! | table | is a | key | value | row | and its head |
-//! |---|---|---|---|---|---|
-//! | `header` | record map | block hash 32 | parent, height, times, …, work | 128 | 2 to 4 |
-//! | `block` | slab array by header row | – | rows, number, sizes, counts | 32 | 8 |
-//! | `tx` | record multimap | txid 32 | header row 4, offset 4 | 44 | 2 to 4 |
-//! | `spend` | record multimap | fingerprint of the point 5 | tx row 4 | 13 | 2 to 4 |
-//! | `script` | record multimap | fingerprint of the script hash 5 | tx row 4 | 13 | 2 to 4 |
-//! | `filter` | slab array by header row | – | length, filter header, filter | 36 + n | 8 |
-//! | `tx_state` | record map | tx row 4 | flags, place, verdict, fee | 33 | 2 to 4 |
-//! | `candidate`, `confirmed` | array by height | – | header row | 8 | – |
-//! | `block_state` | array by header row | – | code | 8 | – |
+//! | table | is a | key | value | bytes a row |
+//! |---|---|---|---|---|
+//! | `header` | record map | block hash 32 | parent, height, times, …, work | 130 to 132 |
+//! | `block`, `block_tx`, `tx_len` | slab map, array, blob (`blocks`) | header row 4 | rows, number, sizes, counts, lengths | 60 a block, 1.4 a transaction |
+//! | `tx` | search table (`searches`) | fingerprint of the txid, 40 bits | tx row | 5.2 |
+//! | `spend` | search table | fingerprint of the point | tx row | 5.2 |
+//! | `script` | search table | fingerprint of the script hash | tx row | 5.2 |
+//! | `filter`, `filter_at` | blob, array by header row (`filters`) | – | length, filter header, filter | 44 + n |
+//! | `tx_state` | record map | tx row 8 | flags, place, verdict, fee | 39 to 41 |
+//! | `candidate`, `confirmed` | array by height | – | header row | 8 |
+//! | `block_state` | array by header row | – | code | 8 |
 //!
 //! `docs/format/archive.md` draws the rows; `row` encodes them.
 //!
-//! **A block** is written as the seed says: rows of transactions and spends are set, then the
-//! spends are committed, then the transactions, and last the block row, which makes them count.
-//! When a step fails, the rows that were set stay behind as gaps that no search finds.
+//! **A block** is written so: the lengths of its transactions and its row, not reachable yet; then
+//! the rows by which its transactions are found, which go to memory; and last the block row is
+//! linked. When a step fails, nothing finds what was written.
 //!
-//! **A checkpoint** saves all tables under one manifest. Heads are saved when there is much to
-//! link again, so that opening after a crash links at most [`MmapConfig::relink`] rows a table, and
-//! with the last checkpoint of a writer ([`Backend::rest`]), so that opening then links none.
+//! **A checkpoint** saves all tables under one manifest, but for the search tables, which have
+//! manifests of their own and write when they have enough to write (`searches`). Heads are saved
+//! when there is much to link again, so that opening after a crash links at most
+//! [`MmapConfig::relink`] rows a table, and with the last checkpoint of a writer
+//! ([`Backend::rest`]), so that opening then links none.
 
 mod at_rest;
+mod blocks;
+mod depth;
 mod files;
+mod filters;
+mod lengths;
 mod memory;
 mod read;
 mod row;
+mod searches;
 
 use std::sync::Arc;
 
 use varve_io::{Access, Caching, Kind, Storage, StoreId};
+use varve_runs::Compaction;
 
-use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize};
+use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize, Unindexed};
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::primitive::{
-    Array, Error, Geometry, Heads, KeyHasher as _, Keyed, Manifest, RecordMap, Row, SlabArray,
-    Table, TableConfig,
+    Array, Error, Geometry, Heads, Keyed, Manifest, RecordMap, Table, TableConfig,
 };
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
-use row::{BlockMeasure, FINGERPRINT, FilterMeasure, HEADER, SPEND, TX, TX_STATE};
+use crate::search::{SearchOptions, SearchSize};
+use blocks::Blocks;
+use depth::Depth;
+use filters::{FILTER_TABLES, Filters};
+use row::{HEADER, TX_STATE};
+use searches::Searches;
 
 pub use at_rest::stored_bytes;
-pub use files::is_store_file;
+pub use files::{SEARCH_TABLES, is_search_file, is_store_file};
+pub use memory::ArchiveMemory;
 pub use read::MmapTables;
+pub use searches::{MmapRowMaker, MmapRows};
 
 const MANIFEST: &str = "archive";
 const KIND: Kind = Kind(*b"ARCHIVE\0");
@@ -58,8 +72,8 @@ impl From<Error> for BackendError {
     }
 }
 
-/// How the files of an archive are made. Only [`MmapConfig::relink`] and [`MmapConfig::indexes`]
-/// may differ when it is opened again.
+/// How the files of an archive are made. [`MmapConfig::segment_len`] stays as it is when it is opened
+/// again; the others may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapConfig {
     /// Who the store is: drawn at random when it is made, and not used afterwards.
@@ -74,6 +88,10 @@ pub struct MmapConfig {
     pub relink: u64,
     /// The optional tables that are wanted: the others are dropped when the store is opened.
     pub indexes: Indexes,
+    /// A block is settled when so many blocks of the confirmed chain are above it.
+    pub window: u32,
+    /// How the search tables are kept, and how much memory they have together.
+    pub search: SearchOptions,
 }
 
 impl MmapConfig {
@@ -82,8 +100,20 @@ impl MmapConfig {
     pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
         let indexes = Indexes { scripts: true, filters: true };
         let (segment_len, first_rows, relink) = (64 << 20, 1 << 16, 1 << 22);
-        Self { store, secret, segment_len, first_rows, relink, indexes }
+        let (window, search) = (Self::WINDOW, Self::SEARCH);
+        Self { store, secret, segment_len, first_rows, relink, indexes, window, search }
     }
+
+    /// A day of blocks.
+    pub const WINDOW: u32 = 144;
+
+    const SEARCH: SearchOptions = SearchOptions {
+        memory: 256 << 20,
+        fan_in: 8,
+        flush_rows: 8 << 20,
+        flush_links: 8 << 20,
+        compaction: Compaction::Threads,
+    };
 
     fn table(&self, name: &str, rows: u32) -> TableConfig {
         let mut kind = [0; 8];
@@ -101,19 +131,18 @@ pub struct MmapBackend {
     manifest: Manifest,
     relink: u64,
     header: RecordMap<32, HEADER>,
-    block: SlabArray<BlockMeasure>,
-    tx: RecordMap<32, TX>,
-    spend: RecordMap<FINGERPRINT, SPEND>,
-    script: RecordMap<FINGERPRINT, SPEND>,
-    filter: SlabArray<FilterMeasure>,
-    tx_state: RecordMap<4, TX_STATE>,
+    blocks: Blocks,
+    searches: Searches,
+    filters: Filters,
+    tx_state: RecordMap<8, TX_STATE>,
     candidate: Array,
     confirmed: Array,
     block_state: Array,
     tables: MmapTables,
-    /// The rows of a block, in memory that is used again for the next.
-    tx_rows: Vec<Row<32, TX>>,
-    spend_rows: Vec<Row<FINGERPRINT, SPEND>>,
+    /// How many transaction rows there are, and how many of them the manifest has.
+    txs: u64,
+    saved_txs: u64,
+    window: u32,
 }
 
 impl MmapBackend {
@@ -138,74 +167,72 @@ impl MmapBackend {
         }
         let rows = config.first_rows;
         let header = map!("header", rows.div_ceil(64));
-        let block = array!(SlabArray, "block");
-        let tx = map!("tx", rows);
-        let spend = map!("spend", rows.saturating_mul(2));
-        let script = map!("script", rows.saturating_mul(2));
-        let filter = array!(SlabArray, "filter");
+        let blocks = Blocks::open(&storage, &config, &manifest)?;
+        let txs = blocks.reader().txs()?;
+        let searches = Searches::open(&storage, &config, &manifest, TxLink::new(txs))?;
+        let filters = Filters::open(&storage, &config, &manifest)?;
         let tx_state = map!("tx_state", 256);
         let tables = MmapTables {
-            hasher,
             header: RecordMap::reader(&header).clone(),
-            block: SlabArray::reader(&block).clone(),
-            tx: RecordMap::reader(&tx).clone(),
-            spend: RecordMap::reader(&spend).clone(),
-            script: RecordMap::reader(&script).clone(),
-            filter: SlabArray::reader(&filter).clone(),
+            blocks: blocks.reader().clone(),
+            searches: searches.reader(),
+            filters: filters.reader().clone(),
             tx_state: RecordMap::reader(&tx_state).clone(),
         };
         let (candidate, confirmed) = (array!(Array, "candidate"), array!(Array, "confirmed"));
         let block_state = array!(Array, "block_state");
-        let (tx_rows, spend_rows) = (Vec::new(), Vec::new());
-        let relink = config.relink;
+        let MmapConfig { relink, window, .. } = config;
         Ok(Self {
             storage,
             manifest,
             relink,
             header,
-            block,
-            tx,
-            spend,
-            script,
-            filter,
+            blocks,
+            searches,
+            filters,
             tx_state,
             candidate,
             confirmed,
             block_state,
             tables,
-            tx_rows,
-            spend_rows,
+            txs,
+            saved_txs: txs,
+            window,
         })
     }
 
     /// Whether a crash would leave more rows to be linked than allowed.
     fn heads(&self) -> Heads {
-        let unlinked = [
-            self.header.unlinked(),
-            self.tx.unlinked(),
-            self.spend.unlinked(),
-            self.script.unlinked(),
-            self.tx_state.unlinked(),
-        ];
+        let unlinked = [self.header.unlinked(), self.tx_state.unlinked()];
         if unlinked.iter().any(|rows| *rows > self.relink) { Heads::Save } else { Heads::Defer }
     }
 
-    /// Makes a checkpoint.
+    /// Makes a checkpoint of all tables but the search tables, and tells those.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
         let place = (self.storage.as_ref(), MANIFEST, KIND);
-        let tables: &mut [&mut dyn Table] = &mut [
+        let mut tables: Vec<&mut dyn Table> = vec![
             &mut self.header,
-            &mut self.block,
-            &mut self.tx,
-            &mut self.spend,
-            &mut self.script,
-            &mut self.filter,
             &mut self.tx_state,
             &mut self.candidate,
             &mut self.confirmed,
             &mut self.block_state,
         ];
-        Ok(self.manifest.checkpoint(place, (tables, heads), &row::encode_mark(mark))?)
+        tables.extend(self.blocks.tables_mut());
+        tables.extend(self.filters.tables_mut());
+        self.manifest.checkpoint(place, (&mut tables, heads), &row::encode_mark(mark))?;
+        self.saved_txs = self.txs;
+        self.settle()
+    }
+
+    /// Tells the search tables what is saved and what is settled.
+    fn settle(&mut self) -> Result<()> {
+        let depth = Depth {
+            headers: RecordMap::reader(&self.header),
+            blocks: self.blocks.reader(),
+            confirmed: self.confirmed.reader(),
+            window: self.window,
+        };
+        self.searches.settle(&depth, TxLink::new(self.saved_txs))
     }
 
     /// The bytes of a table's files: body and head.
@@ -234,10 +261,8 @@ fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Index
     if mark.indexes == found {
         return Ok(());
     }
-    for (name, stays) in [("script", wanted.scripts), ("filter", wanted.filters)] {
-        if !stays {
-            manifest.forget(name);
-        }
+    if !wanted.filters {
+        FILTER_TABLES.iter().for_each(|name| manifest.forget(name));
     }
     manifest.owner = row::encode_mark(&mark).to_vec();
     Ok(manifest.write((storage, MANIFEST, KIND))?)
@@ -245,25 +270,47 @@ fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Index
 
 impl Backend for MmapBackend {
     type Tables = MmapTables;
+    type Maker = MmapRowMaker;
+
+    const ADDS_SCRIPTS: bool = true;
 
     fn tables(&self) -> MmapTables {
         self.tables.clone()
     }
 
+    fn maker(&self) -> MmapRowMaker {
+        self.searches.maker()
+    }
+
+    fn unindexed(&self, most: usize) -> Result<Unindexed> {
+        let blocks = self.blocks.reader().from(self.searches.end())?;
+        let count = blocks.len() as u64;
+        let next = blocks.take(most).map(|block| block.map(|(header, _)| header));
+        Ok(Unindexed { next: next.collect::<Result<_>>()?, count })
+    }
+
+    fn index_block(&mut self, rows: MmapRows) -> Result<()> {
+        let first = self.searches.end();
+        let next = self.blocks.reader().from(first)?.next().transpose()?;
+        let Some((_, end)) = next else { return Ok(()) };
+        let count = end.saturating_sub(first.to_u64());
+        let count = u32::try_from(count).map_err(|_| BackendError::dangling(first))?;
+        self.searches.tend()?;
+        self.searches.append(first, count, rows)?;
+        if self.searches.is_due() { self.settle() } else { Ok(()) }
+    }
+
     fn verify(&self) -> Result<()> {
-        let tables: [&dyn Table; 10] = [
+        let tables: [&dyn Table; 5] = [
             &self.header,
-            &self.block,
-            &self.tx,
-            &self.spend,
-            &self.script,
-            &self.filter,
             &self.tx_state,
             &self.candidate,
             &self.confirmed,
             &self.block_state,
         ];
-        Ok(tables.into_iter().try_for_each(Table::verify)?)
+        let tables = tables.into_iter().chain(self.blocks.tables()).chain(self.filters.tables());
+        tables.into_iter().try_for_each(Table::verify)?;
+        self.searches.verify()
     }
 
     fn saved(&self) -> Result<Saved> {
@@ -284,7 +331,7 @@ impl Backend for MmapBackend {
 
     fn bounds(&self) -> Bounds {
         let headers = u32::try_from(self.header.reader().rows()).expect("links are u32");
-        Bounds { headers, txs: self.tx.reader().rows() }
+        Bounds { headers, txs: self.txs }
     }
 
     fn append_headers(&mut self, rows: &[HeaderRow]) -> Result<HeaderLink> {
@@ -295,35 +342,17 @@ impl Backend for MmapBackend {
         Ok(first)
     }
 
-    fn append_block(&mut self, block: &NewBlock<'_>) -> Result<BlockRow> {
-        let hasher = self.tables.hasher;
-        self.tx_rows.clear();
-        self.tx_rows.extend(block.txs.iter().map(|tx| row::encode_tx(block.header, tx)));
-        let txs = self.tx.set(&self.tx_rows)?;
-        let first = txs.first();
-        let spender = |position: u32| row::tx_value(first, position);
-        self.spend_rows.clear();
-        self.spend_rows.extend(block.spends.iter().map(|(point, position)| {
-            let key = row::fingerprint(hasher.hash(&point.to_bytes()));
-            Row { key, value: spender(*position) }
-        }));
-        let spends = self.spend.set(&self.spend_rows)?;
-        let payers: Vec<_> = block
-            .scripts
-            .iter()
-            .map(|(script, position)| {
-                let key = row::fingerprint(hasher.hash(&script.0));
-                Row { key, value: spender(*position) }
-            })
-            .collect();
-        let payers = self.script.set(&payers)?;
-        let stored = block.row(TxLink::new(first.number()));
-        let index = block.header.to_u32().into();
-        let association = self.block.set(index, &row::encode_block(&stored))?;
-        spends.commit();
-        payers.commit();
-        txs.commit();
-        association.commit();
+    fn append_block(&mut self, block: &NewBlock<'_>, rows: MmapRows) -> Result<BlockRow> {
+        let searches = &mut self.searches;
+        if searches.end().to_u64() < self.txs {
+            let what = "searches lack the rows of older blocks: give them first";
+            return Err(BackendError::Fault(what.into()));
+        }
+        searches.tend()?;
+        let stored = self
+            .blocks
+            .append(block, |stored| searches.append(stored.first_tx, stored.tx_count, rows))?;
+        self.txs += u64::from(stored.tx_count);
         Ok(stored)
     }
 
@@ -352,14 +381,14 @@ impl Backend for MmapBackend {
 
     fn set_tx_states(&mut self, states: &[(TxLink, TxState)]) -> Result<()> {
         for (link, state) in states {
-            self.tx_state.insert(&row::tx_key(*link)?, &row::encode_tx_state(state))?;
+            self.tx_state.insert(&row::tx_key(*link), &row::encode_tx_state(state))?;
         }
         Ok(())
     }
 
     fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()> {
         for (link, filter) in filters {
-            self.filter.put(link.to_u32().into(), &row::encode_filter(filter)?)?;
+            self.filters.put(*link, filter)?;
         }
         Ok(())
     }
@@ -369,18 +398,19 @@ impl Backend for MmapBackend {
     }
 
     fn rest(&mut self, mark: &Mark) -> Result<()> {
-        self.save(mark, Heads::Save)
+        self.save(mark, Heads::Save)?;
+        self.searches.rest()
     }
 
     fn sizes(&self) -> Result<Vec<TableSize>> {
         let tables = &self.tables;
         let rows = [
             ("header", tables.header.rows()),
-            ("block", tables.block.len()),
-            ("tx", tables.tx.rows()),
-            ("spend", tables.spend.rows()),
-            ("script", tables.script.rows()),
-            ("filter", tables.filter.len()),
+            ("block", tables.blocks.count()),
+            ("block_tx", tables.blocks.count()),
+            ("tx_len", self.txs),
+            ("filter", tables.filters.len()),
+            ("filter_at", tables.filters.len()),
             ("tx_state", tables.tx_state.rows()),
             ("candidate", self.candidate.reader().len()),
             ("confirmed", self.confirmed.reader().len()),
@@ -390,6 +420,10 @@ impl Backend for MmapBackend {
             let (body, head) = self.file_sizes(name)?;
             Ok(TableSize { name, rows, body, head, buckets: head / 8 })
         };
-        rows.into_iter().map(size).collect()
+        let searches = self.searches.sizes().map(|(name, size)| {
+            let SearchSize { rows, bytes: body, index: head, .. } = size;
+            Ok(TableSize { name, rows, body, head, buckets: 0 })
+        });
+        rows.into_iter().map(size).chain(searches).collect()
     }
 }

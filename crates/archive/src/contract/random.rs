@@ -6,7 +6,7 @@
 
 use varve_types::{Height, Outpoint};
 
-use super::{Disk, block, header, mark, script, txid};
+use super::{Disk, TestBlock, block, header, mark, open_again, script, txid};
 use crate::backend::memory::{MemoryBackend, MemoryDisk};
 use crate::backend::{Backend, Chain, Match, Tables as _};
 use crate::link::{HeaderLink, TxLink};
@@ -25,18 +25,21 @@ pub fn walk<D: Disk>(disk: &D, seed: u64) {
     let oracle_disk = MemoryDisk::default();
     let mut backend = disk.open();
     let mut oracle = MemoryBackend::open(oracle_disk.clone());
+    let mut blocks = Vec::new();
     for step in 0..400 {
         if dice.roll(40) == 0 {
             drop(backend);
-            backend = disk.open();
+            backend = open_again(disk, &blocks);
             oracle = MemoryBackend::open(oracle_disk.clone());
             assert_eq!(backend.saved().expect("saved"), oracle.saved().expect("saved"));
         } else {
             let choice = dice.roll(16);
             let seed = dice.number();
-            let ours = change(&mut backend, choice, Dice(seed));
-            let theirs = change(&mut oracle, choice, Dice(seed));
+            let block = new_block(&backend, choice, &mut Dice(seed));
+            let ours = change(&mut backend, choice, &block, Dice(seed));
+            let theirs = change(&mut oracle, choice, &block, Dice(seed));
             assert_eq!(ours, theirs, "step {step}");
+            blocks.extend(block);
         }
         if step % 16 == 0 {
             compare(&backend, &oracle);
@@ -46,7 +49,12 @@ pub fn walk<D: Disk>(disk: &D, seed: u64) {
 }
 
 /// One change; returns what the store said.
-fn change<B: Backend>(backend: &mut B, choice: u32, mut dice: Dice) -> String {
+fn change<B: Backend>(
+    backend: &mut B,
+    choice: u32,
+    block: &Option<TestBlock>,
+    mut dice: Dice,
+) -> String {
     let headers = backend.bounds().headers;
     let some_header = |dice: &mut Dice| HeaderLink::new(dice.roll(headers.max(1)));
     match choice {
@@ -54,7 +62,7 @@ fn change<B: Backend>(backend: &mut B, choice: u32, mut dice: Dice) -> String {
             let rows: Vec<_> = (headers..headers + 1 + dice.roll(3)).map(header).collect();
             format!("{:?}", backend.append_headers(&rows))
         }
-        4..9 if headers > 0 => append_block(backend, &mut dice),
+        4..9 => format!("{:?}", block.as_ref().map(|block| block.append(backend))),
         9 | 10 if headers > 0 => {
             let chain = if dice.roll(2) == 0 { Chain::Candidate } else { Chain::Confirmed };
             let saved = backend.saved().expect("saved");
@@ -89,17 +97,23 @@ fn change<B: Backend>(backend: &mut B, choice: u32, mut dice: Dice) -> String {
             let new = if known == [None] { vec![(link, row)] } else { Vec::new() };
             format!("{:?}", backend.set_filters(&new))
         }
+        14 if dice.roll(4) == 0 => format!("{:?}", backend.rest(&mark(dice.number()))),
         14 => format!("{:?}", backend.checkpoint(&mark(dice.number()))),
         _ => String::new(),
     }
 }
 
-fn append_block<B: Backend>(backend: &mut B, dice: &mut Dice) -> String {
-    let header = dice.roll(backend.bounds().headers);
+/// A block for a header that has none, when that is what is chosen.
+fn new_block<B: Backend>(backend: &B, choice: u32, dice: &mut Dice) -> Option<TestBlock> {
+    let headers = backend.bounds().headers;
+    if !(4..9).contains(&choice) || headers == 0 {
+        return None;
+    }
+    let header = dice.roll(headers);
     let mut known = Vec::new();
     backend.tables().blocks(&[HeaderLink::new(header)], &mut known).expect("blocks");
     if known != [None] {
-        return String::new();
+        return None;
     }
     let count = 1 + dice.roll(5);
     let txs: Vec<_> = (0..count).map(|number| (txid(dice.roll(KEYS)), 81 + number)).collect();
@@ -116,7 +130,7 @@ fn append_block<B: Backend>(backend: &mut B, dice: &mut Dice) -> String {
         .collect();
     let scripts: Vec<_> =
         puts(KEYS).into_iter().map(|(position, key)| (script(key), position)).collect();
-    format!("{:?}", backend.append_block(&block(header, &txs, &spends, &scripts)))
+    Some(block(header, &txs, &spends, &scripts))
 }
 
 /// Asks both stores everything.
@@ -142,9 +156,10 @@ fn compare<B: Backend>(backend: &B, oracle: &MemoryBackend) {
     same!(find_headers, &hashes);
     same!(blocks, &headers);
     same!(txs, &txs);
-    same!(find_txs, &txids);
     same!(filters, &headers);
     same!(tx_states, &txs);
+    let rows = ask(|out| ours.find_txs(&txids, out));
+    contains(&rows, &ask(|out| theirs.find_txs(&txids, out)));
     let spenders = ask(|out| ours.find_spenders(&points, out));
     contains(&spenders, &ask(|out| theirs.find_spenders(&points, out)));
     let payers = ask(|out| ours.find_payers(&scripts, out));

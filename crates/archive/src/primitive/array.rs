@@ -82,6 +82,17 @@ impl Array {
 }
 
 impl ArrayReader {
+    /// Opens an array that nobody writes to, as it was at `mark`. Nothing is changed.
+    pub(crate) fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: &TableConfig,
+        mark: Mark,
+    ) -> Result<Self> {
+        let cells = Cells::at_rest(storage, config.identity(), mark.cells)?;
+        let shared = Shared { name: config.name.clone(), cells, len: mark.len.into() };
+        Ok(Self(Arc::new(shared)))
+    }
+
     /// The number of values.
     #[must_use]
     pub fn len(&self) -> u64 {

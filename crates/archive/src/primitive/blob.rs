@@ -63,6 +63,11 @@ impl Blob {
 }
 
 impl BlobReader {
+    /// Opens a blob that nobody writes to, as it was at `mark`. Nothing is changed.
+    pub(crate) fn at_rest(storage: Arc<dyn Storage>, config: &TableConfig, mark: Mark) -> Self {
+        Self(LogReader::at_rest(storage, config.log(config.segment_len.max(1)), mark.log))
+    }
+
     /// Lends the `len` bytes at a position to `read`. They must be part of one value.
     pub fn get<R>(&self, at: SlabLink, len: usize, read: impl FnOnce(&[u8]) -> R) -> Result<R> {
         Ok(read(self.0.snapshot().get(GlobalOffset::new(at.0), len)?))

@@ -1,5 +1,7 @@
 //! What can go wrong with a table.
 
+use std::path::PathBuf;
+
 use varve_io::GlobalOffset;
 
 /// The result of an operation on a table.
@@ -12,6 +14,19 @@ pub enum Error {
     /// The storage refused, or bytes on it are damaged.
     #[error(transparent)]
     Io(#[from] varve_io::Error),
+    /// The tables were written by another version of the program.
+    #[error(
+        "{} has format {found}, this program reads {supported}: run `varve repair`, or sync into \
+         a new folder", path.display()
+    )]
+    OtherVersion {
+        /// The manifest.
+        path: PathBuf,
+        /// The format that it has.
+        found: u32,
+        /// The format that this program reads.
+        supported: u32,
+    },
     /// The links of the table are used up.
     #[error("the table `{table}` is full: it holds {rows} rows; split it or widen its links")]
     Full {

@@ -6,9 +6,9 @@
 //! cuts hashes to one byte, so that the tests prove it.
 //!
 //! ```text
-//!  63 …                              … 8        0
+//!  63 …                              … 40       0
 //!  ┌───────────────────────┬───────────┬────────┐
-//!  │ bucket: hash·n / 2^64 │           │ tag    │      filter bits: bytes 0 to 4
+//!  │ bucket: hash·n / 2^64 │           │ filter │      filter bits: bytes 0 to 4
 //!  └───────────────────────┴───────────┴────────┘
 //! ```
 //!
@@ -55,12 +55,6 @@ impl fmt::Debug for Keyed {
     }
 }
 
-/// One byte of a hash, for rows that do not hold their key.
-#[inline]
-pub(crate) const fn tag(hash: u64) -> u8 {
-    hash.to_le_bytes()[0]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,7 +64,7 @@ mod tests {
         let hash = Keyed::new([1; 16]).hash(&[7; 36]);
         assert_eq!(hash, Keyed::new([1; 16]).hash(&[7; 36]), "it is a function");
         if cfg!(feature = "weak-hash") {
-            assert_eq!(hash, u64::from(tag(hash)) * 0x0101_0101_0101_0101);
+            assert_eq!(hash, (hash & 0xff) * 0x0101_0101_0101_0101);
             return;
         }
         assert_ne!(hash, Keyed::new([2; 16]).hash(&[7; 36]));

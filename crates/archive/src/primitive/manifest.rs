@@ -1,6 +1,6 @@
 //! The manifest: the one file that says which checkpoint counts.
 //!
-//! An envelope (`docs/format/io.md`) of the owner's kind, payload version 1, replaced atomically:
+//! An envelope (`docs/format/io.md`) of the owner's kind, payload version 2, replaced atomically:
 //!
 //! ```text
 //!  0          16        32        40         44            44+n
@@ -20,7 +20,7 @@ use super::mark::Mark;
 use super::snapshot::marker;
 use super::table::{Epoch, Heads, Table};
 
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// Whether a file of this name is the manifest `manifest`, or says that it is being restored.
 #[must_use]
@@ -100,8 +100,7 @@ impl Manifest {
         let Some(found) = load(storage, name, kind)? else { return Ok(None) };
         if found.version != VERSION {
             let (path, supported) = (storage.path().join(name), VERSION);
-            let error = varve_io::Error::WrongVersion { path, found: found.version, supported };
-            return Err(error.into());
+            return Err(Error::OtherVersion { path, found: found.version, supported });
         }
         let decoded = decode(&found.payload);
         let what = "its fields do not fill it";

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use varve_io::Storage;
 
-use super::error::{Error, Result};
+use super::error::Result;
 use super::hasher::{KeyHasher, Keyed};
 use super::mark::Mark;
 use super::records::{Link, Pending, Records, RecordsOwner, Row};
@@ -74,8 +74,8 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
         hasher: H,
         mark: Mark,
     ) -> Result<Self> {
-        let hash = |_, row: &Row<K, V>| Ok::<_, Error>(hasher.hash(&row.key));
-        let records = RecordsOwner::open(storage, config, mark, hash)?;
+        let records =
+            RecordsOwner::open(storage, config, mark, |key| hasher.hash(key.as_slice()))?;
         let shared = Arc::clone(records.shared());
         let reader = RecordReader { records: shared, hasher: Arc::new(hasher) };
         Ok(Self { records, reader })
@@ -194,7 +194,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
         mut visit: impl FnMut(Link, &[u8; V]) -> ControlFlow<()>,
     ) -> Result<()> {
         self.records.search(self.hasher.hash(key), |link, row| {
-            Ok(if row.key == *key { visit(link, &row.value) } else { ControlFlow::Continue(()) })
+            if row.key == *key { visit(link, &row.value) } else { ControlFlow::Continue(()) }
         })
     }
 }

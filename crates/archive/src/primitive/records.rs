@@ -181,11 +181,11 @@ impl<const K: usize, const V: usize> Records<K, V> {
     /// Shows every row of the chains that may hold a key with this hash, newest first, until
     /// `visit` breaks.
     #[inline]
-    pub(crate) fn search<E: From<Error>>(
+    pub(crate) fn search(
         &self,
         hash: u64,
-        mut visit: impl FnMut(Link, &Row<K, V>) -> Result<ControlFlow<()>, E>,
-    ) -> Result<(), E> {
+        mut visit: impl FnMut(Link, &Row<K, V>) -> ControlFlow<()>,
+    ) -> Result<()> {
         for top in self.head().tops(hash, self.rows()) {
             let mut link = top?;
             let state = self.state.load();
@@ -193,10 +193,10 @@ impl<const K: usize, const V: usize> Records<K, V> {
             while link != RecordHead::TERMINAL {
                 let found = self.row_in(&state, link)?;
                 if found.next == UNLINKED || left == 0 {
-                    return Err(self.broken(link).into());
+                    return Err(self.broken(link));
                 }
                 left -= 1;
-                if visit(Link::of(link), &found.row)?.is_break() {
+                if visit(Link::of(link), &found.row).is_break() {
                     return Ok(());
                 }
                 link = found.next;

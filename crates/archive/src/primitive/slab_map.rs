@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use varve_io::Storage;
 
-use super::cells::{Cell, CellSaver, Cells};
+use super::cells::{Cell, CellSaver, Cells, memory_of};
 use super::error::{Error, Result};
 use super::hasher::{KeyHasher, Keyed};
 use super::head::{Geometry, Head};
 use super::mark::Mark;
 use super::slabs::{Front, Measure, SlabLink, Slabs, SlabsOwner, TERMINAL, ones};
 use super::stage::UNLINKED;
-use super::table::{Epoch, Heads, Table, TableConfig};
+use super::table::{Epoch, Heads, Table, TableConfig, TableMemory};
 
 /// The bits of a link in a cell.
 pub(crate) const LINK_BITS: u32 = 40;
@@ -87,11 +87,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
         mark: Mark,
     ) -> Result<Self> {
         const { assert!(L > 0 && L <= 5, "links have one to five bytes") };
-        let geometry = mark.geometry(config.geometry);
-        if !geometry.is_sound() {
-            let what = "a head needs a bucket, and a bucket a row";
-            return Err(Error::BadMark { table: config.name.clone(), what });
-        }
+        let geometry = geometry(config, mark)?;
         let body = (mark.log, mark.len);
         let slabs = SlabsOwner::open(Arc::clone(&storage), config, Self::FRONT, body)?;
         let (cells, saver) = Cells::open(storage, config.identity(), mark.cells)?;
@@ -125,6 +121,30 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
 }
 
 impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, L, H> {
+    /// Opens a table that nobody writes to, as it was at `mark`. Nothing is changed.
+    pub(crate) fn at_rest(
+        storage: Arc<dyn Storage>,
+        config: &TableConfig,
+        hasher: H,
+        mark: Mark,
+    ) -> Result<Self> {
+        let geometry = geometry(config, mark)?;
+        let (front, body) = (Front { key: K, link: L }, (mark.log, mark.len));
+        let slabs = Slabs::at_rest(Arc::clone(&storage), config, front, body);
+        let cells = Cells::at_rest(storage, config.identity(), mark.cells)?;
+        let (slabs, hasher) = (Arc::new(slabs), Arc::new(hasher));
+        Ok(Self { slabs, cells, geometry, hasher, measure: std::marker::PhantomData })
+    }
+
+    /// Bytes of memory.
+    #[must_use]
+    pub fn memory(&self) -> TableMemory {
+        let stage = &self.slabs.state.load().stage;
+        let coming = stage.end() + (stage.end() - stage.base());
+        let heads = memory_of(self.geometry.cells(coming));
+        TableMemory { heads, stage: self.slabs.memory() }
+    }
+
     fn head(&self) -> SlabHead<'_> {
         Head { cells: &self.cells, geometry: self.geometry }
     }
@@ -204,6 +224,16 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
         let parts = key.and_then(|key| Some((key, bytes.get(K + L..)?)));
         parts.ok_or_else(|| self.slabs.no_row(link, 0))
     }
+}
+
+/// The geometry of the table, when its mark can be used.
+fn geometry(config: &TableConfig, mark: Mark) -> Result<Geometry> {
+    let geometry = mark.geometry(config.geometry);
+    if !geometry.is_sound() {
+        let what = "a head needs a bucket, and a bucket a row";
+        return Err(Error::BadMark { table: config.name.clone(), what });
+    }
+    Ok(geometry)
 }
 
 impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> Table for SlabMap<M, K, L, H> {

@@ -6,7 +6,7 @@
 //! reorganisation has nothing to rewrite.
 
 use varve_consensus::{BlockAt, CheckError, Params, SpendError, Spending, check_spends};
-use varve_types::{Block, Outpoint, Txid};
+use varve_types::{Block, Outpoint};
 
 use super::View;
 use crate::backend::{Chain, Tables};
@@ -27,19 +27,9 @@ impl<T: Tables> Snapshot<T> {
         Ok(self.at(Chain::Confirmed, self.header(link)?.height) == Some(link))
     }
 
-    /// Whether the transaction is in a confirmed block.
-    pub fn is_confirmed_tx(&self, txid: Txid) -> Result<bool> {
-        Ok(self.to_tx(txid)?.is_some_and(|place| place.confirmed))
-    }
-
     /// Whether this row is in a confirmed block. Another row of the same transaction may be.
     pub fn is_confirmed_row(&self, tx: TxLink) -> Result<bool> {
-        Ok(self.place(tx)?.is_some_and(|place| place.confirmed))
-    }
-
-    /// The confirmed block that holds a transaction.
-    pub fn confirmed_block_of(&self, txid: Txid) -> Result<Option<HeaderLink>> {
-        Ok(self.to_tx(txid)?.filter(|place| place.confirmed).map(|place| place.block))
+        Ok(self.row_place(tx)?.is_some_and(|row| row.confirmed))
     }
 }
 
@@ -90,7 +80,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         link: HeaderLink,
     ) -> Result<Option<std::result::Result<Spending, SpendError>>> {
         let Some(row) = self.stored(link)? else { return Ok(None) };
-        let bytes = self.bytes(link, &row, 0..row.size)?;
+        let bytes = self.bytes(link, row.number, 0..row.size)?;
         let header = self.header(link)?;
         let block = Block::parse(bytes.as_ref(), self.network().format());
         let block =

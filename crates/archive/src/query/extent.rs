@@ -34,8 +34,7 @@ impl<T: Tables> Snapshot<T> {
 impl<T: Tables, S: BlockSource> View<T, S> {
     /// How many inputs and outputs a transaction has; `None` when the row does not count.
     pub fn put_counts(&self, tx: TxLink) -> Result<Option<(usize, usize)>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
-        self.with_tx(&place, |tx| Some((tx.inputs().len(), tx.outputs().len())))
+        self.with_row(tx, |_, tx| Some((tx.inputs().len(), tx.outputs().len())))
     }
 
     /// How many inputs and outputs these transactions have together.

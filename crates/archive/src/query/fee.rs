@@ -24,8 +24,7 @@ pub struct FeeRate {
 impl<T: Tables, S: BlockSource> View<T, S> {
     /// What the outputs of a transaction are worth; `None` when the row does not count.
     pub fn tx_value(&self, tx: TxLink) -> Result<Option<Amount>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
-        self.with_tx(&place, |tx| sum(tx.outputs().map(|output| output.value)))
+        self.with_row(tx, |_, tx| sum(tx.outputs().map(|output| output.value)))
     }
 
     /// What the inputs of a transaction spend; `None` when an output that it spends is not on its

@@ -16,11 +16,12 @@
 use varve_types::merkle::{MerkleBranch, merkle_root};
 use varve_types::{Height, MerkleRoot, sha256d};
 
-use super::TxPlace;
+use super::{TxPlace, View};
 use crate::backend::{Chain, Tables};
 use crate::error::{ArchiveError, Result};
 use crate::interval::{INTERVAL, INTERVAL_DEPTH};
 use crate::snapshot::Snapshot;
+use crate::source::BlockSource;
 
 /// That a block is the one at its height, under a root that the asker trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub struct HeaderProof {
     pub root: MerkleRoot,
 }
 
-impl<T: Tables> Snapshot<T> {
+impl<T: Tables, S: BlockSource> View<T, S> {
     /// The branch of a transaction in its block's tree.
     pub fn tx_branch(&self, place: &TxPlace) -> Result<MerkleBranch> {
         let txids = self.txids(place.block)?;
@@ -39,7 +40,9 @@ impl<T: Tables> Snapshot<T> {
         let branch = MerkleBranch::new(leaves, place.position as usize);
         branch.ok_or(ArchiveError::Damaged { what: "a transaction outside of its block" })
     }
+}
 
+impl<T: Tables> Snapshot<T> {
     /// The root over the hashes of the confirmed blocks up to this height, `None` above the top.
     pub fn header_root(&self, checkpoint: Height) -> Result<Option<MerkleRoot>> {
         Ok(self.header_proof(checkpoint, checkpoint)?.map(|proof| proof.root))

@@ -1,17 +1,18 @@
 //! From keys to rows and from rows to rows.
 //!
-//! A transaction row counts when the block row of its block covers it: a block that failed halfway
-//! leaves rows that nothing covers. And it counts for a snapshot when it is below its bounds.
+//! A row counts for a snapshot when it is below its bounds.
 
 use std::ops::Range;
 
 use varve_types::{BlockHash, Height, Txid};
 
+use super::{Branch, View};
 use crate::backend::{BackendError, Chain, Tables};
 use crate::error::{ArchiveError, Result};
 use crate::link::{HeaderLink, TxLink};
-use crate::row::{BlockRow, HeaderRow, TxRow};
+use crate::row::{BlockRow, HeaderRow, TxRow, TxSlice};
 use crate::snapshot::Snapshot;
+use crate::source::BlockSource;
 
 /// A transaction in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +29,8 @@ pub struct TxPlace {
     pub position: u32,
     /// Whether the block is the confirmed one at its height.
     pub confirmed: bool,
-    /// The row of the block, and where in it the transaction begins.
-    pub(crate) stored: BlockRow,
-    pub(crate) offset: u32,
+    /// Where its bytes are.
+    pub(crate) slice: TxSlice,
 }
 
 impl TxPlace {
@@ -38,6 +38,35 @@ impl TxPlace {
     #[must_use]
     pub const fn is_coinbase(&self) -> bool {
         self.position == 0
+    }
+}
+
+/// Where a transaction row stands: a [`TxPlace`] before anybody has looked at the bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowPlace {
+    pub(crate) link: TxLink,
+    pub(crate) block: HeaderLink,
+    pub(crate) height: Height,
+    pub(crate) position: u32,
+    pub(crate) confirmed: bool,
+    pub(crate) slice: TxSlice,
+}
+
+impl RowPlace {
+    /// The place of the transaction whose bytes have this hash.
+    pub(crate) const fn with(&self, txid: Txid) -> TxPlace {
+        let Self { link, block, height, position, confirmed, slice } = *self;
+        TxPlace { link, txid, block, height, position, confirmed, slice }
+    }
+
+    /// Whether the block is one of the branch.
+    pub(crate) fn is_on<T: Tables>(&self, branch: &Branch<'_, T>) -> bool {
+        branch.at(self.height) == Some(self.block)
+    }
+
+    /// That the answer takes the bytes of this row, which are gone.
+    pub(crate) const fn pruned(&self) -> ArchiveError {
+        ArchiveError::Pruned { height: self.height }
     }
 }
 
@@ -112,15 +141,6 @@ impl<T: Tables> Snapshot<T> {
         Ok(self.block_txs(link)?.map(|rows| rows.start.plus(1)..rows.end))
     }
 
-    /// The txids of a block in order, or `None` when the block has not come.
-    pub fn txids(&self, link: HeaderLink) -> Result<Option<Vec<Txid>>> {
-        let Some(rows) = self.block_txs(link)? else { return Ok(None) };
-        let links: Vec<_> = (rows.start.to_u64()..rows.end.to_u64()).map(TxLink::new).collect();
-        let mut rows = Vec::with_capacity(links.len());
-        self.tables.txs(&links, &mut rows)?;
-        Ok(Some(rows.into_iter().map(|row| row.txid).collect()))
-    }
-
     /// A transaction row.
     pub fn tx(&self, link: TxLink) -> Result<TxRow> {
         if !self.bounds.has_tx(link) {
@@ -131,52 +151,42 @@ impl<T: Tables> Snapshot<T> {
         Ok(rows.pop().ok_or_else(|| BackendError::dangling(link))?)
     }
 
-    /// Where a transaction row stands, or `None` when it does not count.
-    pub fn place(&self, link: TxLink) -> Result<Option<TxPlace>> {
+    /// Where a transaction row stands, or `None` when the moment does not have it.
+    pub(crate) fn row_place(&self, link: TxLink) -> Result<Option<RowPlace>> {
         if !self.bounds.has_tx(link) {
             return Ok(None);
         }
-        let TxRow { txid, block, offset } = self.tx(link)?;
-        let Some(stored) = self.block(block)? else { return Ok(None) };
-        let Some(position) = stored.position(link) else { return Ok(None) };
-        let height = self.header(block)?.height;
-        let confirmed = self.to_confirmed(height) == Some(block);
-        Ok(Some(TxPlace { link, txid, block, height, position, confirmed, stored, offset }))
+        Ok(self.row_places(&[link])?.pop())
     }
 
-    /// Every row of a transaction, newest first: one for each block that holds it.
-    pub fn txs(&self, txid: Txid) -> Result<Vec<TxPlace>> {
-        let mut found = Vec::new();
-        self.tables.find_txs(&[txid], &mut found)?;
-        let places = found.into_iter().map(|(_, link)| self.place(link));
-        let places: Vec<_> = places.filter_map(Result::transpose).collect::<Result<_>>()?;
-        match self.base {
-            Some(height) if places.is_empty() => Err(ArchiveError::BelowBase { height }),
-            _ => Ok(places),
-        }
-    }
-
-    /// The row of a transaction: the confirmed one where there is one (the highest of several),
-    /// else the newest.
-    pub fn to_tx(&self, txid: Txid) -> Result<Option<TxPlace>> {
-        let places = self.txs(txid)?;
-        let confirmed = places.iter().filter(|place| place.confirmed);
-        Ok(confirmed.max_by_key(|place| place.height).or(places.first()).copied())
-    }
-
-    /// The blocks that hold a transaction, and whether each is confirmed: `varve tx` shows them.
-    pub fn blocks_of(&self, txid: Txid) -> Result<Vec<(HeaderLink, bool)>> {
-        Ok(self.txs(txid)?.into_iter().map(|place| (place.block, place.confirmed)).collect())
-    }
-
-    /// The bytes of a transaction within its block: up to the next one, or to the end.
-    pub(crate) fn tx_range(&self, place: &TxPlace) -> Result<Range<u32>> {
-        let next = place.position + 1;
-        let end = if next < place.stored.tx_count {
-            self.tx(place.link.plus(1))?.offset
-        } else {
-            place.stored.size
+    /// Where transaction rows stand, all of which the moment has.
+    pub(crate) fn row_places(&self, links: &[TxLink]) -> Result<Vec<RowPlace>> {
+        let mut rows = Vec::with_capacity(links.len());
+        self.tables.txs(links, &mut rows)?;
+        let blocks: Vec<_> = rows.iter().map(|row| row.block).collect();
+        let mut headers = Vec::with_capacity(blocks.len());
+        self.tables.headers(&blocks, &mut headers)?;
+        let rows = links.iter().zip(rows).zip(headers);
+        let place = |((link, row), header): ((&TxLink, TxRow), HeaderRow)| {
+            let TxRow { block, position, slice } = row;
+            let height = header.height;
+            let confirmed = self.to_confirmed(height) == Some(block);
+            RowPlace { link: *link, block, height, position, confirmed, slice }
         };
-        Ok(place.offset..end)
+        Ok(rows.map(place).collect())
+    }
+}
+
+impl<T: Tables, S: BlockSource> View<T, S> {
+    /// The transaction of a row, or `None` when the moment does not have the row. Its txid is
+    /// computed from its bytes.
+    pub fn place(&self, link: TxLink) -> Result<Option<TxPlace>> {
+        let Some(row) = self.row_place(link)? else { return Ok(None) };
+        self.with_tx(row.block, &row.slice, |tx| Some(row.with(tx.txid())))
+    }
+
+    /// The txids of a block in order, or `None` when the block has not come.
+    pub fn txids(&self, link: HeaderLink) -> Result<Option<Vec<Txid>>> {
+        self.with_block(link, |block| block.txids())
     }
 }

@@ -3,7 +3,7 @@
 //! Nothing is put together again: a header is a row, a transaction is one slice of its block and a
 //! block is one slice of the block store.
 
-use varve_types::{Amount, BlockHash, Header, Outpoint, TxOut, Txid};
+use varve_types::{Amount, BlockHash, Header, Outpoint, TxOut};
 
 use super::{TxPlace, View};
 use crate::backend::Tables;
@@ -77,14 +77,9 @@ impl<T: Tables> Snapshot<T> {
         Ok(self.block(link)?.is_some())
     }
 
-    /// Whether there is a transaction with this hash, in any block.
-    pub fn is_tx(&self, txid: Txid) -> Result<bool> {
-        Ok(!self.txs(txid)?.is_empty())
-    }
-
     /// Whether the row is that of a coinbase.
     pub fn is_coinbase(&self, tx: TxLink) -> Result<bool> {
-        Ok(self.place(tx)?.is_some_and(|place| place.is_coinbase()))
+        Ok(self.row_place(tx)?.is_some_and(|row| row.position == 0))
     }
 
     /// The 80 bytes of a header.
@@ -99,14 +94,13 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     /// The serialised block, lent by the block store; `None` when it has not come.
     pub fn raw_block(&self, link: HeaderLink) -> Result<Option<S::Bytes<'_>>> {
         let Some(row) = self.stored(link)? else { return Ok(None) };
-        self.bytes(link, &row, 0..row.size).map(Some)
+        self.bytes(link, row.number, 0..row.size).map(Some)
     }
 
     /// The serialised transaction, lent by the block store; `None` when the row does not count.
     pub fn raw_tx(&self, tx: TxLink) -> Result<Option<S::Bytes<'_>>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
-        let range = self.tx_range(&place)?;
-        self.bytes(place.block, &place.stored, range).map(Some)
+        let Some(row) = self.row_place(tx)? else { return Ok(None) };
+        self.bytes(row.block, row.slice.number, row.slice.range()).map(Some)
     }
 
     /// The output at a point, from the confirmed chain where it is there, else from the newest
@@ -118,7 +112,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// An output of a transaction.
     pub fn output_of(&self, place: &TxPlace, vout: u32) -> Result<Option<Output>> {
-        self.with_tx(place, |tx| {
+        self.with_tx(place.block, &place.slice, |tx| {
             let output = tx.outputs().nth(vout as usize)?;
             Some(Output::new(place, vout, &output))
         })
@@ -126,8 +120,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// All outputs of a transaction.
     pub fn outputs(&self, tx: TxLink) -> Result<Vec<Output>> {
-        let Some(place) = self.place(tx)? else { return Ok(Vec::new()) };
-        self.with_tx(&place, |tx| {
+        self.with_row(tx, |row, tx| {
+            let place = row.with(tx.txid());
             let outputs = (0..).zip(tx.outputs());
             outputs.map(|(vout, output)| Output::new(&place, vout, &output)).collect()
         })
@@ -135,8 +129,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// An input as the wire has it, without its witness.
     pub fn raw_input(&self, tx: TxLink, vin: u32) -> Result<Option<Vec<u8>>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
-        self.with_tx(&place, |tx| {
+        self.with_row(tx, |_, tx| {
             let mut bytes = Vec::new();
             tx.inputs().nth(vin as usize)?.write(&mut bytes);
             Some(bytes)
@@ -145,8 +138,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// An output as the wire has it.
     pub fn raw_output(&self, tx: TxLink, vout: u32) -> Result<Option<Vec<u8>>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
-        self.with_tx(&place, |tx| {
+        self.with_row(tx, |_, tx| {
             let mut bytes = Vec::new();
             tx.outputs().nth(vout as usize)?.write(&mut bytes);
             Some(bytes)
@@ -155,8 +147,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// The items of an input's witness; `None` when there is no such input.
     pub fn witness(&self, tx: TxLink, vin: u32) -> Result<Option<Vec<Vec<u8>>>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
-        self.with_tx(&place, |tx| {
+        self.with_row(tx, |_, tx| {
             let witness = tx.witnesses().nth(vin as usize)?;
             Some(witness.items().map(<[u8]>::to_vec).collect())
         })
@@ -164,14 +155,12 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// Whether some input of the transaction has a witness.
     pub fn is_segregated(&self, tx: TxLink) -> Result<bool> {
-        let Some(place) = self.place(tx)? else { return Ok(false) };
-        self.with_tx(&place, |tx| tx.has_witness())
+        self.with_row(tx, |_, tx| tx.has_witness())
     }
 
     /// The sizes of a transaction; `None` when the row does not count.
     pub fn tx_size(&self, tx: TxLink) -> Result<Option<TxSize>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
-        self.with_tx(&place, |tx| {
+        self.with_row(tx, |_, tx| {
             let total = tx.bytes().len() as u64;
             Some(TxSize { base: varve_consensus::base_size(tx), total })
         })

@@ -28,10 +28,10 @@ pub enum Scope {
 }
 
 impl Scope {
-    const fn has(self, tx: &TxPlace) -> bool {
+    const fn has(self, confirmed: bool) -> bool {
         match self {
-            Self::Confirmed => tx.confirmed,
-            Self::Unconfirmed => !tx.confirmed,
+            Self::Confirmed => confirmed,
+            Self::Unconfirmed => !confirmed,
             Self::Both => true,
         }
     }
@@ -85,8 +85,10 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         found.dedup();
         let mut outputs = Vec::new();
         for (_, link) in found {
-            let Some(place) = self.place(link)?.filter(|place| scope.has(place)) else { continue };
-            let made = self.outputs(place.link)?.into_iter();
+            let Some(_) = self.row_place(link)?.filter(|row| scope.has(row.confirmed)) else {
+                continue;
+            };
+            let made = self.outputs(link)?.into_iter();
             outputs.extend(made.filter(|output| ScriptHash::of(&output.script) == script));
         }
         Ok(outputs)
@@ -110,13 +112,9 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         page: Page,
     ) -> Result<Vec<Spender>> {
         let points: Vec<_> = self.paid(script, Scope::Both)?.iter().map(Output::point).collect();
-        let mut spenders = Vec::new();
-        for spender in self.spenders_of(&unique(points))?.into_iter().flatten() {
-            if scope.has(&spender.tx) {
-                spenders.push(spender);
-            }
-        }
-        Ok(page.cut(spenders, |spender| &spender.tx))
+        let spenders =
+            self.spenders_where(&unique(points), |_, row| scope.has(row.confirmed))?;
+        Ok(page.cut(spenders.into_iter().flatten().collect(), |spender| &spender.tx))
     }
 
     /// The transactions that pay the script or spend from it, each row once.
@@ -145,14 +143,13 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         let mut outputs = self.paid(script, Scope::Confirmed)?;
         outputs.retain(|output| output.value >= minimum);
         let points: Vec<_> = outputs.iter().map(Output::point).collect();
-        let mut spenders = self.spenders_of(&points)?.into_iter();
-        outputs.retain(|output| {
-            let spenders = spenders.next().unwrap_or_default();
-            // A transaction that was made again is another coin: its spenders come after it.
-            let spends =
-                |spender: &Spender| spender.tx.confirmed && spender.tx.height >= output.tx.height;
-            !spenders.iter().any(spends)
-        });
+        // A transaction that was made again is another coin: its spenders come after it.
+        let after =
+            |key, height| outputs.get(key).is_some_and(|output: &Output| height >= output.tx.height);
+        let spenders =
+            self.spenders_where(&points, |key, row| row.confirmed && after(key, row.height))?;
+        let mut spenders = spenders.into_iter();
+        outputs.retain(|_| spenders.next().is_none_or(|spenders| spenders.is_empty()));
         Ok(page.cut(outputs, |output| &output.tx))
     }
 

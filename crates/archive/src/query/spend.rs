@@ -5,16 +5,17 @@
 //! get_spenders    point ──search──► candidate rows ── those whose bytes name the point
 //! ```
 //!
-//! A spend row keeps a fingerprint of its point, so that it costs 16 bytes and no read when it is
-//! written. The search gives candidates; the transaction's bytes decide, and tell which input it
-//! is. When those bytes are pruned, so is the answer.
+//! The search gives candidates; the transaction's bytes decide, and say which input it is. When the
+//! bytes of a candidate are pruned, so is the answer, unless the candidate is in a block that does
+//! not matter.
 
 use std::collections::BTreeMap;
 
-use varve_types::{DecodeError, Format, Height, Outpoint, Reader, Txid, compact_size};
+use varve_types::{DecodeError, Format, Height, Outpoint, Reader, Tx, Txid, compact_size};
 
-use super::{Branch, Output, TxPlace, View};
-use crate::backend::{Match, Tables};
+use super::candidate::Candidate;
+use super::{Branch, Output, RowPlace, TxPlace, View};
+use crate::backend::Tables;
 use crate::error::{ArchiveError, Result};
 use crate::link::{HeaderLink, TxLink};
 use crate::source::BlockSource;
@@ -37,35 +38,64 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// The spenders of each output. A transaction is read once, however many of them it spends.
     pub fn spenders_of(&self, points: &[Outpoint]) -> Result<Vec<Vec<Spender>>> {
-        let mut found: Vec<Match> = Vec::new();
-        self.tables.find_spenders(points, &mut found)?;
-        found.dedup();
-        let mut candidates = Vec::with_capacity(found.len());
-        for (number, (index, link)) in found.iter().enumerate() {
-            let Some(point) = points.get(*index) else {
-                return Err(ArchiveError::Damaged { what: "an answer to no question" });
-            };
-            candidates.push(Candidate { tx: *link, point: *point, number });
-        }
-        candidates.sort_unstable_by_key(|candidate| (candidate.tx, candidate.point));
-        let mut spending: Vec<Option<Spender>> = vec![None; found.len()];
-        for of_tx in candidates.chunk_by(|one, next| one.tx == next.tx) {
-            let Some(link) = of_tx.first().map(|candidate| candidate.tx) else { continue };
-            let Some(tx) = self.place(link)? else { continue };
-            let bytes = self.bytes(tx.block, &tx.stored, self.tx_range(&tx)?)?;
-            let set = |number: usize, vin| {
-                let spender = spending.get_mut(number).filter(|spender| spender.is_none());
-                spender.map(|spender| *spender = Some(Spender { tx, vin })).is_some()
-            };
-            find_vins(bytes.as_ref(), self.network().format(), of_tx, set)
-                .map_err(|source| ArchiveError::Decode { height: tx.height, source })?;
-        }
+        self.spenders_where(points, |_, _| true)
+    }
+
+    /// The input of one block that spends each of these outputs.
+    pub fn spenders_in(
+        &self,
+        block: HeaderLink,
+        points: &[Outpoint],
+    ) -> Result<Vec<Option<Spender>>> {
+        let spenders = self.spenders_where(points, |_, row| row.block == block)?;
+        Ok(spenders.into_iter().map(|mut spenders| spenders.pop()).collect())
+    }
+
+    /// The input that spends the output in a block of the branch that is not below `from`.
+    pub fn spender_on(
+        &self,
+        branch: &Branch<'_, T>,
+        from: Height,
+        point: Outpoint,
+    ) -> Result<Option<Spender>> {
+        let wanted = |row: &RowPlace| row.is_on(branch) && row.height >= from;
+        let spenders = self.spenders_where(&[point], |_, row| wanted(row))?;
+        Ok(spenders.into_iter().flatten().next())
+    }
+
+    /// The spenders of each output, newest first, among the rows that are wanted. The bytes of
+    /// others are not read, so that it does not matter whether they are there.
+    pub(crate) fn spenders_where(
+        &self,
+        points: &[Outpoint],
+        is_wanted: impl Fn(usize, &RowPlace) -> bool,
+    ) -> Result<Vec<Vec<Spender>>> {
+        let mut matches = Vec::new();
+        self.tables.find_spenders(points, &mut matches)?;
+        let candidates = self.candidates(&matches, is_wanted)?;
         let mut spenders = vec![Vec::new(); points.len()];
-        for ((index, _), spender) in found.iter().zip(spending) {
-            if let Some(list) = spenders.get_mut(*index) {
-                list.extend(spender);
+        let (mut asked, mut spent) = (Vec::new(), Vec::new());
+        for of_row in candidates.chunk_by(|one, next| one.row.link == next.row.link) {
+            let Some(Candidate { row, .. }) = of_row.first() else { continue };
+            asked.clear();
+            let point = |key: usize| Some((*points.get(key)?, key));
+            asked.extend(of_row.iter().filter_map(|candidate| point(candidate.key)));
+            asked.sort_unstable();
+            let bytes = self.bytes(row.block, row.slice.number, row.slice.range())?;
+            let format = self.network().format();
+            let undecodable = |source| ArchiveError::Decode { height: row.height, source };
+            find_vins(bytes.as_ref(), format, &asked, &mut spent).map_err(undecodable)?;
+            if spent.is_empty() {
+                continue;
+            }
+            let txid = Tx::parse(bytes.as_ref(), format).map_err(undecodable)?.txid();
+            for (key, vin) in spent.drain(..) {
+                if let Some(spenders) = spenders.get_mut(key) {
+                    spenders.push(Spender { tx: row.with(txid), vin });
+                }
             }
         }
+        spenders.iter_mut().for_each(|spenders| spenders.reverse());
         Ok(spenders)
     }
 
@@ -88,8 +118,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// The input of the confirmed chain that spends the output.
     pub fn confirmed_spender(&self, point: Outpoint) -> Result<Option<Spender>> {
-        let spenders = self.spenders(point)?.into_iter();
-        Ok(spenders.filter(|spender| spender.tx.confirmed).max_by_key(|spender| spender.tx.height))
+        let spenders = self.spenders_where(&[point], |_, row| row.confirmed)?;
+        Ok(spenders.into_iter().flatten().max_by_key(|spender| spender.tx.height))
     }
 
     /// The height at which the output was spent on the confirmed chain.
@@ -104,8 +134,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 
     /// The points that the inputs of a transaction name, that of a coinbase being the null point.
     pub fn points(&self, tx: TxLink) -> Result<Vec<Outpoint>> {
-        let Some(place) = self.place(tx)? else { return Ok(Vec::new()) };
-        self.with_tx(&place, |tx| tx.inputs().map(|input| input.outpoint).collect())
+        self.with_row(tx, |_, tx| tx.inputs().map(|input| input.outpoint).collect())
     }
 
     /// The points that a block spends, in block order, without the null point of the coinbase.
@@ -119,16 +148,16 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     /// The output that an input spends, as it is on the input's branch; `None` for a coinbase and
     /// when the output is not on that branch.
     pub fn get_prevout(&self, tx: TxLink, vin: u32) -> Result<Option<Output>> {
-        let Some(place) = self.place(tx)? else { return Ok(None) };
+        let Some(row) = self.row_place(tx)? else { return Ok(None) };
         let Some(point) = self.point(tx, vin)? else { return Ok(None) };
-        let branch = self.branch(place.block)?;
+        let branch = self.branch(row.block)?;
         Ok(self.prevouts(&branch, &[point])?.pop().flatten())
     }
 
     /// The outputs that all inputs of a transaction spend, in the same way.
     pub fn tx_prevouts(&self, tx: TxLink) -> Result<Vec<Option<Output>>> {
-        let Some(place) = self.place(tx)? else { return Ok(Vec::new()) };
-        let branch = self.branch(place.block)?;
+        let Some(row) = self.row_place(tx)? else { return Ok(Vec::new()) };
+        let branch = self.branch(row.block)?;
         self.prevouts(&branch, &self.points(tx)?)
     }
 
@@ -138,86 +167,18 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         let branch = self.branch(link)?;
         self.prevouts(&branch, &points).map(Some)
     }
-
-    /// The outputs at these points, each from the highest block of the branch that holds it. (Only
-    /// two transactions of mainnet are in two blocks of one chain.)
-    pub(crate) fn prevouts(
-        &self,
-        branch: &Branch<'_, T>,
-        points: &[Outpoint],
-    ) -> Result<Vec<Option<Output>>> {
-        let places = self.places_on(branch, points)?;
-        let mut wanted = Vec::with_capacity(points.len());
-        for (index, (point, place)) in points.iter().zip(places).enumerate() {
-            match (place, self.base()) {
-                (Some(place), _) => wanted.push((place, point.vout, index)),
-                (None, Some(height)) if !point.is_null() => {
-                    return Err(ArchiveError::BelowBase { height });
-                }
-                (None, _) => {}
-            }
-        }
-        wanted.sort_unstable_by_key(|(place, vout, _)| (place.link, *vout));
-        let mut outputs = vec![None; points.len()];
-        for of_tx in wanted.chunk_by(|(one, ..), (next, ..)| one.link == next.link) {
-            let Some((place, ..)) = of_tx.first() else { continue };
-            self.with_tx(place, |tx| {
-                let mut made = (0..).zip(tx.outputs()).peekable();
-                for (_, vout, index) in of_tx {
-                    while made.next_if(|(at, _)| at < vout).is_some() {}
-                    let output = made.peek().filter(|(at, _)| at == vout);
-                    let output = output.map(|(_, output)| Output::new(place, *vout, output));
-                    if let Some(found) = outputs.get_mut(*index) {
-                        *found = output;
-                    }
-                }
-            })?;
-        }
-        Ok(outputs)
-    }
-
-    /// For each point the transaction that made it, from the highest block of the branch.
-    pub(crate) fn places_on(
-        &self,
-        branch: &Branch<'_, T>,
-        points: &[Outpoint],
-    ) -> Result<Vec<Option<TxPlace>>> {
-        let txids: Vec<_> = points.iter().map(|point| point.txid).collect();
-        let mut found = Vec::with_capacity(points.len());
-        self.tables.find_txs(&txids, &mut found)?;
-        let mut places = vec![None; points.len()];
-        for (index, link) in found {
-            let Some(place) = self.place(link)? else { continue };
-            let on_branch = branch.at(place.height) == Some(place.block);
-            if let Some(best) = places.get_mut(index).filter(|_| on_branch)
-                && best.is_none_or(|best: TxPlace| best.height < place.height)
-            {
-                *best = Some(place);
-            }
-        }
-        Ok(places)
-    }
 }
 
-/// A row that may spend a point.
-struct Candidate {
-    tx: TxLink,
-    point: Outpoint,
-    /// Its place in the answer of the search.
-    number: usize,
-}
-
-/// Gives `set` the number of each candidate that a serialised transaction spends, and the input
-/// that does; it says whether that is the first. The candidates are those of this transaction,
-/// in the order of their points.
+/// Adds to `spent` the keys of the points that a serialised transaction spends, with the input that
+/// does. The points are in order; one that is asked for by several keys is there several times.
 ///
 /// Reads no further than to the last of them, and neither outputs nor witnesses, which is most of
-/// what a lookup would otherwise cost.
+/// what a false candidate would otherwise cost.
 fn find_vins(
     bytes: &[u8],
     format: Format,
-    candidates: &[Candidate],
-    mut set: impl FnMut(usize, u32) -> bool,
+    asked: &[(Outpoint, usize)],
+    spent: &mut Vec<(usize, u32)>,
 ) -> std::result::Result<(), DecodeError> {
     let mut reader = Reader::new(bytes);
     reader.take(size_of::<u32>() as u64, "a version")?;
@@ -225,15 +186,12 @@ fn find_vins(
         reader.take(2, "marker and flag")?;
     }
     let count = compact_size::read(&mut reader, u32::MAX.into(), "inputs")?;
-    let mut left = candidates.len();
     for vin in 0..u32::try_from(count).expect("limited above") {
         let point = Outpoint::from_bytes(reader.array("an outpoint")?);
-        let first = candidates.partition_point(|candidate| candidate.point < point);
-        let equal = candidates.get(first..).unwrap_or_default().iter();
-        for candidate in equal.take_while(|candidate| candidate.point == point) {
-            left -= usize::from(set(candidate.number, vin));
-        }
-        if left == 0 {
+        let first = asked.partition_point(|(asked, _)| *asked < point);
+        let equal = asked.get(first..).unwrap_or_default().iter();
+        spent.extend(equal.take_while(|(asked, _)| *asked == point).map(|(_, key)| (*key, vin)));
+        if spent.len() >= asked.len() {
             return Ok(());
         }
         let script = compact_size::read(&mut reader, u64::MAX, "an input script")?;

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use varve_archive::contract::{Disk, check};
+use varve_archive::search::SearchOptions;
 use varve_archive::{MemoryDisk, MmapBackend, MmapConfig};
 use varve_io::faulty::FaultyStorage;
 use varve_io::{Storage, StoreId};
+use varve_runs::Compaction;
 
 /// Runs a test, a function of a disk, on each.
 macro_rules! on_every_back_end {
@@ -26,11 +28,20 @@ macro_rules! on_every_back_end {
 
 pub(crate) use on_every_back_end;
 
-/// Files so small, heads so narrow and so few rows to link again that short chains see many of all.
+/// Files so small, heads so narrow, a window so short and so few rows to link again that short
+/// chains see many of all, and runs.
 pub(crate) const SMALL: MmapConfig = MmapConfig {
     segment_len: 4096,
     first_rows: 16,
     relink: 40,
+    window: 4,
+    search: SearchOptions {
+        memory: 8 << 20,
+        fan_in: 2,
+        flush_rows: 20,
+        flush_links: 8,
+        compaction: Compaction::Inline,
+    },
     ..MmapConfig::new(StoreId([3; 16]), [4; 16])
 };
 

@@ -95,7 +95,7 @@ fn an_archive_at_rest_gives_the_same_answers() {
     let (mut rig, _) = work(&storage);
     rig.make_filters();
     rig.archive().checkpoint(7).unwrap();
-    assert!(at_rest(&storage).is_none(), "rows are not linked");
+    assert!(at_rest(&storage).is_none(), "rows are not linked, or not saved");
     rig.archive().rest(8).unwrap();
     let now = rig.archive().snapshot();
     drop(rig.archive.take());

@@ -11,6 +11,8 @@ mod large;
 mod limits;
 mod load;
 mod model;
+mod noise;
 mod random;
 mod rig;
+mod searches;
 mod simulated;

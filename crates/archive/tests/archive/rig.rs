@@ -1,6 +1,7 @@
 //! An archive beside the model, and the comparison of the two.
 
 use std::collections::{BTreeSet, HashMap};
+use std::num::NonZeroUsize;
 
 use varve_archive::contract::Disk;
 use varve_archive::{
@@ -11,6 +12,9 @@ use varve_consensus::BlockAt;
 use varve_types::{Amount, Block, BlockHash, Height, Network, Outpoint};
 
 use crate::model::Model;
+
+/// Threads that make rows again.
+pub(crate) const THREADS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// Everything an archive can keep.
 pub(crate) const ALL: Indexes = Indexes { scripts: true, filters: true };
@@ -35,7 +39,9 @@ impl<D: Disk> Rig<D> {
     pub(crate) fn reopen(&mut self) {
         let config = ArchiveConfig { network: self.model.network, indexes: ALL };
         drop(self.archive.take());
-        self.archive = Some(Archive::open(self.disk.open(), config).unwrap());
+        let mut archive = Archive::open(self.disk.open(), config).unwrap();
+        archive.catch_up(&self.blocks, THREADS, &mut |_, _| {}).unwrap();
+        self.archive = Some(archive);
     }
 
     pub(crate) fn archive(&mut self) -> &mut Archive<D::Backend> {

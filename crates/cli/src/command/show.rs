@@ -197,14 +197,13 @@ impl Memory {
     }
 
     fn json(&self) -> Value {
-        let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        let Budget { memory, program, headers, archive, blocks, set, .. } = self.budget;
         let MemorySplit { index, merge, joining, undo, buffers, window } = self.set;
         json!({
             "budget": memory,
             "program": program,
-            "header_tree": headers,
-            "archive_heads": heads,
-            "archive_stage": stage,
+            "headers": headers,
+            "archive": archive,
             "blocks": blocks,
             "utxo": {
                 "budget": set,
@@ -220,17 +219,16 @@ impl Memory {
     }
 
     fn print(&self) {
-        let Budget { memory, program, headers, heads, stage, blocks, set, .. } = self.budget;
+        let Budget { memory, program, headers, archive, blocks, set, .. } = self.budget;
         let MemorySplit { index, merge, joining, undo, buffers, window } = self.set;
         let size = |bytes: usize| BinaryBytes(bytes as u64);
         println!(
-            "  memory     {}: program {}, header tree {}, archive heads {}, archive stage {}, \
-             blocks on their way {}, unspent set {}",
+            "  memory     {}: program {}, headers {}, archive {}, blocks on their way {}, unspent \
+             set {}",
             size(memory),
             size(program),
             size(headers),
-            size(heads),
-            size(stage),
+            size(archive),
             size(blocks),
             size(set)
         );

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, Result};
 use hex_conservative::DisplayHex as _;
 use serde_json::json;
-use varve_archive::{ArchiveError, Output, TxPlace, TxSize};
+use varve_archive::{ArchiveError, HeaderLink, Output, TxPlace, TxSize};
 use varve_node::ArchiveView;
 use varve_types::{Amount, Outpoint, Tx, Txid};
 
@@ -20,7 +20,7 @@ pub(crate) fn run(txid: Txid, global: &Global) -> Result<()> {
     let place = place.with_context(|| format!("transaction {txid} is in no stored block"))?;
     let bytes = view.raw_tx(place.link)?.context("its block has not come")?;
     let mut blocks = Vec::new();
-    for (link, _) in view.blocks_of(txid)? {
+    for link in blocks_of(&view, &place)? {
         blocks.push(view.header(link)?.hash.to_string());
     }
     let hash = view.header(place.block)?.hash.to_string();
@@ -40,6 +40,14 @@ pub(crate) fn run(txid: Txid, global: &Global) -> Result<()> {
     let tip = node.tip().0.to_u32();
     print_place(&view, (&place, tip), &blocks)?;
     print_parts(&view, &tx, global)
+}
+
+/// The blocks that hold the transaction, as far as is known: others may be pruned.
+fn blocks_of(view: &ArchiveView, place: &TxPlace) -> Result<Vec<HeaderLink>> {
+    match view.blocks_of(place.txid) {
+        Err(ArchiveError::Pruned { .. }) => Ok(vec![place.block]),
+        found => Ok(found?.into_iter().map(|(link, _)| link).collect()),
+    }
 }
 
 /// Where the transaction is: its block, how deep that is, and the blocks of other branches.

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Whether bytes are the block that a header commits to takes two hashes of every byte, and
-//! needs nothing of the stores. So the organizer, which stores and archives, gives each block to
+//! needs nothing of the stores. Nor do the rows of the archive, which are hashed and sorted here. So
+//! the organizer, which stores and archives, gives each block to
 //! the next checker in turn, and takes the verdicts in the same turn: blocks are stored in the
 //! order in which they came, whatever the threads do. A few blocks are under way at a time, and no
 //! more bytes than the budget gives them.
@@ -17,6 +18,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
+use varve_archive::{BlockPreparer, MmapRowMaker};
 use varve_consensus::{Ancestor, Ancestors, Params};
 use varve_types::{BlockHash, Height};
 use varve_utxo::AsBlock as _;
@@ -26,6 +28,7 @@ use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 use crate::source::Giver;
 use crate::stored_block::{Bytes, StoredBlock};
+use crate::stores::ArchiveBlock;
 
 /// Blocks under way for each checker: one in work and one that waits.
 const UNDER_WAY: usize = 2;
@@ -47,8 +50,11 @@ pub(crate) struct Checked {
     pub(crate) id: HeaderId,
     pub(crate) hash: BlockHash,
     pub(crate) giver: Giver,
-    pub(crate) result: Result<StoredBlock, Refusal>,
+    pub(crate) result: Result<(StoredBlock, ArchiveBlock), Refusal>,
 }
+
+/// Makes blocks ready for the archive.
+pub(crate) type Preparer = BlockPreparer<MmapRowMaker>;
 
 /// The headers right below a block, copied out of the tree.
 pub(crate) struct Recent {
@@ -96,10 +102,15 @@ struct Lane {
 impl Checkers {
     /// Starts `threads` threads, or fewer when the system refuses one. An error when it refuses
     /// the first. Another block is taken while fewer bytes than `limit` are under way.
-    pub(crate) fn new(params: &Params, threads: NonZeroUsize, limit: u64) -> Result<Self, Error> {
+    pub(crate) fn new(
+        params: &Params,
+        preparer: Preparer,
+        threads: NonZeroUsize,
+        limit: u64,
+    ) -> Result<Self, Error> {
         let mut lanes = Vec::new();
         for number in 0..threads.get() {
-            match Lane::start(number, params.clone()) {
+            match Lane::start(number, params.clone(), preparer) {
                 Ok(lane) => lanes.push(lane),
                 Err(error) if lanes.is_empty() => return Err(Error::Thread(error)),
                 Err(_) => break,
@@ -145,13 +156,13 @@ impl Checkers {
 }
 
 impl Lane {
-    fn start(number: usize, params: Params) -> io::Result<Self> {
+    fn start(number: usize, params: Params, preparer: Preparer) -> io::Result<Self> {
         let (jobs, to_do) = channel::<Job>();
         let (done, verdicts) = channel();
         let thread = Builder::new().name(format!("block-checker-{number}"));
         let thread = thread.spawn(move || {
             for job in to_do {
-                if done.send(check(&params, job)).is_err() {
+                if done.send(check(&params, preparer, job)).is_err() {
                     return;
                 }
             }
@@ -170,13 +181,15 @@ impl Drop for Lane {
     }
 }
 
-fn check(params: &Params, job: Job) -> Checked {
+fn check(params: &Params, preparer: Preparer, job: Job) -> Checked {
     let Job { id, hash, height, below, bytes, giver } = job;
     let result = StoredBlock::parse(Bytes::Given(bytes), params.network.format(), height)
         .map_err(|error| Refusal::Mutated(format!("the block does not decode: {error}")))
         .and_then(|block| {
             check_bytes(params, block.as_block(), &below)?;
-            Ok(block)
+            let prepared = preparer.prepare(block.as_block());
+            let prepared = prepared.map_err(|error| Refusal::Failed(error.into()))?;
+            Ok((block, prepared))
         });
     Checked { id, hash, giver, result }
 }
@@ -185,18 +198,34 @@ fn check(params: &Params, job: Job) -> Checked {
 mod tests {
     use super::*;
     use std::process::Command;
+    use std::sync::Arc;
 
+    use varve_archive::search::SearchOptions;
+    use varve_archive::{Archive, ArchiveConfig, Indexes, MmapBackend, MmapConfig};
+    use varve_io::StoreId;
+    use varve_io::faulty::FaultyStorage;
     use varve_types::Network;
+    use varve_utxo::Compaction;
 
     /// Set in a child process whose threads ask for stacks of this size.
     const STACK: &str = "RUST_MIN_STACK";
     const THREADS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
+    /// That of an archive in memory.
+    fn preparer() -> Preparer {
+        let config = MmapConfig::new(StoreId([1; 16]), [2; 16]);
+        let search = SearchOptions { compaction: Compaction::Inline, ..config.search };
+        let config = MmapConfig { search, ..config };
+        let backend = MmapBackend::open(Arc::new(FaultyStorage::new(1)), config).unwrap();
+        let config = ArchiveConfig { network: Network::Regtest, indexes: Indexes::default() };
+        Archive::open(backend, config).unwrap().preparer()
+    }
+
     /// Threads are refused for want of address space: the limit on processes does not bind root.
     #[test]
     fn a_refused_thread_leaves_the_others_and_none_at_all_is_an_error() {
         if let Ok(stack) = std::env::var(STACK) {
-            let checkers = Checkers::new(&Params::new(Network::Regtest), THREADS, 1);
+            let checkers = Checkers::new(&Params::new(Network::Regtest), preparer(), THREADS, 1);
             if stack == (1_u64 << 50).to_string() {
                 let error = checkers.err().expect("no thread has such a stack");
                 assert!(matches!(error, Error::Thread(_)), "{error}");
@@ -224,7 +253,8 @@ mod tests {
     #[test]
     fn blocks_under_way_are_bounded_by_bytes() {
         let threads = NonZeroUsize::new(4).unwrap();
-        let mut checkers = Checkers::new(&Params::new(Network::Regtest), threads, 100).unwrap();
+        let params = Params::new(Network::Regtest);
+        let mut checkers = Checkers::new(&params, preparer(), threads, 100).unwrap();
         let push = |checkers: &mut Checkers, length| {
             let (id, hash, height) = (HeaderId::GENESIS, BlockHash::ZERO, Height::GENESIS);
             let below = Recent { first: 0, headers: Vec::new() };

@@ -169,6 +169,7 @@ impl Feeder<'_, '_, '_, '_> {
     /// Whether a crash would cost too much, or the rows that wait take their share of the memory.
     fn is_checkpoint_due(&self) -> bool {
         self.stores.since_checkpoint >= self.limits.lag
+            || self.stores.archive.is_crowded()
             || self.stores.archive.memory().stage > self.budget.stage_due()
     }
 

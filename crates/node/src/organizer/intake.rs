@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 use crate::source::{Event, Giver, Outlook, Source, SourceError, Warning};
 use crate::stored_block::StoredBlock;
-use crate::stores::Stores;
+use crate::stores::{ArchiveBlock, Stores};
 
 /// Retry interval for blocks that a followed source did not have: at first, and at most. It doubles
 /// with every retry. Peers are always asked at the longest interval.
@@ -247,7 +247,7 @@ impl<'a> Intake<'a> {
             return Ok(());
         }
         let refusal = match result {
-            Ok(block) => return self.keep(stores, id, block),
+            Ok((block, prepared)) => return self.keep(stores, id, block, prepared),
             Err(refusal) => refusal,
         };
         let reason = refusal.to_string();
@@ -267,8 +267,14 @@ impl<'a> Intake<'a> {
         Ok(())
     }
 
-    fn keep(&mut self, stores: &mut Stores, id: HeaderId, block: StoredBlock) -> Result<(), Error> {
-        stores.store(id, &block)?;
+    fn keep(
+        &mut self,
+        stores: &mut Stores,
+        id: HeaderId,
+        block: StoredBlock,
+        prepared: ArchiveBlock,
+    ) -> Result<(), Error> {
+        stores.store(id, &block, prepared)?;
         let (hash, height, size) =
             (block.as_block().hash(), block.as_block().height(), block.size());
         (self.report)(Report::Stored { bytes: size });

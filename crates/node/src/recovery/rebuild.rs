@@ -4,11 +4,12 @@
 //! 2. The headers of stored blocks are linked to them, parents first, in whatever order blocks were
 //!    stored.
 //! 3. Now every height is known, and each block without rows is read and archived once, in the
-//!    order in which blocks were stored.
+//!    order in which blocks were stored. Some are made ready side by side.
 //!
 //! A block that links to nothing is an *orphan*: its bytes are kept and its rows are not made.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::num::NonZeroUsize;
 
 use varve_archive::{Archive, HeaderLink, MmapBackend};
 use varve_blocks::{BlockNumber, BlockReader, BlockStore};
@@ -20,7 +21,7 @@ use crate::chain::Chain;
 use crate::commit_log::{CommitLog, History};
 use crate::error::Error;
 use crate::header_tree::HeaderTree;
-use crate::organizer::Options;
+use crate::organizer::{Options, Preparer};
 use crate::steps::Steps;
 
 /// What was made.
@@ -50,8 +51,14 @@ pub(super) fn rebuild(
     let reader = blocks.reader();
     link_headers(&mut tree, archive, &reader)?;
     let (mut orphans, mut lost) = (HashMap::new(), BTreeSet::new());
-    let (held, mut rows) = (reader.first_held()?, 0);
-    let mut steps = Steps::new(lag);
+    let held = reader.first_held()?;
+    let mut again = Again {
+        reader: &reader,
+        threads: options.workers,
+        steps: Steps::new(lag),
+        queue: Vec::new(),
+        rows: 0,
+    };
     for number in (0..reader.count()).map(BlockNumber::new) {
         let row = reader.row(number)?;
         let is_archived = history.archived.has(number);
@@ -64,18 +71,18 @@ pub(super) fn rebuild(
             continue;
         };
         if !is_archived {
-            archive_block(archive, &reader, number, tree.height(id))?;
-            progress(u64::from(number.get()) + 1, reader.count().into());
-            rows += 1;
-            if steps.is_due(row.length) {
-                // New rows are in memory until they are saved. The blocks are durable.
-                archive.checkpoint(archive.sequence())?;
-                let left_out = orphans.values().chain(&lost).copied();
-                log.checkpoint(&history.archived.up_to(number, left_out))?;
-            }
+            again.queue.push((number, tree.height(id), row.length));
+        }
+        if again.is_full() {
+            let left_out = || orphans.values().chain(&lost).copied();
+            let save = |number| history.archived.up_to(number, left_out());
+            again.archive(archive, progress, |number| log.checkpoint(&save(number)))?;
         }
         tree.mark_stored(id);
     }
+    let save = |number| history.archived.up_to(number, orphans.values().chain(&lost).copied());
+    again.archive(archive, progress, |number| log.checkpoint(&save(number)))?;
+    let rows = again.rows;
     for (hash, reason) in &history.marks {
         if let Some(id) = tree.find(hash) {
             tree.mark_invalid(id, reason);
@@ -126,18 +133,58 @@ fn link_headers(
     Ok(())
 }
 
-fn archive_block(
-    archive: &mut Archive<MmapBackend>,
-    reader: &BlockReader,
-    number: BlockNumber,
-    height: Height,
-) -> Result<(), Error> {
-    let hash = reader.hash(number)?;
-    let bytes = reader.raw(number).map_err(Error::of_block(height))?;
-    let block = Block::parse(&bytes, archive.now().network().format())
-        .map_err(|source| Error::Undecodable { hash, source })?;
-    archive.set_block(&BlockAt::new(height, &block), number)?;
-    Ok(())
+/// Blocks for each thread that are made ready side by side.
+const BLOCKS_EACH: usize = 8;
+/// And their bytes together, after which no more are waited for.
+const BYTES: u64 = 32 << 20;
+
+/// Archives stored blocks again.
+struct Again<'a> {
+    reader: &'a BlockReader,
+    threads: NonZeroUsize,
+    steps: Steps,
+    /// Blocks to be archived, with their heights and lengths.
+    queue: Vec<(BlockNumber, Height, u64)>,
+    /// How many blocks were archived.
+    rows: u64,
+}
+
+impl Again<'_> {
+    fn is_full(&self) -> bool {
+        let bytes: u64 = self.queue.iter().map(|(.., length)| length).sum();
+        self.queue.len() >= BLOCKS_EACH * self.threads.get() || bytes >= BYTES
+    }
+
+    /// Archives the blocks in the queue. `save` notes that all blocks up to one are archived,
+    /// durably.
+    fn archive(
+        &mut self,
+        archive: &mut Archive<MmapBackend>,
+        progress: Progress<'_>,
+        mut save: impl FnMut(BlockNumber) -> varve_io::Result<()>,
+    ) -> Result<(), Error> {
+        let format = archive.now().network().format();
+        let prepare = |preparer: &Preparer, (number, height, _): &(BlockNumber, Height, u64)| {
+            let hash = self.reader.hash(*number)?;
+            let bytes = self.reader.raw(*number).map_err(Error::of_block(*height))?;
+            let block = Block::parse(&bytes, format)
+                .map_err(|source| Error::Undecodable { hash, source })?;
+            Ok::<_, Error>(preparer.prepare(&BlockAt::new(*height, &block))?)
+        };
+        let queue = std::mem::take(&mut self.queue);
+        let prepared = archive.preparer().prepare_many(&queue, self.threads, prepare);
+        for ((number, _, length), prepared) in queue.into_iter().zip(prepared) {
+            archive.set_prepared(prepared?, number)?;
+            progress(u64::from(number.get()) + 1, self.reader.count().into());
+            self.rows += 1;
+            if self.steps.is_due(length) || archive.is_crowded() {
+                // New rows are in memory until they are saved. The blocks are durable.
+                archive.checkpoint(archive.sequence())?;
+                save(number)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A key for the tree's table, which lives as long as the process.

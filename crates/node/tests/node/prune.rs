@@ -72,11 +72,13 @@ fn old_blocks_go_and_what_needs_them_is_told() {
     for height in [below, 200] {
         assert!(view.raw_block(at(height)).unwrap().is_some());
     }
-    // A transaction's place is known, its bytes are not.
+    // Which transaction a row is takes its bytes.
     let old = &chain[4];
-    let place = view.to_tx(old.coinbase.txid()).unwrap().unwrap();
-    assert!(place.confirmed && place.height.to_u32() == 5);
-    assert_eq!(height_of(&view.raw_tx(place.link).unwrap_err().into()), 5);
+    let place = view.to_tx(old.coinbase.txid());
+    assert_eq!(height_of(&place.unwrap_err().into()), 5);
+    let row = view.coinbase(at(5)).unwrap().unwrap();
+    assert!(view.is_confirmed_row(row).unwrap());
+    assert_eq!(height_of(&view.raw_tx(row).unwrap_err().into()), 5);
     let output = view.output(Outpoint::new(old.coinbase.txid(), 0));
     assert_eq!(height_of(&output.unwrap_err().into()), 5);
     let spender = view.confirmed_spender(old.coin());

@@ -214,13 +214,17 @@ fn damage_is_named() {
     let (storage, _) = synced(&eager_options(), &all);
     let archive = storage.directory("archive").unwrap();
     let tables = archive.list().unwrap();
-    let tables = tables.iter().filter(|name| name.starts_with("tx-") || *name == "tx.head");
+    let is_asked = |name: &str| name.starts_with("tx_len-") || name.starts_with("block-");
+    let tables = tables.iter().filter(|name| is_asked(name) || *name == "block_tx.head");
     let mut files: Vec<String> = tables.map(|name| format!("archive/{name}")).collect();
+    let runs = archive.directory("tx").unwrap().list().unwrap();
+    files.extend(runs.iter().map(|name| format!("archive/tx/{name}")));
     files.extend(["commit/checkpoint", "archive/archive", "blocks/manifest"].map(str::to_owned));
-    assert!(files.len() > 4, "{files:?}");
+    assert!(files.len() > 7, "{files:?}");
     for name in &files {
         let damaged = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
-        let at = if name.ends_with(".head") { 4_096 + 100 } else { 66 };
+        let in_pages = name.ends_with(".head") || name.ends_with(".run");
+        let at = if in_pages { 4_096 + 100 } else { 66 };
         assert!(damaged.flip_bit(name, varve_io::FileOffset::new(at), 3), "{name}");
         let find = || -> Result<(), Error> {
             let reading = read(&damaged, eager_options())?;

@@ -1,20 +1,26 @@
 //! An archive that nobody writes to, open for reading alone.
 //!
-//! Opening changes nothing and reads the manifest, the first page of each head, and the three
-//! arrays: 24 bytes a header on disk, 9 in memory. Bodies and heads are read where a question
-//! touches them. So it costs the same whether the tables have thousands of rows or billions.
+//! Opening changes nothing and reads the manifests, the first page of each head, and three arrays:
+//! 24 bytes a header on disk, 9 in memory. Bodies and heads are read where a question touches them,
+//! and a search table is opened with the first question to it, which reads its directory: a byte
+//! for a hundred rows. So it costs nearly the same whether the tables have thousands of rows or
+//! billions.
 
 use std::sync::Arc;
 
 use varve_io::{Access, Caching, Storage};
 
+use super::blocks::BlocksReader;
+use super::files::SEARCH_TABLES;
+use super::filters::FiltersReader;
 use super::row;
-use super::{KIND, MANIFEST, MmapConfig, MmapTables, is_store_file};
+use super::searches::SearchesReader;
+use super::{KIND, MANIFEST, MmapConfig, MmapTables, is_search_file, is_store_file};
 use crate::archive::ArchiveConfig;
 use crate::backend::{BackendError, Result};
 use crate::cow::CowVec;
 use crate::link::Bounds;
-use crate::primitive::{Array, Error, Keyed, Manifest, RecordReader, SlabArrayReader};
+use crate::primitive::{Array, Error, Keyed, Manifest, RecordReader};
 use crate::snapshot::Snapshot;
 
 impl Snapshot<MmapTables> {
@@ -41,7 +47,7 @@ impl Snapshot<MmapTables> {
             network,
             indexes,
             base: mark.base,
-            bounds: Bounds { headers, txs: tables.tx.rows() },
+            bounds: Bounds { headers, txs: tables.blocks.txs()? },
             candidate: heights("candidate")?,
             confirmed: heights("confirmed")?,
             states: read_array(storage, &files, &manifest, "block_state", row::decode_state)?,
@@ -54,16 +60,26 @@ impl Snapshot<MmapTables> {
 
 /// The bytes of all tables of the archive in this directory.
 pub fn stored_bytes(storage: &dyn Storage) -> Result<u64> {
+    let of_tables = bytes_of(storage, |name| is_store_file(name) && name != MANIFEST)?;
+    let folders = storage.list_others().map_err(Error::from)?;
+    let searches = SEARCH_TABLES.into_iter().filter(|name| folders.iter().any(|f| f == name));
+    searches.into_iter().try_fold(of_tables, |bytes, name| {
+        let folder = storage.directory(name).map_err(Error::from)?;
+        Ok(bytes + bytes_of(folder.as_ref(), is_search_file)?)
+    })
+}
+
+/// The bytes of files of a folder.
+fn bytes_of(storage: &dyn Storage, is_meant: impl Fn(&str) -> bool) -> Result<u64> {
     let mut bytes = 0;
-    let names = storage.list().map_err(Error::from)?;
-    for name in names.iter().filter(|name| is_store_file(name) && *name != MANIFEST) {
+    for name in storage.list().map_err(Error::from)?.iter().filter(|name| is_meant(name)) {
         let file = storage.open(name, Access::Read, Caching::Buffered);
         bytes += file.and_then(|file| file.size()).map_err(Error::from)?;
     }
     Ok(bytes)
 }
 
-/// The readers of all tables; `None` when one of them has rows to link.
+/// The readers of all tables; `None` when one of them has rows to link or lacks some.
 fn tables(
     storage: &Arc<dyn Storage>,
     config: &MmapConfig,
@@ -79,18 +95,12 @@ fn tables(
             }
         }};
     }
-    let array = |name| (config.table(name, 1), manifest.mark(name));
-    let (block, filter) = (array("block"), array("filter"));
-    Ok(Some(MmapTables {
-        hasher,
-        header: map!("header"),
-        block: SlabArrayReader::at_rest(Arc::clone(storage), &block.0, block.1)?,
-        tx: map!("tx"),
-        spend: map!("spend"),
-        script: map!("script"),
-        filter: SlabArrayReader::at_rest(Arc::clone(storage), &filter.0, filter.1)?,
-        tx_state: map!("tx_state"),
-    }))
+    let blocks = BlocksReader::at_rest(storage, config, manifest)?;
+    let searches = SearchesReader::at_rest(storage, config, (manifest, &blocks))?;
+    let Some(searches) = searches else { return Ok(None) };
+    let filters = FiltersReader::at_rest(storage, config, manifest)?;
+    let (header, tx_state) = (map!("header"), map!("tx_state"));
+    Ok(Some(MmapTables { header, blocks, searches, filters, tx_state }))
 }
 
 fn read_array<T: Copy + Default>(

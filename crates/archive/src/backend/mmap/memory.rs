@@ -1,38 +1,85 @@
-//! The memory of the tables: heads, which grow with the chain, and rows that are not settled.
+//! The memory of the tables.
+//!
+//! What grows with the number of headers is measured; what grows with the number of transactions is
+//! in the search tables, which keep to what they are given.
 
 use super::MmapBackend;
 use crate::archive::Archive;
+use crate::backend::Result;
+use crate::error::ArchiveError;
 use crate::link::HeaderLink;
 use crate::primitive::TableMemory;
+use crate::source::BlockNumber;
 
 /// Both chains by height and the state of each header, which the archive keeps for its snapshots.
 const HEADER_LEN: usize = 2 * size_of::<HeaderLink>() + 1;
 
+/// The memory of an archive, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveMemory {
+    /// Heads and arrays, about 50 bytes a header when all of it has been touched.
+    pub heads: usize,
+    /// Rows that wait for the next checkpoint.
+    pub stage: usize,
+    /// Rows of young blocks in the search tables.
+    pub young: usize,
+    /// Directories and filters of the search tables.
+    pub index: usize,
+}
+
 impl MmapBackend {
-    fn memory(&self) -> TableMemory {
+    fn memory(&self) -> ArchiveMemory {
         let tables = &self.tables;
         let headers = usize::try_from(tables.header.rows()).unwrap_or(usize::MAX);
         let all = [
             TableMemory { heads: headers.saturating_mul(HEADER_LEN), stage: 0 },
             tables.header.memory(),
-            tables.block.memory(),
-            tables.tx.memory(),
-            tables.spend.memory(),
-            tables.script.memory(),
-            tables.filter.memory(),
+            tables.blocks.memory(),
+            tables.filters.memory(),
             tables.tx_state.memory(),
             self.candidate.reader().memory(),
             self.confirmed.reader().memory(),
             self.block_state.reader().memory(),
         ];
-        all.into_iter().fold(TableMemory::default(), std::ops::Add::add)
+        let TableMemory { heads, stage } = all.into_iter().fold(TableMemory::default(), |a, b| a + b);
+        let (mut young, mut index) = (0, 0);
+        for table in self.searches.memory() {
+            young += table.young;
+            index += table.index;
+        }
+        ArchiveMemory { heads, stage, young, index }
+    }
+}
+
+impl MmapBackend {
+    /// The lowest number of a block whose rows a crash would lose, and whose bytes are read then.
+    fn unsaved_from(&self) -> Result<Option<BlockNumber>> {
+        let blocks = &self.tables.blocks;
+        let mut lowest: Option<BlockNumber> = None;
+        for block in blocks.from(self.searches.saved_end())? {
+            let number = blocks.block(block?.0)?.map(|row| row.number);
+            lowest = lowest.into_iter().chain(number).min();
+        }
+        Ok(lowest)
     }
 }
 
 impl Archive<MmapBackend> {
+    /// The lowest number of a block that must be kept: a crash would lose rows of it, which are
+    /// made of its bytes again. `None` when all rows are on disk.
+    pub fn needed_from(&self) -> std::result::Result<Option<BlockNumber>, ArchiveError> {
+        Ok(self.backend().unsaved_from()?)
+    }
+
     /// The memory of all tables.
     #[must_use]
-    pub fn memory(&self) -> TableMemory {
+    pub fn memory(&self) -> ArchiveMemory {
         self.backend().memory()
+    }
+
+    /// Whether the search tables wait for a checkpoint to make room.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.backend().searches.is_crowded()
     }
 }

@@ -5,76 +5,64 @@
 //!          │ parent │ height │ median │ version│ merkle │ time │ bits │ nonce │ work   │
 //!          │ u32    │ u32    │ u32    │ i32    │ root 32│ u32  │ u32  │ u32   │ 32     │
 //! block    0          8        12       16     20          24       28        32
-//!          │ first tx │ tx     │ number │ size │ base size│ inputs│ outputs │
-//!          │ u64      │ count 4│ u32    │ u32  │ u32      │ u32   │ u32     │
-//! tx       │ header row u32 │ offset u32 │
-//! spend    │ tx row u32 │                          script   │ tx row u32 │
+//!          │ first tx │ tx     │ number │ size │ base size│ inputs│ outputs │ groups …
+//!          │ u64      │ count 4│ u32    │ u32  │ u32      │ u32   │ u32     │ u64 each
 //! filter   │ length of the filter u32 │ filter header 32 │ filter │
 //! tx state │ flags u32 │ height u32 │ median u32 │ connected u8 │ fee u64 │ sigops u32 │
 //! mark     │ network u8 │ indexes u8 │ sequence u64 │ base u32 │
 //! ```
 //!
-//! A header row of all ones is none: the parent of genesis, no base.
+//! A header row of all ones is none: the parent of genesis, no base. The groups of a block are
+//! positions in `tx_len`, one for every [`GROUP`] transactions.
 
 use varve_consensus::Work;
-use varve_types::{BlockHash, Height, MerkleRoot, Network, Txid};
+use varve_types::{BlockHash, Height, MerkleRoot, Network};
 
+use super::lengths::GROUP;
 use crate::backend::{BackendError, Indexes, Mark, Result};
 use crate::link::{HeaderLink, TxLink};
-use crate::primitive::{Link, Measure, Row};
-use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, TxRow, TxState};
+use crate::primitive::{Measure, Row};
+use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, TxState};
 use crate::source::BlockNumber;
 
 /// The value of a header row.
 pub(super) const HEADER: usize = 4 * size_of::<u32>() + 32 + 3 * size_of::<u32>() + 32;
-/// A block row.
+/// A block row, without its groups.
 pub(super) const BLOCK: usize = size_of::<u64>() + 6 * size_of::<u32>();
-/// The value of a transaction row.
-pub(super) const TX: usize = 2 * size_of::<u32>();
-/// The value of a spend row and of a script row.
-pub(super) const SPEND: usize = size_of::<u32>();
+/// What a block row says first: its transactions.
+const BLOCK_TXS: usize = size_of::<u64>() + size_of::<u32>();
 /// The value of a transaction's state.
 pub(super) const TX_STATE: usize = 3 * size_of::<u32>() + 1 + size_of::<u64>() + size_of::<u32>();
-/// The key of a spend row and of a script row. Of 2^40 fingerprints three billion are used at
-/// mainnet's size, so one search in 300 shows a row that is not meant.
-pub(super) const FINGERPRINT: usize = 5;
 /// What stands before a filter.
-const FILTER_FRONT: usize = size_of::<u32>() + 32;
+pub(super) const FILTER_FRONT: usize = size_of::<u32>() + 32;
 const MARK: usize = 1 + 1 + size_of::<u64>() + size_of::<u32>();
 
 const _: () = assert!(Row::<32, HEADER>::LEN == 128);
 const _: () = assert!(BLOCK == 32);
-const _: () = assert!(Row::<32, TX>::LEN == 44);
-const _: () = assert!(Row::<FINGERPRINT, SPEND>::LEN == 13);
-const _: () = assert!(Row::<4, TX_STATE>::LEN == 33);
+const _: () = assert!(Row::<8, TX_STATE>::LEN == 37);
 const _: () = assert!(MARK == 14);
 
 /// No header row; no base.
 const NONE: u32 = u32::MAX;
 
-/// All block rows are of one length.
+/// A block row has a group for so many of its transactions.
 #[derive(Debug)]
 pub(super) struct BlockMeasure;
 
 impl Measure for BlockMeasure {
-    const PREFIX: usize = BLOCK;
+    const PREFIX: usize = BLOCK_TXS;
 
-    fn len(_: &[u8]) -> usize {
-        BLOCK
+    fn len(mut prefix: &[u8]) -> usize {
+        let _first = u64::from_le_bytes(take(&mut prefix));
+        let count = u32::from_le_bytes(take(&mut prefix));
+        BLOCK + count.div_ceil(GROUP) as usize * size_of::<u64>()
     }
 }
 
-/// A filter tells its length in front.
-#[derive(Debug)]
-pub(super) struct FilterMeasure;
-
-impl Measure for FilterMeasure {
-    const PREFIX: usize = FILTER_FRONT;
-
-    fn len(mut prefix: &[u8]) -> usize {
-        let len = u32::from_le_bytes(take(&mut prefix));
-        FILTER_FRONT + len as usize
-    }
+/// The length of a filter that begins with these bytes.
+pub(super) fn filter_len(mut front: &[u8]) -> usize {
+    let len = u32::from_le_bytes(take(&mut front));
+    FILTER_FRONT + len as usize
 }
 
 /// The next bytes of a row, zeroes behind its end. Rows are of a known length, so there are none.
@@ -142,7 +130,7 @@ pub(super) fn encode_block(row: &BlockRow) -> [u8; BLOCK] {
 }
 
 pub(super) fn decode_block(bytes: &[u8]) -> Option<BlockRow> {
-    let bytes = &mut <&[u8; BLOCK]>::try_from(bytes).ok()?.as_slice();
+    let bytes = &mut bytes.first_chunk::<BLOCK>()?.as_slice();
     Some(BlockRow {
         first_tx: TxLink::new(u64::from_le_bytes(take(bytes))),
         tx_count: u32::from_le_bytes(take(bytes)),
@@ -154,38 +142,9 @@ pub(super) fn decode_block(bytes: &[u8]) -> Option<BlockRow> {
     })
 }
 
-pub(super) fn encode_tx(block: HeaderLink, (txid, offset): &(Txid, u32)) -> Row<32, TX> {
-    let value = pack(&[&block.to_u32().to_le_bytes(), &offset.to_le_bytes()]);
-    Row { key: txid.to_bytes(), value }
-}
-
-pub(super) fn decode_tx(row: &Row<32, TX>) -> TxRow {
-    let bytes = &mut row.value.as_slice();
-    TxRow {
-        txid: Txid::from_bytes(row.key),
-        block: HeaderLink::new(u32::from_le_bytes(take(bytes))),
-        offset: u32::from_le_bytes(take(bytes)),
-    }
-}
-
-/// The short key of a point or a script hash: the low bytes of its keyed hash.
-pub(super) fn fingerprint(hash: u64) -> [u8; FINGERPRINT] {
-    *hash.to_le_bytes().first_chunk().expect("5 of 8 bytes")
-}
-
-/// The value of a row that names the transaction `position` rows after the first.
-pub(super) fn tx_value(first: Link, position: u32) -> [u8; SPEND] {
-    first.0.saturating_add(position).to_le_bytes()
-}
-
-pub(super) fn tx_link(value: &[u8; SPEND]) -> TxLink {
-    TxLink::new(u32::from_le_bytes(*value).into())
-}
-
 /// The key of a transaction's state.
-pub(super) fn tx_key(link: TxLink) -> Result<[u8; 4]> {
-    let number = u32::try_from(link.to_u64()).map_err(|_| BackendError::dangling(link))?;
-    Ok(number.to_le_bytes())
+pub(super) const fn tx_key(link: TxLink) -> [u8; 8] {
+    link.to_u64().to_le_bytes()
 }
 
 pub(super) fn encode_tx_state(state: &TxState) -> [u8; TX_STATE] {

@@ -41,24 +41,24 @@ impl<const K: usize, const V: usize> Records<K, V> {
 impl<const K: usize, const V: usize> RecordsOwner<K, V> {
     /// Opens the table as it was at `mark`. `hash` is asked for the key of every row that the saved
     /// head does not know.
-    pub(crate) fn open<E: From<Error>>(
+    pub(crate) fn open(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
         mark: Mark,
-        mut hash: impl FnMut(Link, &Row<K, V>) -> Result<u64, E>,
-    ) -> Result<Self, E> {
+        hash: impl Fn(&[u8; K]) -> u64,
+    ) -> Result<Self> {
         let table = Self::open_unlinked(storage, config, mark)?;
         let mut waiting = Waiting::new();
         let shared = &*table.shared;
         for number in mark.linked..shared.rows() {
             let found = shared.row(Link::of(number))?;
             if found.next != UNLINKED {
-                let hash = hash(Link::of(number), &found.row)?;
+                let hash = hash(&found.row.key);
                 relink(shared.head(), &mut waiting, (number, found.next, hash))?;
             }
         }
         if let Some((number, _)) = waiting.into_values().min() {
-            return Err(shared.broken(number).into());
+            return Err(shared.broken(number));
         }
         Ok(table)
     }

@@ -1,0 +1,99 @@
+//! Everything about archiving a block that takes nothing but the block.
+
+use std::num::NonZeroUsize;
+
+use varve_consensus::{BlockAt, block_base_size};
+use varve_types::BlockHash;
+
+use crate::backend::{Indexes, MakeRows};
+use crate::error::{ArchiveError, Result};
+use crate::row::{BlockKeys, ScriptHash};
+
+/// Makes blocks ready to be archived, in any thread.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockPreparer<M> {
+    maker: M,
+    scripts: bool,
+}
+
+/// A block that is ready to be archived.
+#[derive(Clone, Debug)]
+pub struct PreparedBlock<R> {
+    pub(super) hash: BlockHash,
+    pub(super) size: u32,
+    pub(super) base_size: u32,
+    pub(super) inputs: u32,
+    pub(super) outputs: u32,
+    pub(super) offsets: Vec<u32>,
+    pub(super) rows: R,
+}
+
+impl<M: MakeRows> BlockPreparer<M> {
+    pub(super) const fn new(maker: M, indexes: Indexes) -> Self {
+        Self { maker, scripts: indexes.scripts }
+    }
+
+    /// Makes a block ready. Blocks of 4 GiB are refused.
+    pub fn prepare(&self, block: &BlockAt<'_>) -> Result<PreparedBlock<M::Rows>> {
+        let (hash, len) = (block.hash(), block.block().bytes().len());
+        let size = u32::try_from(len);
+        let size = size.map_err(|_| ArchiveError::TooLarge { hash, size: len as u64 })?;
+        let base_size = u32::try_from(block_base_size(block.block())).unwrap_or(size);
+        let mut offsets = Vec::with_capacity(block.txids().len());
+        let (mut spends, mut scripts) = (Vec::new(), Vec::new());
+        let (mut inputs, mut outputs) = (0, 0);
+        for (position, (offset, tx)) in (0..).zip(block.block().txs_with_offsets()) {
+            offsets.push(u32::try_from(offset).expect("the block is below 4 GiB"));
+            let points = tx.inputs().map(|input| input.outpoint);
+            inputs += count(points.len());
+            spends.extend(points.filter(|point| !point.is_null()).map(|point| (point, position)));
+            outputs += count(tx.outputs().len());
+            if self.scripts {
+                let first = scripts.len();
+                let paid = tx.outputs().map(|output| (ScriptHash::of(output.script), position));
+                scripts.extend(paid);
+                sort_and_dedup(&mut scripts, first);
+            }
+        }
+        let keys = BlockKeys { txids: block.txids(), spends: &spends, scripts: &scripts };
+        let rows = self.maker.rows(&keys);
+        Ok(PreparedBlock { hash, size, base_size, inputs, outputs, offsets, rows })
+    }
+
+    /// Makes many blocks ready in so many threads, in their order: `run` reads each of them and
+    /// gives it to the preparer.
+    pub fn prepare_many<I: Sync, R: Send>(
+        &self,
+        blocks: &[I],
+        threads: NonZeroUsize,
+        run: impl Fn(&Self, &I) -> R + Sync,
+    ) -> Vec<R> {
+        let share = blocks.len().div_ceil(threads.get()).max(1);
+        if share == blocks.len() {
+            return blocks.iter().map(|block| run(self, block)).collect();
+        }
+        std::thread::scope(|scope| {
+            let run = &run;
+            let work = move |part: &[I]| -> Vec<R> { part.iter().map(|i| run(self, i)).collect() };
+            let parts: Vec<_> =
+                blocks.chunks(share).map(|part| scope.spawn(move || work(part))).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<R>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            parts.into_iter().flat_map(join).collect()
+        })
+    }
+}
+
+/// A count of things in a block below 4 GiB.
+fn count(things: usize) -> u32 {
+    u32::try_from(things).expect("fewer than the bytes of the block")
+}
+
+/// Keeps each of the scripts from `first` on once.
+fn sort_and_dedup(scripts: &mut Vec<(ScriptHash, u32)>, first: usize) {
+    let mut paid = scripts.split_off(first);
+    paid.sort_unstable();
+    paid.dedup();
+    scripts.append(&mut paid);
+}

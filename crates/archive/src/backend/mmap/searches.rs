@@ -1,0 +1,377 @@
+//! The search tables: `tx` by txid, `spend` by point, `script` by script hash.
+//!
+//! Each is a [`SearchTable`] in a folder of its own. Here they are kept in step with the blocks:
+//!
+//! - **A block** is appended to all of them. Its rows were made before, in whichever thread, as
+//!   [`MmapRows`].
+//! - **After a checkpoint** they are told which transaction rows are *durable*, so that their links
+//!   are not given again, and which are *deep*: in blocks that stand at least [`MmapConfig::window`]
+//!   blocks below the top of the confirmed chain, or that have lost to a block that does. What is
+//!   deep goes to runs; rows of blocks that lost go to runs apart.
+//! - **After a crash** a table ends before the last block (`end`), each at its own place. A table
+//!   that was just added ends at zero. The blocks from the lowest end on are named one after another
+//!   ([`Searches::end`]), and their rows given again to the tables that lack them.
+//!
+//! ```text
+//! blocks, as archived    ─────────────────────────────────────────► bounds
+//! tx                     ═══════ runs ════════╪═══ young ═══┤end
+//! spend                  ═══════ runs ══╪═══ young ═════════┤end
+//! script                 ═ runs ═┤end      ◄── behind: these blocks are read again
+//! ```
+
+use std::sync::{Arc, OnceLock};
+
+use varve_io::Storage;
+use varve_runs::{MANIFEST_FILE, Secret, StoreKey};
+use varve_types::{Outpoint, Txid};
+
+use super::blocks::BlocksReader;
+use super::depth::Depth;
+use super::files::is_search_file;
+use super::{Error, MmapConfig};
+use crate::backend::{BackendError, MakeRows, Match, Result};
+use crate::link::TxLink;
+use crate::primitive::{KeyHasher as _, Keyed, Manifest};
+use crate::row::{BlockKeys, ScriptHash};
+use crate::search::{
+    Batch, Fingerprint, SearchError, SearchMemory, SearchOptions, SearchReader, SearchSize,
+    SearchTable, Settled,
+};
+
+const TX: &str = "tx";
+const SPEND: &str = "spend";
+const SCRIPT: &str = "script";
+
+/// What each gets of the memory, in proportion to its rows: a transaction has one txid, spends two
+/// or three points, and pays or spends about five scripts.
+const TX_SHARE: usize = 2;
+const SPEND_SHARE: usize = 5;
+const SCRIPT_SHARE: usize = 10;
+
+/// While rows are given again, tables are told what is durable after so many blocks.
+const SETTLE_EVERY: u64 = 64;
+
+impl From<SearchError> for BackendError {
+    fn from(error: SearchError) -> Self {
+        if error.is_disk_full() {
+            Self::Full(Box::new(error))
+        } else {
+            Self::Fault(Box::new(error))
+        }
+    }
+}
+
+/// The rows of a block, sorted.
+#[derive(Clone, Debug)]
+pub struct MmapRows {
+    tx: Batch,
+    spend: Batch,
+    script: Batch,
+}
+
+/// Makes the rows of blocks, in any thread.
+#[derive(Clone, Copy, Debug)]
+pub struct MmapRowMaker {
+    hasher: Keyed,
+}
+
+impl MakeRows for MmapRowMaker {
+    type Rows = MmapRows;
+
+    fn rows(&self, keys: &BlockKeys<'_>) -> MmapRows {
+        let print = |key: &[u8]| Fingerprint::new(self.hasher.hash(key));
+        let txids = (0..).zip(keys.txids).map(|(at, txid)| (print(txid.as_bytes()), at));
+        let spends = keys.spends.iter().map(|(point, at)| (print(&point.to_bytes()), *at));
+        let scripts = keys.scripts.iter().map(|(script, at)| (print(&script.0), *at));
+        MmapRows { tx: Batch::new(txids), spend: Batch::new(spends), script: Batch::new(scripts) }
+    }
+}
+
+/// A table, and up to which link it was told what is deep.
+#[derive(Debug)]
+struct Kept {
+    name: &'static str,
+    table: SearchTable,
+    deep: TxLink,
+}
+
+/// The tables, as their writer sees them.
+#[derive(Debug)]
+pub(super) struct Searches {
+    tx: Kept,
+    spend: Kept,
+    script: Option<Kept>,
+    maker: MmapRowMaker,
+    /// Blocks whose rows were given again since the tables were last told what is durable.
+    given_again: u64,
+}
+
+impl Searches {
+    /// Opens the tables beside blocks with transaction rows up to `bound`.
+    pub(super) fn open(
+        storage: &Arc<dyn Storage>,
+        config: &MmapConfig,
+        manifest: &Manifest,
+        bound: TxLink,
+    ) -> Result<Self> {
+        let open = |name: &'static str, options: SearchOptions| -> Result<Kept> {
+            let folder = storage.directory(name).map_err(Error::from)?;
+            let table = SearchTable::open(folder, store_key(manifest), options, bound)?;
+            let (deep, owner) = table.watermark();
+            check_name(name, owner)?;
+            Ok(Kept { name, table, deep })
+        };
+        let [tx, spend, script] = config.search_options();
+        if !config.indexes.scripts {
+            remove(storage, SCRIPT)?;
+        }
+        let maker = MmapRowMaker { hasher: Keyed::new(manifest.secret) };
+        Ok(Self {
+            tx: open(TX, tx)?,
+            spend: open(SPEND, spend)?,
+            script: config.indexes.scripts.then(|| open(SCRIPT, script)).transpose()?,
+            maker,
+            given_again: 0,
+        })
+    }
+
+    pub(super) const fn maker(&self) -> MmapRowMaker {
+        self.maker
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Kept> {
+        [&self.tx, &self.spend].into_iter().chain(&self.script)
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Kept> {
+        [&mut self.tx, &mut self.spend].into_iter().chain(&mut self.script)
+    }
+
+    /// The first transaction row that some table lacks.
+    pub(super) fn end(&self) -> TxLink {
+        self.all().map(|kept| kept.table.end()).min().unwrap_or_default()
+    }
+
+    /// Lets the tables do what is due, before a block. That the disk is full matters when their
+    /// memory is full too.
+    pub(super) fn tend(&mut self) -> Result<()> {
+        for Kept { table, .. } in self.all_mut() {
+            let tended = table.tend();
+            let SearchMemory { young, young_max, .. } = table.memory();
+            match tended {
+                Err(error) if error.is_disk_full() && young <= young_max => {}
+                tended => tended?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the rows of the block whose `count` transactions have the links from `first` on, to
+    /// the tables that end there.
+    pub(super) fn append(&mut self, first: TxLink, count: u32, rows: MmapRows) -> Result<()> {
+        let MmapRows { tx, spend, script } = rows;
+        for (Kept { table, .. }, batch) in self.all_mut().zip([tx, spend, script]) {
+            if table.end() == first {
+                table.append(first, count, batch)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether rows that were given again are to be told durable by now.
+    pub(super) fn is_due(&mut self) -> bool {
+        self.given_again += 1;
+        self.given_again % SETTLE_EVERY == 0 || self.is_crowded()
+    }
+
+    /// The first transaction row whose rows the disk lacks.
+    pub(super) fn saved_end(&self) -> TxLink {
+        self.all().map(|kept| kept.table.saved_end()).min().unwrap_or_default()
+    }
+
+    /// Whether rows take more than their share of the memory until the next checkpoint.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.all().any(|kept| kept.table.is_crowded())
+    }
+
+    /// Tells the tables that transaction rows below `durable` are saved, and which are deep.
+    pub(super) fn settle(&mut self, depth: &Depth<'_>, durable: TxLink) -> Result<()> {
+        for kept in self.all_mut() {
+            let durable = durable.min(kept.table.end());
+            let (deep, stale) = depth.below(kept.deep, durable)?;
+            let owner = kept.name.as_bytes();
+            kept.table.settle(&Settled { durable, deep, stale: &stale, owner })?;
+            kept.deep = deep;
+        }
+        Ok(())
+    }
+
+    /// Saves the young rows too.
+    pub(super) fn rest(&mut self) -> Result<()> {
+        self.all_mut().try_for_each(|kept| Ok(kept.table.rest()?))
+    }
+
+    pub(super) fn verify(&self) -> Result<()> {
+        self.all().try_for_each(|kept| Ok(kept.table.verify()?))
+    }
+
+    pub(super) fn sizes(&self) -> impl Iterator<Item = (&'static str, SearchSize)> {
+        self.all().map(|kept| (kept.name, kept.table.size()))
+    }
+
+    pub(super) fn memory(&self) -> impl Iterator<Item = SearchMemory> {
+        self.all().map(|kept| kept.table.memory())
+    }
+
+    pub(super) fn reader(&self) -> SearchesReader {
+        let reader = |kept: &Kept| LazyReader::open(kept.table.reader());
+        SearchesReader {
+            hasher: self.maker.hasher,
+            tx: reader(&self.tx),
+            spend: reader(&self.spend),
+            script: self.script.as_ref().map(reader),
+        }
+    }
+}
+
+/// The folder of a table holds that table.
+fn check_name(name: &str, owner: &[u8]) -> Result<()> {
+    if owner.is_empty() || owner == name.as_bytes() {
+        return Ok(());
+    }
+    let found = String::from_utf8_lossy(owner);
+    let what = format!("the folder `{name}` of the archive holds the table `{found}`; run repair");
+    Err(BackendError::Fault(what.into()))
+}
+
+fn store_key(manifest: &Manifest) -> StoreKey {
+    StoreKey { id: manifest.store, secret: Secret::new(manifest.secret) }
+}
+
+/// Removes the files of a table that is not wanted, if there are any. The manifest goes first: a
+/// crash in between leaves files that count for nothing.
+fn remove(storage: &Arc<dyn Storage>, name: &str) -> Result<()> {
+    let removed = || -> varve_io::Result<()> {
+        if !storage.list_others()?.iter().any(|folder| folder == name) {
+            return Ok(());
+        }
+        let folder = storage.directory(name)?;
+        let files = folder.list()?;
+        for file in files.iter().filter(|file| *file == MANIFEST_FILE) {
+            folder.remove(file)?;
+            folder.sync_dir()?;
+        }
+        for file in files.iter().filter(|file| *file != MANIFEST_FILE && is_search_file(file)) {
+            folder.remove(file)?;
+        }
+        folder.sync_dir()
+    };
+    Ok(removed().map_err(Error::from)?)
+}
+
+impl MmapConfig {
+    /// The options of the three tables.
+    fn search_options(&self) -> [SearchOptions; 3] {
+        let script = if self.indexes.scripts { SCRIPT_SHARE } else { 0 };
+        let part = self.search.memory / (TX_SHARE + SPEND_SHARE + script);
+        [TX_SHARE, SPEND_SHARE, script].map(|share| {
+            let memory = part.saturating_mul(share);
+            SearchOptions { memory, ..self.search }
+        })
+    }
+}
+
+/// The tables, as a reader sees them.
+#[derive(Clone, Debug)]
+pub(super) struct SearchesReader {
+    hasher: Keyed,
+    tx: LazyReader,
+    spend: LazyReader,
+    script: Option<LazyReader>,
+}
+
+impl SearchesReader {
+    /// The tables of a store that nobody writes to, each opened with its first question. `None`
+    /// when one of them lacks rows.
+    pub(super) fn at_rest(
+        storage: &Arc<dyn Storage>,
+        config: &MmapConfig,
+        (manifest, blocks): (&Manifest, &BlocksReader),
+    ) -> Result<Option<Self>> {
+        let bound = TxLink::new(blocks.txs()?);
+        let folders = storage.list_others().map_err(Error::from)?;
+        let open = |name: &str| -> Result<Option<LazyReader>> {
+            if !folders.iter().any(|folder| folder == name) {
+                return Ok(None);
+            }
+            let storage = storage.directory(name).map_err(Error::from)?;
+            let key = store_key(manifest);
+            match SearchReader::saved(&storage, key)? {
+                Some((end, owner)) if end == bound => {
+                    check_name(name, &owner)?;
+                    Ok(Some(LazyReader::at_rest(AtRest { storage, key, bound })))
+                }
+                _ => Ok(None),
+            }
+        };
+        let script = config.indexes.scripts.then(|| open(SCRIPT)).transpose()?;
+        if script.as_ref().is_some_and(Option::is_none) {
+            return Ok(None);
+        }
+        let (Some(tx), Some(spend)) = (open(TX)?, open(SPEND)?) else { return Ok(None) };
+        let hasher = Keyed::new(manifest.secret);
+        Ok(Some(Self { hasher, tx, spend, script: script.flatten() }))
+    }
+
+    pub(super) fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()> {
+        let keys = txids.iter().map(|txid| self.hasher.hash(txid.as_bytes()));
+        self.tx.find(keys, out)
+    }
+
+    pub(super) fn find_spenders(&self, points: &[Outpoint], out: &mut Vec<Match>) -> Result<()> {
+        let keys = points.iter().map(|point| self.hasher.hash(&point.to_bytes()));
+        self.spend.find(keys, out)
+    }
+
+    pub(super) fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
+        let Some(table) = &self.script else { return Ok(()) };
+        table.find(scripts.iter().map(|script| self.hasher.hash(&script.0)), out)
+    }
+}
+
+/// A reader that may be opened later.
+#[derive(Clone, Debug)]
+struct LazyReader {
+    reader: Arc<OnceLock<SearchReader>>,
+    rest: Option<AtRest>,
+}
+
+/// What opens a table at rest.
+#[derive(Clone, Debug)]
+struct AtRest {
+    storage: Arc<dyn Storage>,
+    key: StoreKey,
+    bound: TxLink,
+}
+
+impl LazyReader {
+    fn open(reader: SearchReader) -> Self {
+        Self { reader: Arc::new(reader.into()), rest: None }
+    }
+
+    fn at_rest(rest: AtRest) -> Self {
+        Self { reader: Arc::default(), rest: Some(rest) }
+    }
+
+    fn find(&self, hashes: impl Iterator<Item = u64>, out: &mut Vec<Match>) -> Result<()> {
+        let keys: Vec<_> = hashes.map(Fingerprint::new).collect();
+        if let (None, Some(AtRest { storage, key, bound })) = (self.reader.get(), &self.rest) {
+            // When another thread was first, its reader is the one.
+            let _ = self.reader.set(SearchReader::at_rest(storage, *key, *bound)?);
+        }
+        match self.reader.get() {
+            Some(reader) => Ok(reader.find(&keys, out)?),
+            None => Ok(()),
+        }
+    }
+}
