@@ -80,7 +80,7 @@ fn flat(built: &Outcome) -> Result<Ratio> {
     let times: Vec<String> = parts.iter().map(|part| format!("{:.0}", part / each * 1e9)).collect();
     let number = |name| built.figures.number(name);
     println!(
-        "ns a row, tenth by tenth: {}; {:.1} s behind the last row, {:.1} of them for one run of all",
+        "ns a row, tenth by tenth: {}; {:.1} s behind the last row, {:.1} of them for one run",
         times.join(" "),
         number("finish")?,
         number("tidied")?

@@ -111,8 +111,8 @@ pub enum Chain {
     Confirmed,
 }
 
-/// Which optional tables a store has. Each can be dropped later. Filters can be added; scripts where
-/// the back end [can](Backend::ADDS_SCRIPTS).
+/// Which optional tables a store has. Each can be dropped later. Filters can be added; scripts
+/// where the back end [can](Backend::ADDS_SCRIPTS).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Indexes {
     /// Transactions by the scripts they pay.
@@ -203,8 +203,8 @@ pub trait Backend {
     /// Makes rows, to be cloned into other threads.
     fn maker(&self) -> Self::Maker;
 
-    /// The blocks whose rows a search lacks, at most `most` of them by name. There are none unless a
-    /// crash has lost some, or a table was added.
+    /// The blocks whose rows a search lacks, at most `most` of them by name. There are none unless
+    /// a crash has lost some, or a table was added.
     fn unindexed(&self, most: usize) -> Result<Unindexed>;
 
     /// Gives the rows of the block that [`Backend::unindexed`] names first.

@@ -12,9 +12,9 @@
 //!   parents, an eighth of the whole.
 //! - **archive**: at most 512 MiB. Three quarters are for the search tables, which split it again:
 //!   rows of young blocks, directories and filters of runs, and buffers of merges
-//!   (`varve_archive::search`). A quarter is for other rows that wait for the next checkpoint. One is
-//!   made when half of that is used, because a table of rows grows by doubling, and when the search
-//!   tables have no more room.
+//!   (`varve_archive::search`). A quarter is for other rows that wait for the next checkpoint. One
+//!   is made when half of that is used, because a table of rows grows by doubling, and when the
+//!   search tables have no more room.
 //! - **blocks**: those on their way from the source to the set, at most 128 MiB: a quarter waits in
 //!   the source, a quarter is being checked, half is stored and waits for its turn. A single block
 //!   is let through whatever its length.
@@ -143,8 +143,8 @@ impl Budget {
         self.archive / 8
     }
 
-    /// The lag of a replay whose steps fit the archive's part. Rows take up to half as many bytes as
-    /// their blocks, and the largest step is an eighth of the lag.
+    /// The lag of a replay whose steps fit the archive's part. Rows take up to half as many bytes
+    /// as their blocks, and the largest step is an eighth of the lag.
     pub(crate) fn lag(&self, wanted: u64) -> u64 {
         wanted.min(self.archive as u64 * 4)
     }

@@ -37,8 +37,8 @@ pub struct Rest {
     pub headers: Height,
     /// How many coins the unspent set has.
     pub coins: u64,
-    /// Bytes of memory that grow with the chain: the header tree, the arrays and heads of the archive,
-    /// and the index of the unspent set.
+    /// Bytes of memory that grow with the chain: the header tree, the arrays and heads of the
+    /// archive, and the index of the unspent set.
     pub memory: [u64; 3],
     /// Every branch that is known, and the confirmed tip.
     pub tips: Vec<ChainTip>,

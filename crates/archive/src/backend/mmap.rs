@@ -3,11 +3,12 @@
 //! | table | is a | key | value | bytes a row |
 //! |---|---|---|---|---|
 //! | `header` | record map | block hash 32 | parent, height, times, …, work | 130 to 132 |
-//! | `block`, `block_tx`, `tx_len` | slab map, array, blob (`blocks`) | header row 4 | rows, number, sizes, counts, lengths | 60 a block, 1.4 a transaction |
+//! | `block`, `block_tx` | slab map, array (`blocks`) | header row 4 | rows, sizes, counts | 60 |
+//! | `tx_len` | blob (`blocks`) | – | lengths of transactions | 1.4 a transaction |
 //! | `tx` | search table (`searches`) | fingerprint of the txid, 40 bits | tx row | 5.2 |
 //! | `spend` | search table | fingerprint of the point | tx row | 5.2 |
 //! | `script` | search table | fingerprint of the script hash | tx row | 5.2 |
-//! | `filter`, `filter_at` | blob, array by header row (`filters`) | – | length, filter header, filter | 44 + n |
+//! | `filter`, `filter_at` | blob, array by header row (`filters`) | – | header, filter | 44 + n |
 //! | `tx_state` | record map | tx row 8 | flags, place, verdict, fee | 39 to 41 |
 //! | `candidate`, `confirmed` | array by height | – | header row | 8 |
 //! | `block_state` | array by header row | – | code | 8 |
@@ -72,8 +73,8 @@ impl From<Error> for BackendError {
     }
 }
 
-/// How the files of an archive are made. [`MmapConfig::segment_len`] stays as it is when it is opened
-/// again; the others may differ.
+/// How the files of an archive are made. [`MmapConfig::segment_len`] stays as it is when it is
+/// opened again; the others may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapConfig {
     /// Who the store is: drawn at random when it is made, and not used afterwards.
@@ -301,13 +302,8 @@ impl Backend for MmapBackend {
     }
 
     fn verify(&self) -> Result<()> {
-        let tables: [&dyn Table; 5] = [
-            &self.header,
-            &self.tx_state,
-            &self.candidate,
-            &self.confirmed,
-            &self.block_state,
-        ];
+        let tables: [&dyn Table; 5] =
+            [&self.header, &self.tx_state, &self.candidate, &self.confirmed, &self.block_state];
         let tables = tables.into_iter().chain(self.blocks.tables()).chain(self.filters.tables());
         tables.into_iter().try_for_each(Table::verify)?;
         self.searches.verify()

@@ -135,7 +135,8 @@ mod tests {
         assert_eq!(sizes.iter().sum::<usize>(), 4000);
         assert!(sizes.len() <= 10 && sizes.is_sorted_by(|old, new| *old >= 2 * new), "{sizes:?}");
         for limit in [0, 1, 500, 999, 1000] {
-            assert_eq!(young.rows_below(TxLink::new(limit)), 4 * limit as usize);
+            let rows = 4 * usize::try_from(limit).unwrap();
+            assert_eq!(young.rows_below(TxLink::new(limit)), rows);
         }
         assert!(young.memory() >= 32_000);
     }

@@ -46,7 +46,7 @@ fn grow(table: &mut SearchTable, blocks: u64) {
     table.finish().unwrap();
     let (elapsed, millions) = (start.elapsed().as_secs_f64(), table.size().rows as f64 / 1e6);
     println!(
-        "  {millions:.0} million rows in {elapsed:.2} s; a second: {:.1} sorted, {:.1} all the rest",
+        "  {millions:.0} million rows in {elapsed:.2} s; a second: {:.1} sorted, {:.1} the rest",
         millions / sorting,
         millions / (elapsed - sorting),
     );
@@ -90,7 +90,7 @@ fn look(table: &SearchTable, (key, name): (impl Fn(u64) -> Fingerprint, &str), m
     let a_second = LOOKUPS as f64 / start.elapsed().as_secs_f64();
     let pages = (reader.page_reads().pages - before) as f64 / LOOKUPS as f64;
     println!(
-        "    {name}, {many} at a time: {:.0} thousand a second; a key: {pages:.3} pages, {:.4} rows",
+        "    {name}, {many} at a time: {:.0} thousand/s; a key: {pages:.3} pages, {:.4} rows",
         a_second / 1e3,
         rows as f64 / LOOKUPS as f64,
     );

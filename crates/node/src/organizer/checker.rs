@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Whether bytes are the block that a header commits to takes two hashes of every byte, and
-//! needs nothing of the stores. Nor do the rows of the archive, which are hashed and sorted here. So
-//! the organizer, which stores and archives, gives each block to
+//! needs nothing of the stores. Nor do the rows of the archive, which are hashed and sorted here.
+//! So the organizer, which stores and archives, gives each block to
 //! the next checker in turn, and takes the verdicts in the same turn: blocks are stored in the
 //! order in which they came, whatever the threads do. A few blocks are under way at a time, and no
 //! more bytes than the budget gives them.

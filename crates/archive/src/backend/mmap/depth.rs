@@ -1,9 +1,9 @@
 //! How far the history is settled: which blocks nothing but a very deep reorganisation moves.
 //!
 //! Blocks are looked at in the order in which they were archived. One is settled when the confirmed
-//! chain has at least `window` blocks above its height. It is then either the confirmed block at its
-//! height, or *stale*. The first block that is not settled ends the walk: what comes behind it waits,
-//! even if it is deep.
+//! chain has at least `window` blocks above its height. It is then either the confirmed block at
+//! its height, or *stale*. The first block that is not settled ends the walk: what comes behind it
+//! waits, even if it is deep.
 
 use std::ops::Range;
 

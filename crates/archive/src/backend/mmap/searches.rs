@@ -5,12 +5,12 @@
 //! - **A block** is appended to all of them. Its rows were made before, in whichever thread, as
 //!   [`MmapRows`].
 //! - **After a checkpoint** they are told which transaction rows are *durable*, so that their links
-//!   are not given again, and which are *deep*: in blocks that stand at least [`MmapConfig::window`]
-//!   blocks below the top of the confirmed chain, or that have lost to a block that does. What is
-//!   deep goes to runs; rows of blocks that lost go to runs apart.
+//!   are not given again, and which are *deep*: in blocks that stand at least
+//!   [`MmapConfig::window`] blocks below the top of the confirmed chain, or that have lost to a
+//!   block that does. What is deep goes to runs; rows of blocks that lost go to runs apart.
 //! - **After a crash** a table ends before the last block (`end`), each at its own place. A table
-//!   that was just added ends at zero. The blocks from the lowest end on are named one after another
-//!   ([`Searches::end`]), and their rows given again to the tables that lack them.
+//!   that was just added ends at zero. The blocks from the lowest end on are named one after
+//!   another ([`Searches::end`]), and their rows given again to the tables that lack them.
 //!
 //! ```text
 //! blocks, as archived    ─────────────────────────────────────────► bounds
@@ -181,7 +181,7 @@ impl Searches {
     /// Whether rows that were given again are to be told durable by now.
     pub(super) fn is_due(&mut self) -> bool {
         self.given_again += 1;
-        self.given_again % SETTLE_EVERY == 0 || self.is_crowded()
+        self.given_again.is_multiple_of(SETTLE_EVERY) || self.is_crowded()
     }
 
     /// The first transaction row whose rows the disk lacks.
