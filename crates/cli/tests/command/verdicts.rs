@@ -122,8 +122,8 @@ fn a_damaged_index_is_told_as_such() {
         ("stats/checkpoint", 30, Some("stats")),
         ("stats/stats-000000000000", 17, Some("stats")),
         ("stats/stats-000000000000", last, None),
-        ("archive/filter.head", 4096 + 17, Some("filter")),
-        ("archive/filter.head", 4096 + 4090, Some("filter")),
+        ("archive/filter_at.head", 4096 + 17, Some("filter")),
+        ("archive/filter_at.head", 4096 + 4090, Some("filter")),
     ] {
         let path = data.join(file);
         flip(&path, at);
@@ -144,7 +144,7 @@ fn a_damaged_index_is_told_as_such() {
         flip(&path, at);
         ask(&data, &["verify"]);
     }
-    flip(&data.join("archive/filter.head"), 4096 + 17);
+    flip(&data.join("archive/filter_at.head"), 4096 + 17);
     ask(&data, &["repair"]);
     ask(&data, &["verify"]);
 }
