@@ -28,10 +28,11 @@ const PROPERTIES: &[(&str, &[&str])] = &[
     ("varve-types", &["--lib"]),
     ("varve-script-core", &["--test=differential"]),
     ("varve-io", &["--test=batch_reader", "--test=crash_logs"]),
+    ("varve-runs", &["--lib"]),
     ("varve-blocks", &["--lib"]),
     ("varve-consensus", &["--lib", "--test=real"]),
     ("varve-utxo", &["--lib", "--test=database"]),
-    ("varve-archive", &["--lib", "--test=life"]),
+    ("varve-archive", &["--lib", "--test=life", "--test=search"]),
     ("varve-records", &["--lib"]),
     ("varve-node", &["--lib"]),
 ];

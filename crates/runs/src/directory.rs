@@ -148,7 +148,7 @@ impl<K: Keys> Directory<K> {
     /// The leaf of a key that has the prefix of `leaf`, the last leaf with that prefix.
     fn among_ties(&self, key: &K::Key, leaf: u32) -> LeafNumber {
         let wanted = K::prefix(key);
-        let after = self.ties.partition_point(|tie| tie.first <= *key);
+        let after = self.ties.partition_point(|tie| tie.first.cmp(key).is_le());
         let same = |tie: &&Tie<K::Key>| K::prefix(&tie.first) == wanted;
         let before = after.checked_sub(1).and_then(|index| self.ties.get(index)).filter(same);
         if let Some(tie) = before {

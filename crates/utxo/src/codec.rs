@@ -109,22 +109,26 @@ impl Codec for CoinCodec {
 
     #[inline]
     fn settle<'a>(
-        rows: impl Iterator<Item = (usize, Record<'a>)>,
+        mut rows: impl Iterator<Item = (usize, Record<'a>)>,
         whole: bool,
     ) -> Result<Option<usize>, RunError> {
-        let (mut count, mut add, mut delete, mut key) = (0, None, None, None);
+        let Some((source, first)) = rows.next() else { return Ok(None) };
+        let (mut count, mut add, mut delete) = match first.coin {
+            Some(_) => (1, Some(source), None),
+            None => (-1, None, Some(source)),
+        };
         for (source, row) in rows {
-            key = Some((row.outpoint, row.birth));
             match row.coin {
                 Some(_) => (count, add) = (count + 1, Some(source)),
                 None => (count, delete) = (count - 1, Some(source)),
             }
         }
-        match (count, key) {
-            (0, _) | (_, None) => Ok(None),
-            (1, _) => Ok(add),
-            (-1, _) if !whole => Ok(delete),
-            (_, Some((outpoint, birth))) => Err(RunError::Count { outpoint, birth, count }),
+        let Record { outpoint, birth, .. } = first;
+        match count {
+            0 => Ok(None),
+            1 => Ok(add),
+            -1 if !whole => Ok(delete),
+            _ => Err(RunError::Count { outpoint, birth, count }),
         }
     }
 }

@@ -238,6 +238,10 @@ fn a_damaged_leaf_is_noticed_by_the_lookup_that_reads_it() {
         let place = query.place(candidate).damage(2_000, "here");
         let RunError::Storage(varve_io::Error::Corrupt { offset, .. }) = place else { panic!() };
         assert!(faulty.flip_bit(&run.info().number.file_name(), offset, 3));
+        // The map was taken when the run was opened: it has the byte as it was.
+        let run = Arc::new(Run::open(&*storage, &KEY, &run.info()).unwrap());
+        run.set_access(access);
+        let runs = Runs::empty(KEY).with_youngest(run);
         let ask = |number| {
             let mut query = Query::new(&runs, vec![outpoint(number)]);
             query.fetch(&mut BatchReader::new(4), &mut PageBuffers::default())?;
