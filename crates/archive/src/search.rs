@@ -22,8 +22,8 @@
 //!
 //! - **Rows take 5.2 bytes**, in sorted runs of pages (`leaf` draws them), written about three
 //!   times until a chain is synced. A key costs one page, found or not (`policy`).
-//! - **Memory is bounded** by one number ([`SearchOptions::memory`]): 8 bytes a young row, 8 bytes a
-//!   page for directories, and filters for the small runs (`budget`).
+//! - **Memory is bounded** by one number ([`SearchOptions::memory`]): 8 bytes a young row, 8 bytes
+//!   a page for directories, and filters for the small runs (`budget`).
 //! - **No log.** The chain is the journal: a crash leaves blocks to be appended again, from
 //!   [`SearchTable::end`] on.
 //! - **Readers never wait**, and keep what they read (`version`).

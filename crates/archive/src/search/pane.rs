@@ -40,6 +40,14 @@ impl Pane {
         &self.links
     }
 
+    /// About how many rows have links below `limit`.
+    pub(super) fn rows_below(&self, limit: TxLink) -> usize {
+        let Range { start, end } = self.links;
+        let below = limit.to_u64().clamp(start, end) - start;
+        let rows = self.rows.len() as u128 * u128::from(below) / u128::from((end - start).max(1));
+        usize::try_from(rows).unwrap_or(usize::MAX)
+    }
+
     pub(super) const fn memory(&self) -> usize {
         self.rows.capacity() * size_of::<u64>()
     }

@@ -41,21 +41,20 @@ impl Policy {
         if younger > oldest / 8 { Choice::Merge(0..runs.len()) } else { self.tiers().choose(runs) }
     }
 
-    /// The filter of a run with so many rows, when `others` are the runs that stay beside it.
-    pub(super) fn filter<'a>(
-        &self,
-        rows: u64,
-        others: impl Iterator<Item = &'a RunInfo>,
-    ) -> Option<Width> {
-        let (mut sum, mut largest) = (0, 0);
-        for info in others {
-            sum += info.adds;
-            largest = largest.max(info.adds);
-        }
-        // All but the largest have one.
-        let is_largest = rows > largest;
-        let filtered = sum - largest + rows;
-        (!is_largest && filtered <= self.filtered).then_some(Width::One)
+    /// The filter of a run that is flushed with so many rows, when `others` are there: they are
+    /// small, so it has one if there is memory.
+    pub(super) fn flush_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
+        let sum: u64 = others.iter().map(|info| info.adds).sum();
+        let largest = others.iter().map(|info| info.adds).max().unwrap_or(0);
+        // Those of the others but for the largest, and this one.
+        (sum - largest + rows <= self.filtered).then_some(Width::One)
+    }
+
+    /// The filter of a run that is merged, when `others` stay beside it. One that has more rows
+    /// than all of them has none.
+    pub(super) fn merge_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
+        let sum: u64 = others.iter().map(|info| info.adds).sum();
+        if rows > sum { None } else { self.flush_filter(rows, others) }
     }
 }
 
@@ -92,13 +91,17 @@ mod tests {
     }
 
     #[test]
-    fn all_but_the_largest_have_a_filter_while_there_is_memory() {
+    fn a_run_with_most_of_the_rows_has_no_filter_nor_one_without_memory() {
         let others = runs(&[10, 20, 500]);
-        assert_eq!(POLICY.filter(60, others.iter()), Some(Width::One));
-        assert_eq!(POLICY.filter(70, others.iter()), Some(Width::One));
-        assert_eq!(POLICY.filter(71, others.iter()), None, "there is no memory");
-        assert_eq!(POLICY.filter(501, others.iter()), None, "it is the largest");
-        assert_eq!(POLICY.filter(1, [].iter()), None);
+        for filter in [Policy::flush_filter, Policy::merge_filter] {
+            assert_eq!(filter(&POLICY, 70, &others), Some(Width::One));
+            assert_eq!(filter(&POLICY, 71, &others), None, "there is no memory");
+        }
+        let roomy = Policy { filtered: 1_000, ..POLICY };
+        assert_eq!(roomy.merge_filter(530, &others), Some(Width::One));
+        assert_eq!(roomy.merge_filter(531, &others), None, "it has most of the rows");
+        assert_eq!(roomy.flush_filter(531, &others), Some(Width::One), "it will be merged soon");
+        assert_eq!(POLICY.merge_filter(1, &[]), None);
     }
 
     /// Bytes written for each byte at the end, after so many flushes and a last merge of all.

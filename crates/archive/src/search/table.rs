@@ -34,12 +34,13 @@ mod flush;
 mod load;
 mod merge;
 mod rest;
+mod work;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use varve_io::{PAGE_LEN, Storage};
-use varve_runs::{Kept, Lane, Manifest, Run, RunNumber, Runs, Slot, Stop, StoreKey};
+use varve_runs::{Kept, Manifest, Run, RunNumber, Runs, Slot, StoreKey};
 
 use super::batch::Batch;
 use super::budget::{Budget, SearchMemory};
@@ -52,9 +53,9 @@ use super::row::LINK_BITS;
 use super::version::{Shared, Version};
 use super::young::Young;
 use crate::link::TxLink;
-use flush::{Flushed, Flushing};
+use flush::Flushing;
 use load::{Loaded, MANIFEST, Saved};
-use merge::Merging;
+use work::Work;
 
 pub(super) use load::{load, saved};
 
@@ -86,7 +87,7 @@ pub struct SearchSize {
     pub index: u64,
 }
 
-/// A search table, open for writing. There is one writer; [`SearchTable::reader`] is for all others.
+/// A search table, open for writing. There is one writer; [`SearchTable::reader`] is for others.
 #[derive(Debug)]
 pub struct SearchTable {
     storage: Arc<dyn Storage>,
@@ -115,46 +116,6 @@ struct Promise {
     deep: TxLink,
     stale: Vec<Range<u64>>,
     owner: Vec<u8>,
-}
-
-/// What goes on beside the writer. Fields are dropped in this order: jobs are told to stop before
-/// their threads are waited for.
-#[derive(Debug)]
-struct Work {
-    stop: StopOnDrop,
-    flush: Slot<Flushing, Result<Flushed>>,
-    merges: [Slot<Merging, Result<Option<Run<Search>>>>; 2],
-    flush_lane: Lane,
-    merge_lanes: [Lane; 2],
-    /// Bytes of runs written since the table was opened.
-    written: u64,
-    /// Merge everything when nothing else is due.
-    tidy: bool,
-}
-
-/// Tells jobs to stop when the table is dropped.
-#[derive(Debug, Default)]
-struct StopOnDrop(Stop);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.set();
-    }
-}
-
-impl Work {
-    fn new(options: &SearchOptions) -> Result<Self> {
-        let lane = |name: &str| Lane::new(options.compaction, name).map_err(SearchError::Thread);
-        Ok(Self {
-            stop: StopOnDrop::default(),
-            flush: Slot::default(),
-            merges: [Slot::default(), Slot::default()],
-            flush_lane: lane("search-flush")?,
-            merge_lanes: [lane("search-merge")?, lane("search-merge2")?],
-            written: 0,
-            tidy: false,
-        })
-    }
 }
 
 impl SearchTable {

@@ -64,9 +64,9 @@ impl Young {
         &self.panes
     }
 
-    /// The rows with links below `limit`, or a few more.
+    /// About how many rows have links below `limit`: in a pane they are spread evenly over links.
     pub(super) fn rows_below(&self, limit: TxLink) -> usize {
-        self.below(limit).map(|pane| pane.len()).sum()
+        self.below(limit).map(|pane| pane.rows_below(limit)).sum()
     }
 
     fn below(&self, limit: TxLink) -> impl Iterator<Item = &Arc<Pane>> {
@@ -134,7 +134,9 @@ mod tests {
         let sizes = sizes(&young);
         assert_eq!(sizes.iter().sum::<usize>(), 4000);
         assert!(sizes.len() <= 10 && sizes.is_sorted_by(|old, new| *old >= 2 * new), "{sizes:?}");
-        assert_eq!(young.rows_below(TxLink::new(1)), sizes[0]);
+        for limit in [0, 1, 500, 999, 1000] {
+            assert_eq!(young.rows_below(TxLink::new(limit)), 4 * limit as usize);
+        }
         assert!(young.memory() >= 32_000);
     }
 

@@ -1,5 +1,8 @@
-//! Figures of an idle machine, printed by `cargo test --release -p varve-archive --test search -- --ignored measure
-//! --nocapture`. `SEARCH_ROWS` is the number of rows, in millions.
+//! Pages that a key costs, and figures: rows and lookups a second, bytes a row.
+//!
+//! As a test it asserts the pages, with a million rows. For the figures, on an idle machine:
+//! `SEARCH_ROWS=60 cargo test --release -p varve-archive --test search measure -- --nocapture`,
+//! where the rows are in millions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,11 +12,15 @@ use varve_archive::search::{Batch, Fingerprint, SearchOptions, SearchTable, Sett
 use varve_io::Disk;
 use varve_runs::Compaction;
 
-use crate::rig::{KEY, fingerprint, mix};
+use crate::rig::{KEY, mix};
 
 /// Transactions of a block, and its rows: 2.47 a transaction, as mainnet's inputs.
 const TXS: u64 = 3_000;
 const ROWS: u64 = TXS * 247 / 100;
+/// Blocks that may still be replaced.
+const WINDOW: u64 = 12;
+/// Keys that are looked up for each figure.
+const LOOKUPS: u64 = 200_000;
 
 fn batch(block: u64) -> Batch {
     Batch::new((0..ROWS).map(|row| {
@@ -22,10 +29,8 @@ fn batch(block: u64) -> Batch {
     }))
 }
 
-/// Appends the rows of so many blocks, all in this thread or beside it; then merges everything.
-fn grow(blocks: u64, compaction: Compaction, storage: Arc<Disk>) -> SearchTable {
-    let options = SearchOptions { compaction, flush_rows: 2 << 20, ..SearchOptions::default() };
-    let mut table = SearchTable::open(storage, KEY, options, TxLink::new(0)).unwrap();
+/// Appends the rows of so many blocks, all in this thread or beside it.
+fn grow(table: &mut SearchTable, blocks: u64) {
     let (mut sorting, start) = (0.0, Instant::now());
     for block in 0..blocks {
         let begun = Instant::now();
@@ -35,73 +40,86 @@ fn grow(blocks: u64, compaction: Compaction, storage: Arc<Disk>) -> SearchTable 
         table.tend().unwrap();
         table.append(TxLink::new(first), TXS as u32, batch).unwrap();
         let durable = TxLink::new(first + TXS);
-        let deep = TxLink::new(first.saturating_sub(144 * TXS));
+        let deep = TxLink::new(first.saturating_sub(WINDOW * TXS));
         table.settle(&Settled { durable, deep, stale: &[], owner: &[] }).unwrap();
     }
     table.finish().unwrap();
-    let (elapsed, start) = (start.elapsed().as_secs_f64(), Instant::now());
-    let (written, runs) = (table.written(), table.size().runs);
-    table.tidy().unwrap();
-    table.finish().unwrap();
-    let (tidied, size) = (start.elapsed().as_secs_f64(), table.size());
-    let millions = size.rows as f64 / 1e6;
-    let in_runs = (size.rows - size.young) as f64;
+    let (elapsed, millions) = (start.elapsed().as_secs_f64(), table.size().rows as f64 / 1e6);
     println!(
-        "{compaction:?}: {millions:.0} M rows in {elapsed:.1} s, written {:.2} times, {runs} runs\n  \
-         millions a second: sorted {:.1}, all the rest {:.1}, a merge of all {:.1}\n  \
-         {:.3} bytes a row, index {:.3}; {:?}",
-        written as f64 / size.bytes as f64,
+        "  {millions:.0} million rows in {elapsed:.2} s; a second: {:.1} sorted, {:.1} all the rest",
         millions / sorting,
         millions / (elapsed - sorting),
-        in_runs / 1e6 / tidied,
-        size.bytes as f64 / in_runs,
-        size.index as f64 / in_runs,
+    );
+    print_size(table);
+}
+
+/// Merges everything.
+fn tidy(table: &mut SearchTable) {
+    let start = Instant::now();
+    table.tidy().unwrap();
+    table.finish().unwrap();
+    let size = table.size();
+    let millions = (size.rows - size.young) as f64 / 1e6;
+    println!("  all merged, {:.1} million a second", millions / start.elapsed().as_secs_f64());
+    print_size(table);
+}
+
+fn print_size(table: &SearchTable) {
+    let size = table.size();
+    let rows = (size.rows - size.young) as f64;
+    println!(
+        "    {} runs, written {:.2} times; a row: {:.3} bytes, index {:.3}; {:?}",
+        size.runs,
+        table.written() as f64 / size.bytes as f64,
+        size.bytes as f64 / rows,
+        size.index as f64 / rows,
         table.memory(),
     );
-    table
+}
+
+/// Looks keys up, and returns the pages that one costs.
+fn look(table: &SearchTable, (key, name): (impl Fn(u64) -> Fingerprint, &str), many: u64) -> f64 {
+    let (reader, mut found, mut rows) = (table.reader(), Vec::new(), 0);
+    let (before, start) = (reader.page_reads().pages, Instant::now());
+    for round in 0..LOOKUPS / many {
+        let keys: Vec<Fingerprint> = (0..many).map(|at| key(round * many + at)).collect();
+        found.clear();
+        reader.find(&keys, &mut found).unwrap();
+        rows += found.len();
+    }
+    let a_second = LOOKUPS as f64 / start.elapsed().as_secs_f64();
+    let pages = (reader.page_reads().pages - before) as f64 / LOOKUPS as f64;
+    println!(
+        "    {name}, {many} at a time: {:.0} thousand a second; a key: {pages:.3} pages, {:.4} rows",
+        a_second / 1e3,
+        rows as f64 / LOOKUPS as f64,
+    );
+    pages
 }
 
 #[test]
-#[ignore = "a measurement of a minute"]
 fn measure() {
     let millions = std::env::var("SEARCH_ROWS").ok().and_then(|rows| rows.parse().ok());
-    let blocks = millions.unwrap_or(20_u64) * 1_000_000 / ROWS;
+    let blocks = millions.unwrap_or(1_u64) * 1_000_000 / ROWS;
+    let present = |at| Fingerprint::new(mix(mix(at) % (blocks * ROWS) + 1));
+    let absent = |at| Fingerprint::new(mix(u64::MAX / 2 + at));
     for compaction in [Compaction::Inline, Compaction::Threads] {
+        println!("{compaction:?}");
         let dir = tempfile::tempdir().unwrap();
         let storage = Arc::new(Disk::open(dir.path()).unwrap());
-        look(&grow(blocks, compaction, storage), blocks);
-    }
-}
-
-fn look(table: &SearchTable, blocks: u64) {
-    let (reader, mut found) = (table.reader(), Vec::new());
-    for (name, many, absent) in [
-        ("present", 1, false),
-        ("absent", 1, true),
-        ("present", 1_000, false),
-        ("absent", 1_000, true),
-    ] {
-        let (before, start) = (reader.page_reads().pages, Instant::now());
-        let (count, mut hits) = (200_000, 0);
-        for round in 0..count / many {
-            let key = |at: u64| match absent {
-                true => fingerprint(u64::MAX / 2 + round * many + at, false),
-                false => Fingerprint::new(mix(mix(round * many + at) % (blocks * ROWS) + 1)),
-            };
-            let keys: Vec<Fingerprint> = (0..many).map(key).collect();
-            found.clear();
-            reader.find(&keys, &mut found).unwrap();
-            hits += found.len();
+        let flush_rows = usize::try_from(blocks * ROWS / 12).unwrap().min(2 << 20);
+        let options = SearchOptions { compaction, flush_rows, ..SearchOptions::default() };
+        let mut table = SearchTable::open(storage, KEY, options, TxLink::new(0)).unwrap();
+        grow(&mut table, blocks);
+        assert!(table.size().runs > 1, "{:?}", table.size());
+        for many in [1, 1_000] {
+            look(&table, (present, "present"), many);
+            assert!(look(&table, (absent, "absent"), many) <= 1.3);
         }
-        println!(
-            "  {name}, {many} at a time: {:.0} thousand a second, {:.3} pages a key, {:.4} rows a key",
-            count as f64 / 1e3 / start.elapsed().as_secs_f64(),
-            (reader.page_reads().pages - before) as f64 / count as f64,
-            hits as f64 / count as f64,
-        );
-        if absent {
-            let pages = (reader.page_reads().pages - before) as f64 / count as f64;
-            assert!(pages <= 1.3, "{pages} pages for an absent key");
+        tidy(&mut table);
+        for many in [1, 1_000] {
+            assert!(look(&table, (present, "present"), many) <= 1.1);
+            assert!(look(&table, (absent, "absent"), many) <= 1.1);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! An owner of a search table, as the archive is one: it numbers transactions, keeps the blocks, and
-//! knows what it has saved. What is in the table is compared with a set.
+//! An owner of a search table, as the archive is one: it numbers transactions, keeps the blocks,
+//! and knows what it has saved. What is in the table is compared with a set.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -64,7 +64,7 @@ impl SearchTable {
             storage: Arc::clone(&self.storage),
             key: self.key,
             buffers: self.budget().buffers(),
-            filter: self.policy().filter(rows, infos.iter()),
+            filter: self.policy().flush_filter(rows, &infos),
             step: self.step,
             limit,
             stale,

@@ -81,8 +81,9 @@ impl SearchTable {
         let number = self.next_number();
         let filter = if range.start < chain {
             let rows = chosen.iter().map(|info| info.adds).sum();
-            let others = (0..chain).filter(|place| !range.contains(place));
-            self.policy().filter(rows, others.filter_map(|place| infos.get(place)))
+            let mut others = infos.get(..chain).unwrap_or_default().to_vec();
+            others.drain(range.clone());
+            self.policy().merge_filter(rows, &others)
         } else {
             Some(Width::One)
         };

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::SearchTable;
 use super::flush::write_rested;
 use super::load::Saved;
-use super::{SearchTable, StopOnDrop};
+use super::work::StopOnDrop;
 use crate::search::error::Result;
 
 impl SearchTable {
