@@ -267,8 +267,7 @@ fn open_tables(
     let identity = directory.identity();
     let config = MmapConfig::new(identity.store, identity.secret);
     let memory = budget.search();
-    let compaction =
-        if memory < SEARCH_BESIDE { Compaction::Inline } else { options.compaction };
+    let compaction = if memory < SEARCH_BESIDE { Compaction::Inline } else { options.compaction };
     let search = SearchOptions { memory, compaction, ..config.search };
     let config = MmapConfig { indexes: table_indexes(settings), search, ..config };
     Ok(MmapBackend::open(directory.store("archive")?, config)?)

@@ -116,9 +116,8 @@ impl Organizer {
         let block = BlockAt::new(height, &block);
         let row = view.block(link)?.filter(|row| row.number == number);
         let placed = view.txs_in(link, block.txids())?;
-        let is_placed = |(position, tx): (u32, &Option<TxPlace>)| {
-            tx.is_some_and(|tx| tx.position == position)
-        };
+        let is_placed =
+            |(position, tx): (u32, &Option<TxPlace>)| tx.is_some_and(|tx| tx.position == position);
         if row.is_none() || !(0..).zip(&placed).all(is_placed) {
             return Err(disagree(format!("the rows of block {hash} are not those of its bytes")));
         }

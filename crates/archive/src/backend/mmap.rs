@@ -143,6 +143,7 @@ pub struct MmapBackend {
     txs: u64,
     saved_txs: u64,
     window: u32,
+    compaction: Compaction,
 }
 
 impl MmapBackend {
@@ -198,6 +199,7 @@ impl MmapBackend {
             txs,
             saved_txs: txs,
             window,
+            compaction: config.search.compaction,
         })
     }
 
@@ -219,7 +221,11 @@ impl MmapBackend {
         ];
         tables.extend(self.blocks.tables_mut());
         tables.extend(self.filters.tables_mut());
-        self.manifest.checkpoint(place, (&mut tables, heads), &row::encode_mark(mark))?;
+        let (tables, mark) = ((tables.as_mut_slice(), heads), row::encode_mark(mark));
+        match self.compaction {
+            Compaction::Threads => self.manifest.checkpoint_side_by_side(place, tables, &mark)?,
+            Compaction::Inline => self.manifest.checkpoint(place, tables, &mark)?,
+        }
         self.saved_txs = self.txs;
         self.settle()
     }
@@ -301,13 +307,8 @@ impl Backend for MmapBackend {
     }
 
     fn verify(&self) -> Result<()> {
-        let tables: [&dyn Table; 5] = [
-            &self.header,
-            &self.tx_state,
-            &self.candidate,
-            &self.confirmed,
-            &self.block_state,
-        ];
+        let tables: [&dyn Table; 5] =
+            [&self.header, &self.tx_state, &self.candidate, &self.confirmed, &self.block_state];
         let tables = tables.into_iter().chain(self.blocks.tables()).chain(self.filters.tables());
         tables.into_iter().try_for_each(Table::verify)?;
         self.searches.verify()

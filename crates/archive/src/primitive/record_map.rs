@@ -74,8 +74,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
         hasher: H,
         mark: Mark,
     ) -> Result<Self> {
-        let records =
-            RecordsOwner::open(storage, config, mark, |key| hasher.hash(key.as_slice()))?;
+        let records = RecordsOwner::open(storage, config, mark, |key| hasher.hash(key.as_slice()))?;
         let shared = Arc::clone(records.shared());
         let reader = RecordReader { records: shared, hasher: Arc::new(hasher) };
         Ok(Self { records, reader })

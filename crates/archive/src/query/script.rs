@@ -112,8 +112,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         page: Page,
     ) -> Result<Vec<Spender>> {
         let points: Vec<_> = self.paid(script, Scope::Both)?.iter().map(Output::point).collect();
-        let spenders =
-            self.spenders_where(&unique(points), |_, row| scope.has(row.confirmed))?;
+        let spenders = self.spenders_where(&unique(points), |_, row| scope.has(row.confirmed))?;
         Ok(page.cut(spenders.into_iter().flatten().collect(), |spender| &spender.tx))
     }
 
@@ -144,8 +143,9 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         outputs.retain(|output| output.value >= minimum);
         let points: Vec<_> = outputs.iter().map(Output::point).collect();
         // A transaction that was made again is another coin: its spenders come after it.
-        let after =
-            |key, height| outputs.get(key).is_some_and(|output: &Output| height >= output.tx.height);
+        let after = |key, height| {
+            outputs.get(key).is_some_and(|output: &Output| height >= output.tx.height)
+        };
         let spenders =
             self.spenders_where(&points, |key, row| row.confirmed && after(key, row.height))?;
         let mut spenders = spenders.into_iter();

@@ -222,7 +222,8 @@ fn take_outputs(
         while made.next_if(|(vout, _)| *vout < point.vout).is_some() {}
         let output = made.peek().filter(|(vout, _)| *vout == point.vout);
         let higher = |known: &Output| known.tx.height < place.height;
-        if let Some(known) = outputs.get_mut(*index).filter(|known| known.as_ref().is_none_or(higher))
+        if let Some(known) =
+            outputs.get_mut(*index).filter(|known| known.as_ref().is_none_or(higher))
         {
             *known = output.map(|(vout, output)| Output::new(place, *vout, output));
         }

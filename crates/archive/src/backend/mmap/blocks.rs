@@ -106,10 +106,7 @@ impl Blocks {
             value.extend_from_slice(&at.0.to_le_bytes());
         }
         let association = self.rows.set(&key(block.header), &value)?;
-        let cells = [
-            stored.first_tx.plus(stored.tx_count).to_u64(),
-            block.header.to_u32().into(),
-        ];
+        let cells = [stored.first_tx.plus(stored.tx_count).to_u64(), block.header.to_u32().into()];
         let len = self.order.reader().len();
         let pushed = cells.into_iter().try_for_each(|cell| self.order.push(cell).map(drop));
         if let Err(error) = pushed.map_err(BackendError::from).and_then(|()| index(&stored)) {
@@ -173,12 +170,14 @@ impl BlocksReader {
             let (groups, _) = value.get(BLOCK..)?.as_chunks();
             Some((stored, position, u64::from_le_bytes(*groups.get(group)?)))
         })?;
-        let (stored, position, at) = found.and_then(|(_, row)| row).ok_or_else(|| damaged(header))?;
+        let (stored, position, at) =
+            found.and_then(|(_, row)| row).ok_or_else(|| damaged(header))?;
         let front = |bytes: &[u8]| bytes.first_chunk().map(lengths::len);
         let len = self.lengths.get(SlabLink(at), lengths::FRONT, front)?;
         let len = len.ok_or_else(|| damaged(header))?;
         let find = |group: &[u8]| lengths::find(group, position % GROUP);
-        let (start, len) = self.lengths.get(SlabLink(at), len, find)?.ok_or_else(|| damaged(header))?;
+        let (start, len) =
+            self.lengths.get(SlabLink(at), len, find)?.ok_or_else(|| damaged(header))?;
         let slice = TxSlice { number: stored.number, start, len };
         Ok(TxRow { block: header, position, slice })
     }

@@ -55,7 +55,9 @@ mod tests {
 
     #[test]
     fn a_name_is_ours_to_the_last_letter() {
-        for name in ["archive", "archive.tmp", "archive.restoring", "header-000000000012", "header.head"] {
+        for name in
+            ["archive", "archive.tmp", "archive.restoring", "header-000000000012", "header.head"]
+        {
             assert!(is_store_file(name), "{name}");
         }
         assert!(is_store_file("block_state.redo-0000000000000007"));

@@ -41,7 +41,8 @@ impl MmapBackend {
             self.confirmed.reader().memory(),
             self.block_state.reader().memory(),
         ];
-        let TableMemory { heads, stage } = all.into_iter().fold(TableMemory::default(), |a, b| a + b);
+        let TableMemory { heads, stage } =
+            all.into_iter().fold(TableMemory::default(), |a, b| a + b);
         let (mut young, mut index) = (0, 0);
         for table in self.searches.memory() {
             young += table.young;
