@@ -78,7 +78,7 @@ impl<C: Codec> RunWriter<C> {
         key: StoreKey,
         new: &NewRun,
     ) -> Result<Self, C::Error> {
-        const { assert!(!C::REPEATS || C::IS_PREFIX, "keys that repeat are found by prefix alone") };
+        const { assert!(!C::REPEATS || C::IS_PREFIX, "keys that repeat are found by prefix") };
         let NewRun { number, span, expected, filter, chunk_keys } = *new;
         let name = number.file_name();
         let file = PageFileWriter::create(&**storage, &name, C::KIND, key.file_id(number));

@@ -78,7 +78,7 @@ impl<C: Codec> Runs<C> {
         self.with_replaced(0..0, Some(run))
     }
 
-    /// These runs with those of `range` replaced by their merge, or by nothing when nothing is left.
+    /// These runs with those of `range` replaced by their merge, or by nothing if nothing is left.
     ///
     /// # Panics
     ///
