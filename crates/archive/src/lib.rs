@@ -53,6 +53,7 @@ pub mod primitive;
 mod query;
 mod row;
 pub mod search;
+mod side_by_side;
 mod snapshot;
 mod source;
 mod view;

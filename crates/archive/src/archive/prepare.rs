@@ -8,6 +8,7 @@ use varve_types::BlockHash;
 use crate::backend::{Indexes, MakeRows};
 use crate::error::{ArchiveError, Result};
 use crate::row::{BlockKeys, ScriptHash};
+use crate::side_by_side::side_by_side;
 
 /// Makes blocks ready to be archived, in any thread.
 #[derive(Clone, Copy, Debug)]
@@ -68,20 +69,7 @@ impl<M: MakeRows> BlockPreparer<M> {
         threads: NonZeroUsize,
         run: impl Fn(&Self, &I) -> R + Sync,
     ) -> Vec<R> {
-        let share = blocks.len().div_ceil(threads.get()).max(1);
-        if share == blocks.len() {
-            return blocks.iter().map(|block| run(self, block)).collect();
-        }
-        std::thread::scope(|scope| {
-            let run = &run;
-            let work = move |part: &[I]| -> Vec<R> { part.iter().map(|i| run(self, i)).collect() };
-            let parts: Vec<_> =
-                blocks.chunks(share).map(|part| scope.spawn(move || work(part))).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<R>>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            parts.into_iter().flat_map(join).collect()
-        })
+        side_by_side(blocks.iter(), threads.get(), |block| run(self, block))
     }
 }
 

@@ -144,6 +144,7 @@ pub struct MmapBackend {
     txs: u64,
     saved_txs: u64,
     window: u32,
+    compaction: Compaction,
 }
 
 impl MmapBackend {
@@ -199,6 +200,7 @@ impl MmapBackend {
             txs,
             saved_txs: txs,
             window,
+            compaction: config.search.compaction,
         })
     }
 
@@ -220,7 +222,11 @@ impl MmapBackend {
         ];
         tables.extend(self.blocks.tables_mut());
         tables.extend(self.filters.tables_mut());
-        self.manifest.checkpoint(place, (&mut tables, heads), &row::encode_mark(mark))?;
+        let (tables, mark) = ((tables.as_mut_slice(), heads), row::encode_mark(mark));
+        match self.compaction {
+            Compaction::Threads => self.manifest.checkpoint_side_by_side(place, tables, &mark)?,
+            Compaction::Inline => self.manifest.checkpoint(place, tables, &mark)?,
+        }
         self.saved_txs = self.txs;
         self.settle()
     }

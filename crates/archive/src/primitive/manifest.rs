@@ -19,6 +19,7 @@ use super::error::{Error, Result};
 use super::mark::Mark;
 use super::snapshot::marker;
 use super::table::{Epoch, Heads, Table};
+use crate::side_by_side::side_by_side;
 
 pub(super) const VERSION: u32 = 2;
 
@@ -113,22 +114,51 @@ impl Manifest {
     /// among `tables` keep the marks they have.
     pub fn checkpoint(
         &mut self,
-        (storage, name, kind): (&dyn Storage, &str, Kind),
+        place: (&dyn Storage, &str, Kind),
         (tables, heads): (&mut [&mut dyn Table], Heads),
         owner: &[u8],
     ) -> Result<()> {
         let epoch = Epoch(self.epoch.0 + 1);
-        let mut next = Self { epoch, owner: owner.to_vec(), ..self.clone() };
-        for table in tables.iter_mut() {
-            let mark = table.prepare(epoch, heads)?;
-            next.tables.retain(|(name, _)| name != table.name());
-            next.tables.push((table.name().to_owned(), mark));
-        }
-        next.write((storage, name, kind))?;
-        *self = next;
+        let prepare = |table: &mut &mut dyn Table| table.prepare(epoch, heads);
+        let marks = tables.iter_mut().map(prepare).collect::<Result<_>>()?;
+        self.name_prepared(place, (tables, marks), owner)?;
         // All of them, whatever happens to one: each must learn that its mark counts.
         let confirmed = tables.iter_mut().map(|table| table.confirm());
         confirmed.fold(Ok(()), Result::and)
+    }
+
+    /// The same with a thread for each table. Most of a checkpoint is waiting for the disk, which
+    /// takes the files of all tables at once.
+    pub(crate) fn checkpoint_side_by_side(
+        &mut self,
+        place: (&dyn Storage, &str, Kind),
+        (tables, heads): (&mut [&mut dyn Table], Heads),
+        owner: &[u8],
+    ) -> Result<()> {
+        let epoch = Epoch(self.epoch.0 + 1);
+        let threads = tables.len();
+        let marks = side_by_side(tables.iter_mut(), threads, |table| table.prepare(epoch, heads));
+        self.name_prepared(place, (tables, marks.into_iter().collect::<Result<_>>()?), owner)?;
+        let confirmed = side_by_side(tables.iter_mut(), threads, |table| table.confirm());
+        confirmed.into_iter().fold(Ok(()), Result::and)
+    }
+
+    /// Replaces the manifest when all tables are prepared.
+    fn name_prepared(
+        &mut self,
+        place: (&dyn Storage, &str, Kind),
+        (tables, marks): (&[&mut dyn Table], Vec<Mark>),
+        owner: &[u8],
+    ) -> Result<()> {
+        let epoch = Epoch(self.epoch.0 + 1);
+        let mut next = Self { epoch, owner: owner.to_vec(), ..self.clone() };
+        for (table, mark) in tables.iter().zip(marks) {
+            next.tables.retain(|(name, _)| name != table.name());
+            next.tables.push((table.name().to_owned(), mark));
+        }
+        next.write(place)?;
+        *self = next;
+        Ok(())
     }
 
     /// The tables of the checkpoint.

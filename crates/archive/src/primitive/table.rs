@@ -87,7 +87,7 @@ pub fn is_table_file(table: &str, name: &str) -> bool {
 }
 
 /// A table that is saved together with others.
-pub trait Table {
+pub trait Table: Send {
     /// The name it was opened with.
     fn name(&self) -> &str;
 
