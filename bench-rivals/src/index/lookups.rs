@@ -12,7 +12,7 @@ use varve_bench::figures::Figures;
 use varve_io::BLOCK;
 
 use super::rows::{Kind, Probe, probes};
-use super::varve::at_rest;
+use super::varve::{at_rest, reopen};
 
 /// Txids that are looked up from the disk.
 const COLD_PROBES: usize = 20_000;
@@ -50,7 +50,8 @@ pub(super) fn cold(folder: &Path, blocks: u32) -> Result<()> {
 /// Each is asked for once before the clock starts; then two threads ask for one half each, three
 /// times, and the fastest time counts.
 pub(super) fn warm(folder: &Path, blocks: u32) -> Result<()> {
-    let reader = at_rest(folder, Kind::Tx, blocks)?;
+    let table = reopen(folder, Kind::Tx, blocks)?;
+    let reader = table.reader();
     let probes = probes(Kind::Tx, blocks, WARM_PROBES, true);
     find_all(&reader, &probes, BATCH)?;
     for batch in [1, BATCH] {

@@ -84,7 +84,13 @@ impl Varve {
     }
 }
 
-/// What is left at rest, to be read alone.
+/// A table that a race left, as a node opens it: its young rows are in memory.
+pub(super) fn reopen(folder: &Path, kind: Kind, blocks: u32) -> Result<SearchTable> {
+    let bound = TxLink::new(first_link(blocks));
+    Ok(SearchTable::open(storage(folder, kind)?, key(kind), options(), bound)?)
+}
+
+/// The same at rest, as a command opens it that only reads: nothing is taken into memory.
 pub(super) fn at_rest(folder: &Path, kind: Kind, blocks: u32) -> Result<SearchReader> {
     let bound = TxLink::new(first_link(blocks));
     Ok(SearchReader::at_rest(&storage(folder, kind)?, key(kind), bound)?)
