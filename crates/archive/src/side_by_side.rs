@@ -5,8 +5,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
-/// Does something with each item, in at most `threads` threads, and returns what came of them in the
-/// order of the items.
+/// Runs `run` on each item, in at most `threads` threads, and returns the results in the order of
+/// the items.
 pub(crate) fn side_by_side<I: Send, R: Send>(
     items: impl ExactSizeIterator<Item = I> + Send,
     threads: usize,
@@ -56,7 +56,8 @@ mod tests {
             assert!(squares.iter().copied().eq((0..100).map(|n| n * n)), "{threads}");
         }
         let together = Barrier::new(3);
-        side_by_side([0; 3].iter(), 3, |_| drop(together.wait()));
+        let met = side_by_side([0; 3].iter(), 3, |_| together.wait().is_leader());
+        assert_eq!(met.iter().filter(|leads| **leads).count(), 1);
         assert!(side_by_side(std::iter::empty::<u8>(), 4, |n| n).is_empty());
     }
 }
