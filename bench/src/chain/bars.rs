@@ -59,7 +59,7 @@ pub(super) fn of(results: &Results) -> Result<Vec<Ratio>> {
     let number = |name| varve.number(name);
     let seconds = number("seconds")?;
     let rate = number("bytes")? / seconds / 1e6;
-    let mut bars = vec![Ratio::at_least("chain.mb_per_s", rate, 150.0)];
+    let mut bars = vec![Ratio::at_least("chain.mb_per_s", rate, 200.0)];
     match peer {
         Some(took) => bars.push(Ratio::at_least("chain.core", took.measured.wall / seconds, 5.0)),
         None => println!("chain.core is not measured: there is no bitcoind"),

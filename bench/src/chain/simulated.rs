@@ -72,12 +72,13 @@ impl Simulated {
     }
 }
 
-/// The bytes of all files in a folder, without folders in it.
+/// The bytes of all files below a folder.
 pub(crate) fn folder_bytes(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(folder)? {
-        let entry = entry?.metadata()?;
-        bytes += if entry.is_file() { entry.len() } else { 0 };
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { folder_bytes(&entry.path())? } else { metadata.len() };
     }
     Ok(bytes)
 }
