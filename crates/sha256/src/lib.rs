@@ -15,6 +15,7 @@
 //! * [`digest`] and [`double`] hash one message.
 //! * [`double_many`] hashes messages of unequal length, each given in up to three pieces.
 //! * [`double_pairs`] hashes one level of a merkle tree in place.
+//! * [`Midstate`] hashes a message that grows, and can be saved between its pieces.
 //!
 //! Which kernel runs is decided at run time by [`Backend::best`]. Every backend gives the same
 //! results; the tests call each of them.
@@ -35,6 +36,7 @@ mod feed;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 mod message;
+mod midstate;
 #[cfg(target_arch = "x86_64")]
 mod sha_ni;
 #[cfg(test)]
@@ -42,6 +44,7 @@ mod tests;
 
 pub use backend::Backend;
 pub use message::Message;
+pub use midstate::Midstate;
 
 /// The 32 bytes of a SHA-256 hash, in the order the algorithm gives them.
 pub type Digest = [u8; 32];

@@ -72,6 +72,18 @@ pub enum DecodeErrorKind {
         /// The number found.
         compressed: u64,
     },
+    /// A merkle proof with flags of another kind than a single branch.
+    #[error("expected the proof of one transaction by one branch, found flags {flags:#04x}")]
+    UnsupportedProof {
+        /// The flags found.
+        flags: u8,
+    },
+    /// A node of a merkle proof that is neither a hash nor a repetition.
+    #[error("expected a node of kind 0 or 1, found kind {kind}")]
+    UnknownProofNode {
+        /// The kind found.
+        kind: u8,
+    },
 }
 
 impl DecodeErrorKind {

@@ -1,13 +1,19 @@
-//! Hashes of transactions and blocks, each with a type of its own.
+//! Hashes, one type for each thing that is hashed.
 //!
 //! A hash is 32 bytes in the order in which SHA-256 gives them (the *internal* order). This is the
-//! order on disk, on the wire and of `Ord`. People write the same bytes reversed, in hex: that is
-//! what `Display` and `FromStr` do, and nothing else.
+//! order on disk, on the wire and of `Ord`. `Display` and `FromStr` use hex; Bitcoin writes most
+//! hashes with their bytes reversed:
 //!
 //! ```text
 //! internal   6f e2 8c 0a b6 f1 b3 72 … 00 00 00 00
 //! shown      000000 … 72b3f1b60a8ce26f
 //! ```
+//!
+//! | type | shown |
+//! |---|---|
+//! | [`Txid`], [`Wtxid`], [`BlockHash`], [`MerkleRoot`] | reversed |
+//! | [`ScriptHash`] | reversed, as Electrum writes it |
+//! | [`PushdataHash`], [`ScriptStatus`] | in internal order |
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,8 +33,17 @@ pub struct ParseHashError {
     text: String,
 }
 
+const fn reversed(mut bytes: [u8; 32]) -> [u8; 32] {
+    bytes.reverse();
+    bytes
+}
+
+const fn forward(bytes: [u8; 32]) -> [u8; 32] {
+    bytes
+}
+
 macro_rules! hash_type {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, shown $order:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(transparent)]
@@ -59,7 +74,7 @@ macro_rules! hash_type {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().rev().try_for_each(|byte| write!(f, "{byte:02x}"))
+                $order(self.0).iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
         }
 
@@ -73,10 +88,9 @@ macro_rules! hash_type {
             type Err = ParseHashError;
 
             fn from_str(text: &str) -> Result<Self, ParseHashError> {
-                let mut bytes = <[u8; 32]>::from_hex(text)
-                    .map_err(|_| ParseHashError { text: text.to_owned() })?;
-                bytes.reverse();
-                Ok(Self(bytes))
+                <[u8; 32]>::from_hex(text)
+                    .map(|bytes| Self($order(bytes)))
+                    .map_err(|_| ParseHashError { text: text.to_owned() })
             }
         }
 
@@ -90,19 +104,49 @@ macro_rules! hash_type {
 
 hash_type! {
     /// The hash of a transaction without its witness: what outpoints refer to.
-    Txid
+    Txid, shown reversed
 }
 hash_type! {
     /// The hash of a transaction with its witness (BIP141). Equal to the txid when it has none.
-    Wtxid
+    Wtxid, shown reversed
 }
 hash_type! {
     /// The hash of a block header.
-    BlockHash
+    BlockHash, shown reversed
 }
 hash_type! {
     /// The root of the merkle tree over a block's txids.
-    MerkleRoot
+    MerkleRoot, shown reversed
+}
+hash_type! {
+    /// The SHA-256 of an output script, by which Electrum names it. (Esplora writes the same bytes
+    /// in internal order.)
+    ScriptHash, shown reversed
+}
+hash_type! {
+    /// The SHA-256 of an item that a script pushes, by which Conduit finds it.
+    PushdataHash, shown forward
+}
+hash_type! {
+    /// Electrum's status of a script: the SHA-256 of its whole history. Two servers with the same
+    /// history give the same status.
+    ScriptStatus, shown forward
+}
+
+impl ScriptHash {
+    /// The hash of this output script.
+    #[must_use]
+    pub fn of(script: &[u8]) -> Self {
+        Self(varve_sha256::digest(script))
+    }
+}
+
+impl PushdataHash {
+    /// The hash of this item.
+    #[must_use]
+    pub fn of(item: &[u8]) -> Self {
+        Self(varve_sha256::digest(item))
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +162,24 @@ mod tests {
         assert_eq!(hash.as_bytes()[..4], [0x6f, 0xe2, 0x8c, 0x0a]);
         assert_eq!(format!("{hash:?}"), format!("BlockHash({GENESIS})"));
         assert_eq!(GENESIS.to_uppercase().parse(), Ok(hash));
+    }
+
+    /// The example of the Electrum protocol: the script of the address in the genesis block.
+    #[test]
+    fn script_hashes_as_electrum_shows_them() {
+        let script = Vec::from_hex("76a91462e907b15cbf27d5425399ebf6f0fb50ebb88f1888ac").unwrap();
+        let shown = "8b01df4e368ea28f8dc0423bcf7a4923e3a12d307c875e47a0cfbf90b5c39161";
+        assert_eq!(ScriptHash::of(&script).to_string(), shown);
+        assert_eq!(shown.parse(), Ok(ScriptHash::of(&script)));
+    }
+
+    /// A key hash of Conduit's test chain and its published pushdata hash.
+    #[test]
+    fn pushdata_hashes_are_not_reversed() {
+        let item = Vec::from_hex("17aa9ecb9e38b91bddcc5e8d2d26154be90d8996").unwrap();
+        let shown = "e351e4d2499786e8a3ac5468cbf1444b3416b41e424524b50e2dafc8f6f454db";
+        assert_eq!(PushdataHash::of(&item).to_string(), shown);
+        assert_eq!(shown.parse(), Ok(PushdataHash::of(&item)));
     }
 
     #[test]

@@ -5,14 +5,16 @@
 //!
 //! | module or type | is |
 //! |---|---|
-//! | [`Txid`], [`Wtxid`], [`BlockHash`], [`MerkleRoot`] | hashes, each a type of its own |
+//! | [`Txid`], [`Wtxid`], [`BlockHash`], [`MerkleRoot`], [`ScriptHash`], … | hashes, one type for each thing that is hashed |
+//! | [`address`] | addresses of scripts, on every network |
 //! | [`Outpoint`], [`Height`], [`Amount`], [`Coin`] | what the set of unspent outputs is made of |
 //! | [`Network`] | the chains: magic, genesis, subsidy |
 //! | [`Block`], [`Tx`], [`Header`] | views over bytes, checked once, then walked without failure |
 //! | [`stream`] | blocks of gigabytes, in chunks |
 //! | [`blk`] | the records of a node's block files |
 //! | [`script`], [`pushdata`] | classes of scripts, opcodes, pushed items, what cannot be spent |
-//! | [`merkle`] | roots, branches, streams |
+//! | [`status`] | Electrum's status of a script, extended as its history grows |
+//! | [`merkle`], [`proof`] | roots, branches, streams; proofs in the TSC format |
 //! | [`muhash`] | the hash of a set that can be updated |
 //! | [`compact_size`], [`mod@varint`], [`compress`] | the integers and compressed outputs of Core |
 //!
@@ -49,6 +51,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 mod amount;
 pub mod blk;
 mod block;
@@ -65,9 +68,11 @@ pub mod merkle;
 pub mod muhash;
 mod network;
 mod outpoint;
+pub mod proof;
 pub mod pushdata;
 mod reader;
 pub mod script;
+pub mod status;
 pub mod stream;
 mod tx;
 pub mod varint;
@@ -77,7 +82,10 @@ pub use block::Block;
 pub use coin::Coin;
 pub use error::{DecodeError, DecodeErrorKind};
 pub use format::Format;
-pub use hash::{BlockHash, MerkleRoot, ParseHashError, Txid, Wtxid, sha256d};
+pub use hash::{
+    BlockHash, MerkleRoot, ParseHashError, PushdataHash, ScriptHash, ScriptStatus, Txid, Wtxid,
+    sha256d,
+};
 pub use header::Header;
 pub use height::Height;
 pub use network::{Network, ParseNetworkError};

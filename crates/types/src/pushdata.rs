@@ -1,58 +1,170 @@
-//! The pushdata walk: every item that a script pushes.
+//! What a pushdata index holds of a script: the items it pushes, by one of two rules.
 //!
-//! An indexer finds a script by what is pushed in it: key hashes, keys, script hashes, data. The
-//! index holds `SHA-256(item)` for each item. This is the walk of the Conduit indexer:
+//! A wallet finds its transactions by what scripts push: key hashes, keys, script hashes, data. The
+//! index maps the SHA-256 of such an item to the place where it is pushed. The Conduit indexer and
+//! its documents disagree about which items count, so the rule is chosen by the caller:
 //!
-//! 1. Every push is an item, except the empty ones.
-//! 2. Items behind an `OP_RETURN` are data, up to an `OP_ELSE`: they cannot be reached.
-//! 3. The walk ends at a push that goes beyond the end of the script. (Conduit takes what is left
-//!    of it as an item. Nobody can have pushed that, so here it is none.)
+//! | rule | of an output | of an input |
+//! |---|---|---|
+//! | [`PushdataRule::Conduit`] | pushes by the opcodes 20, 33 and 65, none behind an `OP_RETURN` | nothing |
+//! | [`PushdataRule::Documented`] | pushes of 20 bytes or more; behind an `OP_RETURN` with [`DATA`](PushdataFlags::DATA) | pushes of 20, 33 or 65 bytes |
 //!
-//! Conduit's index keeps only the items that [`Push::is_key_or_hash`] says, once a script, though
-//! its documents speak of more: see `crates/types/tests/real_data/pushdata.rs`, which compares
-//! with its published hashes.
+//! An `OP_ELSE` ends the part behind an `OP_RETURN`: it can be reached again. A push that the end of
+//! the script cuts off gives what is left of it, and its length is the one that it claims; the walk
+//! ends there. An item of no bytes is never listed.
+//!
+//! A script that pushes an item twice lists it twice; rows of an index are a set.
 
-use crate::script::opcode::{OP_ELSE, OP_RETURN};
-use crate::script::{Instruction, Instructions};
+use std::fmt;
+use std::str::FromStr;
+
+use crate::hash::PushdataHash;
+use crate::reader::Reader;
+use crate::script::opcode::{OP_ELSE, OP_PUSHDATA1, OP_PUSHDATA2, OP_PUSHDATA4, OP_RETURN};
+
+/// Which pushed items are indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PushdataRule {
+    /// What the code of Conduit does.
+    Conduit,
+    /// What the documents of Conduit say.
+    Documented,
+}
+
+/// Where an item is pushed: the flags of Conduit's answers.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PushdataFlags(u8);
 
 /// An item that a script pushes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Push<'a> {
+pub struct PushedItem<'a> {
     /// The bytes, at least one.
     pub data: &'a [u8],
-    /// The opcode that pushes them.
-    pub opcode: u8,
-    /// Whether the push is behind an `OP_RETURN`.
-    pub after_return: bool,
+    /// Where they are pushed.
+    pub flags: PushdataFlags,
 }
 
-impl Push<'_> {
-    /// The name of the item in an index: SHA-256, shown in this order, not reversed.
-    #[must_use]
-    pub fn hash(&self) -> [u8; 32] {
-        varve_sha256::digest(self.data)
+/// A text that names no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a pushdata rule: expected conduit or documented")]
+pub struct ParseRuleError {
+    text: String,
+}
+
+impl PushdataRule {
+    const ALL: [Self; 2] = [Self::Conduit, Self::Documented];
+
+    /// The items of an output script, in order.
+    pub fn of_output(self, script: &[u8]) -> impl Iterator<Item = PushedItem<'_>> {
+        Pushes::new(script).filter_map(move |push| {
+            let listed = match self {
+                Self::Conduit => matches!(push.opcode, 20 | 33 | 65) && !push.after_return,
+                Self::Documented => push.claimed >= 20,
+            };
+            let data_flag = if push.after_return { PushdataFlags::DATA.0 } else { 0 };
+            push.item(listed, PushdataFlags(PushdataFlags::OUTPUT.0 | data_flag))
+        })
     }
 
-    /// Whether the item has the form of a key or a hash: 20, 32, 33 or 65 bytes that are pushed
-    /// by the opcode of that number.
-    #[must_use]
-    pub const fn is_key_or_hash(&self) -> bool {
-        matches!(self.opcode, 20 | 32 | 33 | 65)
+    /// The items of an input script, in order. Coinbase scripts are free text: leave them out.
+    pub fn of_input(self, script: &[u8]) -> impl Iterator<Item = PushedItem<'_>> {
+        let script = match self {
+            Self::Conduit => &[],
+            Self::Documented => script,
+        };
+        Pushes::new(script).filter_map(|push| {
+            push.item(matches!(push.claimed, 20 | 33 | 65), PushdataFlags::INPUT)
+        })
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Conduit => "conduit",
+            Self::Documented => "documented",
+        }
     }
 }
 
-/// The items that a script pushes, in order.
-#[derive(Clone, Debug)]
-pub struct Pushes<'a> {
-    walk: Instructions<'a>,
+impl PushdataFlags {
+    /// In an output script.
+    pub const OUTPUT: Self = Self(1);
+    /// In an input script.
+    pub const INPUT: Self = Self(2);
+    /// Behind an `OP_RETURN`.
+    pub const DATA: Self = Self(4);
+
+    /// The byte in Conduit's binary answers.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+impl PushedItem<'_> {
+    /// The key of the item in the index.
+    #[must_use]
+    pub fn hash(&self) -> PushdataHash {
+        PushdataHash::of(self.data)
+    }
+}
+
+impl fmt::Debug for PushdataFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PushdataFlags({})", self.0)
+    }
+}
+
+impl fmt::Display for PushdataRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for PushdataRule {
+    type Err = ParseRuleError;
+
+    fn from_str(text: &str) -> Result<Self, ParseRuleError> {
+        let mut rules = Self::ALL.into_iter();
+        let rule = rules.find(|rule| rule.name() == text);
+        rule.ok_or_else(|| ParseRuleError { text: text.to_owned() })
+    }
+}
+
+/// One push, whole or cut off by the end of the script.
+struct Push<'a> {
+    opcode: u8,
+    /// The length that the push announces; more than `data` has when it is cut off.
+    claimed: u32,
+    data: &'a [u8],
+    after_return: bool,
+}
+
+impl<'a> Push<'a> {
+    fn item(&self, listed: bool, flags: PushdataFlags) -> Option<PushedItem<'a>> {
+        (listed && !self.data.is_empty()).then_some(PushedItem { data: self.data, flags })
+    }
+}
+
+/// Walks over the pushes of a script. Unlike `Instructions` it yields a push that is cut off.
+struct Pushes<'a> {
+    reader: Reader<'a>,
     after_return: bool,
 }
 
 impl<'a> Pushes<'a> {
-    /// Begins at the first opcode.
-    #[must_use]
-    pub const fn new(script: &'a [u8]) -> Self {
-        Self { walk: Instructions::new(script), after_return: false }
+    const fn new(script: &'a [u8]) -> Self {
+        Self { reader: Reader::new(script), after_return: false }
+    }
+
+    /// The announced length of a push whose opcode has been read; `None` when it is cut off.
+    fn claimed(&mut self, opcode: u8) -> Option<u32> {
+        let what = "the length of a push";
+        match opcode {
+            OP_PUSHDATA1 => self.reader.u8(what).map(u32::from).ok(),
+            OP_PUSHDATA2 => self.reader.u16(what).map(u32::from).ok(),
+            OP_PUSHDATA4 => self.reader.u32(what).ok(),
+            length => Some(u32::from(length)),
+        }
     }
 }
 
@@ -61,56 +173,21 @@ impl<'a> Iterator for Pushes<'a> {
 
     fn next(&mut self) -> Option<Push<'a>> {
         loop {
-            match self.walk.next()?.ok()? {
-                Instruction { opcode, data: Some(data) } if !data.is_empty() => {
-                    return Some(Push { data, opcode, after_return: self.after_return });
+            let opcode = self.reader.u8("an opcode").ok()?;
+            match opcode {
+                OP_RETURN => self.after_return = true,
+                OP_ELSE => self.after_return = false,
+                0..=OP_PUSHDATA4 => {
+                    let claimed = self.claimed(opcode)?;
+                    let rest = self.reader.rest().len() as u64;
+                    let data = self.reader.take(u64::from(claimed).min(rest), "a push").ok()?;
+                    return Some(Push { opcode, claimed, data, after_return: self.after_return });
                 }
-                Instruction { opcode: OP_RETURN, .. } => self.after_return = true,
-                Instruction { opcode: OP_ELSE, .. } => self.after_return = false,
-                Instruction { .. } => {}
+                _ => {}
             }
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pushes_of_every_opcode() {
-        let mut script = vec![0x00, 0x51, 0x02, 1, 2];
-        script.extend([0x4c, 0x01, 3, 0x4d, 0x01, 0, 4, 0x4e, 0x01, 0, 0, 0, 5, 0x4c, 0x00]);
-        let items: Vec<_> = Pushes::new(&script).map(|push| push.data.to_vec()).collect();
-        assert_eq!(items, [vec![1, 2], vec![3], vec![4], vec![5]]);
-    }
-
-    #[test]
-    fn data_behind_a_return_until_an_else() {
-        let script = [0x01, 1, OP_RETURN, 0x01, 2, OP_ELSE, 0x01, 3, OP_RETURN, 0x01, 4];
-        let flags: Vec<_> = Pushes::new(&script).map(|push| push.after_return).collect();
-        assert_eq!(flags, [false, true, false, true]);
-    }
-
-    #[test]
-    fn a_cut_push_is_no_item() {
-        let items: Vec<_> = Pushes::new(&[0x01, 9, 0x05, 1, 2]).map(|push| push.data).collect();
-        assert_eq!(items, [&[9][..]]);
-    }
-
-    #[test]
-    fn keys_and_hashes_by_the_opcode() {
-        let mut script = vec![20];
-        script.extend([7; 20]);
-        script.extend([0x4c, 20]);
-        script.extend([7; 20]);
-        script.push(21);
-        script.extend([7; 21]);
-        let pushes: Vec<_> = Pushes::new(&script).collect();
-        assert_eq!(
-            pushes.iter().map(Push::is_key_or_hash).collect::<Vec<_>>(),
-            [true, false, false]
-        );
-        assert_eq!(pushes[0].hash(), pushes[1].hash());
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use crate::examples::Examples;
 use bitcoin::consensus::encode::deserialize;
 use bitcoin::script::{Instruction as Theirs, Script};
 use bitcoin::{Transaction, WitnessVersion};
-use varve_types::pushdata::Pushes;
+use varve_types::pushdata::PushdataRule;
 use varve_types::script::{Class, Instruction, Instructions};
 
 /// The walk, the class and the pushed items agree with `bitcoin`.
@@ -33,14 +33,26 @@ pub(super) fn script(bytes: &[u8]) {
     pushes(bytes, script);
 }
 
-/// The pushed items are those of the walk, without the empty ones.
+/// The pushed items are those of their walk that have the length of the rule. A push that is cut
+/// off, where their walk ends, may follow.
 fn pushes(bytes: &[u8], script: &Script) {
-    let theirs = script.instructions().map_while(Result::ok);
-    let theirs = theirs.filter_map(|instruction| match instruction {
-        Theirs::PushBytes(data) if !data.is_empty() => Some(data.as_bytes()),
-        Theirs::PushBytes(_) | Theirs::Op(_) => None,
-    });
-    assert!(Pushes::new(bytes).map(|push| push.data).eq(theirs));
+    let whole = |listed: fn(&usize) -> bool| {
+        let theirs = script.instructions().map_while(Result::ok);
+        theirs.filter_map(move |instruction| match instruction {
+            Theirs::PushBytes(data) if listed(&data.len()) => Some(data.as_bytes()),
+            Theirs::PushBytes(_) | Theirs::Op(_) => None,
+        })
+    };
+    let cut = usize::from(script.instructions().any(|instruction| instruction.is_err()));
+    let rule = PushdataRule::Documented;
+    let outputs: Vec<_> = rule.of_output(bytes).map(|item| item.data).collect();
+    let theirs: Vec<_> = whole(|length| *length >= 20).collect();
+    assert!(outputs.starts_with(&theirs) && outputs.len() <= theirs.len() + cut);
+    let inputs: Vec<_> = rule.of_input(bytes).map(|item| item.data).collect();
+    let theirs: Vec<_> = whole(|length| [20, 33, 65].contains(length)).collect();
+    assert!(inputs.starts_with(&theirs) && inputs.len() <= theirs.len() + cut);
+    let mut keys = PushdataRule::Conduit.of_output(bytes).map(|item| item.data);
+    assert!(keys.all(|key| outputs.contains(&key)));
 }
 
 fn class(bytes: &[u8], script: &Script) {
