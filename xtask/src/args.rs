@@ -16,6 +16,15 @@ pub(crate) enum Command {
     Test {
         /// Also check the dependencies for known vulnerabilities, which needs the network.
         advisories: bool,
+        /// Measure how long each crate's tests take, and list the slowest tests.
+        timings: bool,
+    },
+    /// Runs a test program for `test --timings`. Cargo calls it.
+    Timed {
+        /// The program.
+        program: PathBuf,
+        /// Its arguments.
+        args: Vec<String>,
     },
     /// The long form of the tests by chance.
     Soak {
@@ -23,7 +32,10 @@ pub(crate) enum Command {
         sequences: u32,
     },
     /// The project's own rules.
-    Tidy,
+    Tidy {
+        /// List the public items without a user instead.
+        faces: bool,
+    },
     /// A real bitcoind.
     Node,
     /// The verifier by libbitcoinkernel.
@@ -61,10 +73,18 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
         "help" | "--help" | "-h" => Ok(Command::Help),
         "test" => {
             let advisories = args.next_if(|arg| arg == "--advisories").is_some();
-            nothing_more(args, Command::Test { advisories })
+            let timings = args.next_if(|arg| arg == "--timings").is_some();
+            nothing_more(args, Command::Test { advisories, timings })
         }
         "soak" => parse_soak(args),
-        "tidy" => nothing_more(args, Command::Tidy),
+        "tidy" => {
+            let faces = args.next_if(|arg| arg == "--faces").is_some();
+            nothing_more(args, Command::Tidy { faces })
+        }
+        "timed" => {
+            let program = args.next().ok_or("timed wants the test program to run")?.into();
+            Ok(Command::Timed { program, args: args.collect() })
+        }
         "node" => nothing_more(args, Command::Node),
         "kernel" => nothing_more(args, Command::Kernel),
         "fuzz" => parse_fuzz(args).map(Command::Fuzz),
@@ -147,11 +167,16 @@ mod tests {
     fn reads_every_command() {
         assert_eq!(parse_line(""), Ok(Command::Help));
         assert_eq!(parse_line("bench --help"), Ok(Command::Help));
-        assert_eq!(parse_line("test"), Ok(Command::Test { advisories: false }));
-        assert_eq!(parse_line("test --advisories"), Ok(Command::Test { advisories: true }));
+        assert_eq!(parse_line("test"), Ok(Command::Test { advisories: false, timings: false }));
+        let both = Command::Test { advisories: true, timings: true };
+        assert_eq!(parse_line("test --advisories --timings"), Ok(both));
+        let timed = Command::Timed { program: "a".into(), args: vec!["--exact".to_owned()] };
+        assert_eq!(parse_line("timed a --exact"), Ok(timed));
+        assert!(parse_line("timed").is_err());
         assert_eq!(parse_line("soak"), Ok(Command::Soak { sequences: SOAK_SEQUENCES }));
         assert_eq!(parse_line("soak --sequences 7"), Ok(Command::Soak { sequences: 7 }));
-        assert_eq!(parse_line("tidy"), Ok(Command::Tidy));
+        assert_eq!(parse_line("tidy"), Ok(Command::Tidy { faces: false }));
+        assert_eq!(parse_line("tidy --faces"), Ok(Command::Tidy { faces: true }));
         assert_eq!(parse_line("node"), Ok(Command::Node));
         let bench = Command::Bench { name: "parse".into(), full: true };
         assert_eq!(parse_line("bench --full parse"), Ok(bench));

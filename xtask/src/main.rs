@@ -23,6 +23,7 @@ mod soak;
 mod tally;
 mod test;
 mod tidy;
+mod timings;
 mod weak;
 
 use args::Command;
@@ -31,11 +32,15 @@ use std::process::ExitCode;
 const HELP: &str = "\
 The project's own commands.
 
-  cargo xtask test [--advisories]   everything CI runs: fmt, clippy, tidy, deny, docs, all tests,
-                                    loom; ends with the line `N passed, N failed, N skipped`
+  cargo xtask test [--advisories] [--timings]
+                                    everything CI runs: fmt, clippy, tidy, deny, docs, all tests,
+                                    loom; ends with the line `N passed, N failed, N skipped`;
+                                    with timings: how long each crate's tests take, and the
+                                    slowest ten
   cargo xtask soak [--sequences N]  the long form of the tests by chance: 10,000 lives of each kind,
                                     10,000 cases of each property, from a new seed
-  cargo xtask tidy                  the project's own rules: crate edges, paths in the docs, budgets
+  cargo xtask tidy [--faces]        the project's own rules: edges, paths in the docs, budgets;
+                                    with faces: the public items that no other crate names
   cargo xtask node                  provides a real bitcoind for tests; the last line is its path
   cargo xtask kernel                tests and builds the verifier by libbitcoinkernel (cmake, boost)
   cargo xtask fuzz [TARGET [FILE…]] [--seconds N]
@@ -64,9 +69,11 @@ fn main() -> ExitCode {
             print!("{HELP}");
             Ok(true)
         }
-        Command::Test { advisories } => test::run(advisories),
+        Command::Test { advisories, timings } => test::run(advisories, timings),
+        Command::Timed { program, args } => timings::run(&program, &args),
         Command::Soak { sequences } => soak::run(sequences),
-        Command::Tidy => tidy::run(),
+        Command::Tidy { faces: false } => tidy::run(),
+        Command::Tidy { faces: true } => tidy::print_faces().map(|()| true),
         Command::Node => node::run(),
         Command::Kernel => kernel::run(),
         Command::Fuzz(request) => fuzz::run(&request),

@@ -27,7 +27,7 @@ const PROPERTIES: &[(&str, &[&str])] = &[
     ("varve-sha256", &["--lib"]),
     ("varve-types", &["--lib"]),
     ("varve-script-core", &["--test=differential"]),
-    ("varve-io", &["--test=batch_reader", "--test=crash_logs"]),
+    ("varve-io", &["--test=io"]),
     ("varve-runs", &["--lib"]),
     ("varve-blocks", &["--lib"]),
     ("varve-consensus", &["--lib", "--test=real"]),

@@ -13,6 +13,7 @@
 use crate::metadata::Metadata;
 use crate::seed::Seed;
 use crate::tally::Tally;
+use crate::timings::{self, Timings};
 use crate::{apt, deny, loom, node, run, tidy, weak};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -24,7 +25,7 @@ use std::time::Instant;
 const LEFT_OUT: &[&str] = &["varve-bench-rivals"];
 
 /// Runs all steps. The answer says whether nothing failed.
-pub(crate) fn run(advisories: bool) -> Result<bool> {
+pub(crate) fn run(advisories: bool, timings: bool) -> Result<bool> {
     let target = Metadata::load()?.target;
     let mut steps = Steps::default();
     let (mut tally, seed) = (Tally::default(), Seed::fixed());
@@ -63,9 +64,14 @@ pub(crate) fn run(advisories: bool) -> Result<bool> {
         }
         Ok(())
     });
-    steps.run("tests", || tests(&target, bitcoind, &seed, &mut tally));
+    let mut timings = timings.then(Timings::default);
+    steps.run("tests", || tests(&target, bitcoind, &seed, &mut tally, timings.as_mut()));
     steps.run("weak hashes", || weak::run(&seed, &mut tally));
     steps.run("loom", || loom::run(&target, &mut tally));
+    if let Some(timings) = timings {
+        println!("\n== timings");
+        timings.report().iter().for_each(|line| println!("{line}"));
+    }
     Ok(summary(&steps, tally))
 }
 
@@ -77,18 +83,30 @@ fn workspace(subcommand: &str) -> Command {
     command
 }
 
-fn tests(target: &Path, bitcoind: Option<PathBuf>, seed: &Seed, tally: &mut Tally) -> Result<()> {
+fn tests(
+    target: &Path,
+    bitcoind: Option<PathBuf>,
+    seed: &Seed,
+    tally: &mut Tally,
+    mut timings: Option<&mut Timings>,
+) -> Result<()> {
     let log = target.join("skipped-tests.log");
     fs::write(&log, "").with_context(|| format!("cannot write {}", log.display()))?;
     let mut cargo = workspace("test");
     cargo.arg("--no-fail-fast").env("VARVE_SKIP_LOG", &log);
     seed.pass_to(&mut cargo);
+    if timings.is_some() {
+        timings::measure(&mut cargo)?;
+    }
     if let Some(bitcoind) = bitcoind {
         cargo.env("BITCOIND_EXE", bitcoind);
     }
     let passed = run::stream(&mut cargo, |line| {
         println!("{line}");
         tally.add_line(line);
+        if let Some(timings) = timings.as_deref_mut() {
+            timings.add_line(line);
+        }
     })?;
     let skips =
         fs::read_to_string(&log).with_context(|| format!("cannot read {}", log.display()))?;

@@ -11,10 +11,12 @@
 //! | rows of a table have the same number of cells | `tables` |
 //! | no tracked file is larger than 1 MB | `size` |
 //! | files, functions, lines and `lib.rs` keep their size, by a ratchet | `budget`, `ratchet` |
+//! | public items that no other production crate names become fewer | `faces` |
 //! | names of files, the first line, banned words, white space, `unsafe` | `text` |
 
 mod budget;
 mod edges;
+mod faces;
 mod paths;
 mod ratchet;
 mod size;
@@ -64,6 +66,19 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Prints the public items that no other production crate names, and how many there are by crate.
+pub(crate) fn print_faces() -> Result<()> {
+    let tree = Tree::load(run::root())?;
+    let unused = faces::unused(&tree, &Metadata::load()?.packages);
+    for item in unused.values().flatten() {
+        println!("{}:{}: {}", item.path.display(), item.line, item.name);
+    }
+    for (name, items) in &unused {
+        println!("{} {name}", items.len());
+    }
+    Ok(())
+}
+
 /// Checks every rule. The answer says whether there was no error.
 pub(crate) fn run() -> Result<bool> {
     let start = Instant::now();
@@ -76,6 +91,7 @@ pub(crate) fn run() -> Result<bool> {
     findings.extend(text::check(&tree));
     findings.extend(text::check_roots(&tree, &metadata.packages));
     findings.extend(budget::check(&tree));
+    findings.extend(faces::check(&tree, &faces::unused(&tree, &metadata.packages)));
     findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
     for finding in &findings {
         println!("{finding}");

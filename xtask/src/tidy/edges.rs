@@ -105,6 +105,11 @@ fn judge_layers(from: &str, to: &str) -> Result<(), &'static str> {
     }
 }
 
+/// Whether the crate is part of the architecture, and not a tool beside it.
+pub(super) fn is_layered(name: &str) -> bool {
+    layer(name).is_some()
+}
+
 fn layer(name: &str) -> Option<u8> {
     LAYERS.iter().find(|(known, _)| *known == name).map(|(_, layer)| *layer)
 }

@@ -65,6 +65,26 @@ impl Source {
         items.collect()
     }
 
+    /// The lines of the item that begins on this line, attributes first, to its last brace or its
+    /// semicolon.
+    pub(crate) fn item_lines(&self, line: usize) -> Option<RangeInclusive<usize>> {
+        let lines = self.code.split_inclusive('\n');
+        let at = lines.take(line - 1).map(str::len).sum();
+        let mut end = at;
+        let mut rest = self.code.get(at..)?;
+        // Brackets of attributes hold no item.
+        while let Some(attribute) = rest.trim_start().strip_prefix('#') {
+            let close = attribute.find(']')? + 1;
+            rest = attribute.get(close..)?;
+            end = self.code.len() - rest.len();
+        }
+        let length = match item_length(rest) {
+            Some(length) => length,
+            None => rest.find(';')?,
+        };
+        Some(self.line_range(at, end - at + length))
+    }
+
     /// The names of the modules that the file declares, with their lines.
     pub(crate) fn modules(&self) -> Vec<(usize, &str)> {
         let mut modules = Vec::new();
