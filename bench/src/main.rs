@@ -9,6 +9,7 @@
 mod chain;
 mod muhash;
 mod parse;
+mod reads;
 mod scripts;
 
 use std::ffi::OsString;
@@ -29,10 +30,11 @@ enum Effort {
 
 type Benchmark = fn(Effort) -> Result<(), String>;
 
-const BENCHMARKS: [(&str, Benchmark); 4] = [
+const BENCHMARKS: [(&str, Benchmark); 5] = [
     ("chain", run_chain),
     ("muhash", muhash::run),
     ("parse", parse::run),
+    ("reads", run_reads),
     ("scripts", run_scripts),
 ];
 
@@ -56,6 +58,10 @@ fn main() -> ExitCode {
 
 fn run_chain(effort: Effort) -> Result<(), String> {
     chain::run(effort).map_err(|error| format!("{error:#}"))
+}
+
+fn run_reads(effort: Effort) -> Result<(), String> {
+    reads::run(effort).map_err(|error| format!("{error:#}"))
 }
 
 fn run_scripts(effort: Effort) -> Result<(), String> {

@@ -1,36 +1,42 @@
-//! Random 4 KiB reads per second: ring against `pread`, past the cache and through it.
+//! `cargo xtask bench reads`: random reads of 4 KiB a second, by the ring and by `pread`, past the
+//! page cache and through it, and of a resident map.
 //!
-//! ```text
-//! cargo run --release -p varve-io --example read_bench -- DIRECTORY [MEBIBYTES] [SECONDS]
-//! ```
+//! Writes a file of 1 GiB into the working directory with large direct writes, reads random pages
+//! of it at several depths for two seconds each, checks the first bytes of every page, and removes
+//! the file. On a busy machine the processor time of a read says what the rate does not. Figures
+//! through the cache are for pages that are in it.
 //!
-//! Writes a file of the given size (1024 MiB) into the directory with large direct writes, reads
-//! random pages of it at several depths for the given time (2 s) each, checks every page's first
-//! bytes, and removes the file. The CPU time of a read tells of a busy machine what the rate does
-//! not. Through-the-cache figures are for pages that are in the cache.
+//! `reads.ring`: reads a second past the cache by the ring at depth 32 over those by `pread`. The
+//! engines batch their reads for this factor.
 
 #![expect(clippy::indexing_slicing, reason = "a measurement that panics has failed")]
 
-use std::error::Error;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
+use varve_bench::ratio::Ratio;
 use varve_io::{
     Access, AlignedBuffer, BLOCK, BatchReader, Caching, Disk, File, FileOffset, Method,
     ReadRequest, Storage,
 };
+use varve_testdata::Random;
 
-const NAME: &str = "read_bench.tmp";
+use super::Effort;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let directory = arguments.next().ok_or("pass a directory on the disk to measure")?;
-    let mebibytes: u64 = arguments.next().map_or(Ok(1024), |text| text.parse())?;
-    let seconds: f64 = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
-    let disk = Disk::open(Path::new(&directory))?;
-    let pages = mebibytes * (1 << 20) / BLOCK as u64;
+const NAME: &str = "reads.tmp";
+const MEBIBYTES: u64 = 1024;
+
+pub(crate) fn run(effort: Effort) -> Result<()> {
+    let seconds = match effort {
+        Effort::Default => 2.0,
+        Effort::Full => 10.0,
+    };
+    let folder = tempfile::tempdir_in(".")?;
+    let disk = Disk::open(folder.path())?;
+    let pages = MEBIBYTES * (1 << 20) / BLOCK as u64;
     write(&disk, pages)?;
+    let (mut plain, mut deep) = (0.0, 0.0);
     for caching in [Caching::Direct, Caching::Buffered] {
         let file = disk.open(NAME, Access::Read, caching)?;
         if caching == Caching::Buffered {
@@ -42,6 +48,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             let cpu = cpu_time();
             let rate = measure(&file, pages, method, depth, Duration::from_secs_f64(seconds))?;
             let nanos = (cpu_time() - cpu).as_secs_f64() * 1e9 / (rate * seconds);
+            match (caching, method, depth) {
+                (Caching::Direct, Method::Pread, _) => plain = rate,
+                (Caching::Direct, Method::Ring, 32) => deep = rate,
+                _ => {}
+            }
             let name = format!("{caching:?} {method:?} depth {depth}");
             println!("{name}: {rate:.0} reads/s, {nanos:.0} ns of CPU each");
         }
@@ -50,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("map, resident: {:.0} reads/s", measure_map(&map, pages, seconds));
         }
     }
-    disk.remove(NAME)?;
+    Ratio::at_least("reads.ring", deep / plain, 2.0).print();
     Ok(())
 }
 
@@ -96,10 +107,9 @@ fn measure(
     time: Duration,
 ) -> varve_io::Result<f64> {
     let mut reader = BatchReader::with_method(method, depth);
-    let mut random = 1_u64;
+    let mut random = Random::new(1);
     let mut request = |buffer| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let page = (random >> 33) % pages;
+        let page = random.below(pages);
         let offset = FileOffset::new(page * BLOCK as u64);
         ReadRequest { tag: page, file: Arc::clone(file), offset, buffer }
     };
@@ -124,11 +134,10 @@ fn measure(
 
 fn measure_map(map: &[u8], pages: u64, seconds: f64) -> f64 {
     let started = Instant::now();
-    let (mut random, mut count) = (1_u64, 0_u64);
+    let (mut random, mut count) = (Random::new(1), 0_u64);
     while started.elapsed().as_secs_f64() < seconds {
         for _ in 0..1000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let page = (random >> 33) % pages;
+            let page = random.below(pages);
             let start = usize::try_from(page).expect("mapped") * BLOCK;
             assert_eq!(map[start..start + 8], page.to_le_bytes());
             count += 1;

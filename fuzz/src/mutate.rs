@@ -4,6 +4,8 @@
 //! bit, an interesting byte (the marks of longer lengths are among them), an interesting number of
 //! 2, 4 or 8 bytes, a removed, repeated or inserted range, a cut. One in eight is bytes at random.
 
+use varve_testdata::Random;
+
 /// Bytes at the edges of encodings: zero, one, signs, and the marks of CompactSize, VARINT and
 /// push opcodes.
 const BYTES: &[u8] =
@@ -28,39 +30,39 @@ const NUMBERS: &[u64] = &[
 ];
 
 /// The longest input made of bytes at random.
-const RANDOM_LENGTH: u64 = 256;
+const RANDOM_LENGTH: usize = 256;
 
 /// Makes inputs from examples.
 pub struct Mutator<'a> {
     seeds: &'a [Vec<u8>],
-    state: u64,
+    random: Random,
 }
 
 impl<'a> Mutator<'a> {
     /// The same examples and seed give the same inputs.
     #[must_use]
     pub fn new(seeds: &'a [Vec<u8>], seed: u64) -> Self {
-        Self { seeds, state: seed }
+        Self { seeds, random: Random::new(seed) }
     }
 
     /// The next input.
     pub fn next_input(&mut self) -> Vec<u8> {
-        let mut input = match self.below(8) {
-            0 => self.random(),
+        let mut input = match self.random.below(8) {
+            0 => self.noise(),
             1 => self.splice(),
             _ => self.example().to_vec(),
         };
-        for _ in 0..self.below(5) {
+        for _ in 0..self.random.below(5) {
             self.change(&mut input);
         }
         input
     }
 
     fn change(&mut self, input: &mut Vec<u8>) {
-        let at = self.index(input.len());
-        match self.below(7) {
+        let at = self.random.index(input.len());
+        match self.random.below(7) {
             0 => {
-                let bit = 1 << self.below(8);
+                let bit = 1 << self.random.below(8);
                 self.overwrite(input, at, |byte, _| byte ^ bit, 1);
             }
             1 => {
@@ -74,16 +76,17 @@ impl<'a> Mutator<'a> {
                 self.overwrite(input, at, byte, width);
             }
             3 => {
-                let end = at + self.index(input.len() - at + 1).min(16);
+                let end = at + self.random.index(input.len() - at + 1).min(16);
                 input.drain(at..end);
             }
             4 => {
-                let end = at + self.index(input.len() - at + 1).min(64);
+                let end = at + self.random.index(input.len() - at + 1).min(64);
                 let range = input.get(at..end).unwrap_or_default().to_vec();
                 input.splice(at..at, range);
             }
             5 => {
-                let bytes: Vec<u8> = (0..=self.below(4)).map(|_| *self.pick(BYTES)).collect();
+                let bytes: Vec<u8> =
+                    (0..=self.random.below(4)).map(|_| *self.pick(BYTES)).collect();
                 input.splice(at..at, bytes);
             }
             _ => input.truncate(at),
@@ -102,45 +105,25 @@ impl<'a> Mutator<'a> {
         }
     }
 
-    fn random(&mut self) -> Vec<u8> {
-        let length = self.below(RANDOM_LENGTH);
-        (0..length).map(|_| self.next_number().to_le_bytes()[0]).collect()
+    fn noise(&mut self) -> Vec<u8> {
+        let length = self.random.index(RANDOM_LENGTH);
+        self.random.bytes(length)
     }
 
     /// The beginning of one example and the end of another.
     fn splice(&mut self) -> Vec<u8> {
         let (first, second) = (self.example(), self.example());
-        let (front, _) = first.split_at(self.index(first.len() + 1));
-        let (_, back) = second.split_at(self.index(second.len() + 1));
+        let (front, _) = first.split_at(self.random.index(first.len() + 1));
+        let (_, back) = second.split_at(self.random.index(second.len() + 1));
         [front, back].concat()
     }
 
     fn example(&mut self) -> &'a [u8] {
-        let index = self.index(self.seeds.len());
-        self.seeds.get(index).map_or(&[], Vec::as_slice)
+        self.random.pick(self.seeds).map_or(&[], Vec::as_slice)
     }
 
     fn pick<'b, T>(&mut self, list: &'b [T]) -> &'b T {
-        let index = self.index(list.len());
-        list.get(index).expect("the lists above are not empty")
-    }
-
-    /// A number below `length`; 0 when that is 0.
-    fn index(&mut self, length: usize) -> usize {
-        let below = self.below(u64::try_from(length).unwrap_or(u64::MAX).max(1));
-        usize::try_from(below).unwrap_or(0)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next_number() % limit
-    }
-
-    /// SplitMix64: every seed is good, and equal seeds give equal numbers everywhere.
-    fn next_number(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.random.pick(list).expect("the lists above are not empty")
     }
 }
 

@@ -4,6 +4,7 @@ mod blk;
 mod block;
 mod compress;
 mod number;
+mod proof;
 mod script;
 mod text;
 mod transaction;
@@ -33,6 +34,6 @@ pub(crate) const TARGETS: &[Target] = &[
         seeds: transaction::extended_seeds,
     },
     Target { name: "block", run: block::block, seeds: |examples| examples.blocks.clone() },
-    Target { name: "block_stream", run: block::stream, seeds: block::stream_seeds },
+    Target { name: "proof", run: proof::proof, seeds: proof::seeds },
     Target { name: "block_file", run: blk::records, seeds: blk::seeds },
 ];

@@ -65,7 +65,7 @@ short! {
     legacy_transaction,
     extended_transaction,
     block,
-    block_stream,
+    proof,
     block_file,
     script_inputs,
     frame,

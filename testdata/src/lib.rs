@@ -15,14 +15,18 @@
 //! that should have the data cannot pass without it.
 //!
 //! [`chains`] reads the chains of the data, [`bitcoind`] runs a real node, [`rpc_server`] answers
-//! as one does, [`cgroup`] limits the memory of a child.
+//! as one does, [`cgroup`] limits the memory of a child, [`Random`] draws numbers that a seed
+//! repeats.
 
 #![forbid(unsafe_code)]
 
 pub mod bitcoind;
 pub mod cgroup;
 pub mod chains;
+mod random;
 pub mod rpc_server;
+
+pub use random::Random;
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

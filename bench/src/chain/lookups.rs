@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use varve_bench::clock::Clock;
 use varve_bench::figures::Figures;
 use varve_node::{ArchiveView, Organizer};
+use varve_testdata::Random;
 use varve_types::{Block, Height, Outpoint, Txid};
 
 use super::node::NETWORK;
@@ -24,8 +25,10 @@ const BATCH: usize = 64;
 pub(super) fn run(node: &Organizer) -> Result<()> {
     let view = node.snapshot().view();
     let (mut txids, mut points) = probes(&view)?;
-    shuffle(&mut txids);
-    shuffle(&mut points);
+    // The same order in every run.
+    let mut random = Random::new(7);
+    random.shuffle(&mut txids);
+    random.shuffle(&mut points);
     rate("tx_lookup", &view, &txids, |view, txids| {
         for txid in txids {
             let place = view.to_tx(*txid)?.context("a transaction is not found")?;
@@ -95,16 +98,4 @@ fn rate<T: Sync>(
     }
     Figures::tell(name, probes.len() as f64 / best);
     Ok(())
-}
-
-/// An order by chance, the same in every run (xorshift and Fisher-Yates).
-fn shuffle<T>(items: &mut [T]) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for end in (1..items.len()).rev() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let other = state % (end as u64 + 1);
-        items.swap(end, usize::try_from(other).unwrap_or_default());
-    }
 }

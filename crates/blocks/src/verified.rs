@@ -1,35 +1,34 @@
-//! One bit a block: "its checksum was compared since the store was opened".
+//! One bit for each block: "its checksum was compared since the store was opened".
 //!
-//! Set by any number of readers. Two that race both verify and both set, which is harmless, so
-//! relaxed ordering is enough: the bytes the bit speaks about never change. A cut makes a copy
-//! for the blocks that stay, so a late reader of a block that was cut cannot vouch for the one
-//! that takes its number.
+//! Bits live in chunks that views share, so the store grows without copying. A cut copies the bits
+//! of the blocks that stay, so a late reader of a block that was cut cannot vouch for the one that
+//! takes its number.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use varve_io::Bitmap;
 
 use crate::number::BlockNumber;
 
 /// The blocks of a chunk: 8 KiB of bits.
-const CHUNK: usize = 1 << 16;
-const WORD: usize = u64::BITS as usize;
+const CHUNK: u32 = 1 << 16;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Verified {
-    chunks: Vec<Arc<[AtomicU64]>>,
+    chunks: Vec<Arc<Bitmap>>,
 }
 
 impl Verified {
     /// How many blocks have a bit.
     pub(crate) fn room(&self) -> usize {
-        self.chunks.len() * CHUNK
+        self.chunks.len() * CHUNK as usize
     }
 
     /// The same bits, shared, and room for at least `blocks`.
     pub(crate) fn grown(&self, blocks: usize) -> Self {
         let mut grown = self.clone();
         while grown.room() < blocks {
-            grown.chunks.push((0..CHUNK / WORD).map(|_| AtomicU64::new(0)).collect());
+            grown.chunks.push(Arc::new(Bitmap::new(CHUNK.into())));
         }
         grown
     }
@@ -43,19 +42,17 @@ impl Verified {
     }
 
     pub(crate) fn get(&self, number: BlockNumber) -> bool {
-        let bit = number.get() as usize % WORD;
-        self.word(number).is_some_and(|word| word.load(Ordering::Relaxed) >> bit & 1 == 1)
+        self.chunk(number).is_some_and(|chunk| chunk.get((number.get() % CHUNK).into()))
     }
 
     pub(crate) fn set(&self, number: BlockNumber) {
-        if let Some(word) = self.word(number) {
-            word.fetch_or(1 << (number.get() as usize % WORD), Ordering::Relaxed);
+        if let Some(chunk) = self.chunk(number) {
+            chunk.set((number.get() % CHUNK).into());
         }
     }
 
-    fn word(&self, number: BlockNumber) -> Option<&AtomicU64> {
-        let number = number.get() as usize;
-        self.chunks.get(number / CHUNK)?.get(number % CHUNK / WORD)
+    fn chunk(&self, number: BlockNumber) -> Option<&Bitmap> {
+        self.chunks.get((number.get() / CHUNK) as usize).map(Arc::as_ref)
     }
 }
 

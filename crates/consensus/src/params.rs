@@ -165,13 +165,13 @@ impl Params {
 
     /// Whether a height is at or above BSV's Genesis upgrade.
     #[must_use]
-    pub fn is_genesis_upgraded(&self, height: Height) -> bool {
+    pub(crate) fn is_genesis_upgraded(&self, height: Height) -> bool {
         self.network.genesis_upgrade().is_some_and(|upgrade| height >= upgrade)
     }
 
     /// Whether BIP68 holds at this height. The Genesis upgrade of BSV took it back.
     #[must_use]
-    pub fn has_relative_lock_times(&self, height: Height) -> bool {
+    pub(crate) fn has_relative_lock_times(&self, height: Height) -> bool {
         height >= self.heights.csv && !self.is_genesis_upgraded(height)
     }
 }

@@ -30,7 +30,7 @@ use crate::u256::U256;
 use crate::work::Target;
 
 /// The bits that a block at `height` must have when its header says `time`.
-pub fn next_bits<A: Ancestors + ?Sized>(
+pub(crate) fn next_bits<A: Ancestors + ?Sized>(
     params: &Params,
     height: Height,
     time: u32,

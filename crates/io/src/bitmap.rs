@@ -1,25 +1,29 @@
-//! One bit per block of a sealed file: "verified since the file was opened".
+//! One bit for each stored thing: "its checksum was compared since the file was opened".
 //!
-//! Set by any number of threads. Two that race both verify and both set, which is harmless, so
-//! relaxed ordering is enough: the bytes the bit speaks about never change.
+//! Any number of threads set bits. Two that race both verify and both set, which is harmless.
+//! Relaxed ordering is enough, because the bytes that a bit speaks about never change.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Bits that threads set without a lock and that are never cleared.
 #[derive(Debug)]
-pub(crate) struct Bitmap(Box<[AtomicU64]>);
+pub struct Bitmap(Box<[AtomicU64]>);
 
 impl Bitmap {
-    /// `bits` bits, all clear.
-    pub(crate) fn new(bits: u64) -> Self {
+    /// `bits` bits, rounded up to whole words, all clear.
+    #[must_use]
+    pub fn new(bits: u64) -> Self {
         Self((0..bits.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
     /// True when the bit is set; false as well for a bit outside.
-    pub(crate) fn get(&self, bit: u64) -> bool {
+    #[must_use]
+    pub fn get(&self, bit: u64) -> bool {
         self.word(bit).is_some_and(|word| word.load(Ordering::Relaxed) >> (bit % 64) & 1 == 1)
     }
 
-    pub(crate) fn set(&self, bit: u64) {
+    /// Sets the bit. A bit outside is ignored: it counts as not verified, which is always safe.
+    pub fn set(&self, bit: u64) {
         if let Some(word) = self.word(bit) {
             word.fetch_or(1 << (bit % 64), Ordering::Relaxed);
         }

@@ -60,6 +60,7 @@ mod tail;
 mod transfer;
 mod uring;
 
+pub use bitmap::Bitmap;
 pub use buffer::{AlignedBuffer, BLOCK};
 pub use checksum::{Checksum, Kind, StoreId};
 pub use disk::Disk;

@@ -3,8 +3,9 @@
 //! Saved as
 //!
 //! ```text
-//! │ state of the compression 32 │ length u64le │ bytes since the last whole block 64, zero-filled │
-//! 0                             32             40                                               104
+//! │ state of the compression 32 │ length u64le │ bytes since the last whole block 64, zero-filled
+//! │ 0                             32             40
+//! 104
 //! ```
 
 use bitcoin_hashes::{Hash as _, HashEngine as _, sha256};
@@ -87,8 +88,8 @@ impl Midstate {
         Self { state: *state, length: u64::from_le_bytes(*length), tail }
     }
 
-    const fn waiting(&self) -> usize {
-        (self.length % BLOCK as u64) as usize
+    fn waiting(&self) -> usize {
+        usize::try_from(self.length % BLOCK as u64).expect("less than a block")
     }
 
     fn engine(&self) -> sha256::HashEngine {
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     fn message(length: usize) -> Vec<u8> {
-        (0..length).map(|at| (at * 7 % 251) as u8).collect()
+        (0..length).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect()
     }
 
     /// Every way to cut messages around the block boundaries into two, saved and restored between.

@@ -7,7 +7,6 @@
 //! A block is parsed in one pass, which remembers where its transactions are. Their hashes are
 //! computed for the whole block at once, side by side in the lanes of `varve-sha256`.
 //!
-//! Blocks that do not fit in memory are for [`BlockStream`](crate::stream::BlockStream).
 
 mod commitment;
 #[cfg(test)]
@@ -23,7 +22,7 @@ use crate::reader::Reader;
 use crate::tx::{Tx, txids_of};
 
 /// The smallest transaction that decodes: version, no inputs, no outputs, lock time.
-pub(crate) const MIN_TX: u64 = 4 + 1 + 1 + 4;
+const MIN_TX: u64 = 4 + 1 + 1 + 4;
 /// The smallest with an input and an output.
 const MIN_REAL_TX: usize = 4 + 1 + 41 + 1 + 9 + 4;
 

@@ -54,12 +54,6 @@ pub enum DecodeErrorKind {
     /// Bytes after the end.
     #[error("expected the end, but more bytes follow")]
     TrailingBytes,
-    /// A transaction larger than the caller allows.
-    #[error("expected a transaction of at most {limit} bytes")]
-    TransactionTooLarge {
-        /// The caller's limit.
-        limit: u64,
-    },
     /// A variable-length integer of more than 64 bits.
     #[error("expected a variable-length integer of at most 64 bits")]
     VarintTooLarge,
@@ -101,8 +95,8 @@ impl DecodeError {
     }
 
     /// Whether more bytes might have decoded.
-    #[must_use]
-    pub const fn is_incomplete(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) const fn is_incomplete(&self) -> bool {
         matches!(
             self.kind,
             DecodeErrorKind::UnexpectedEnd { .. } | DecodeErrorKind::CountTooLarge { .. }

@@ -5,16 +5,15 @@
 //!
 //! | module or type | is |
 //! |---|---|
-//! | [`Txid`], [`Wtxid`], [`BlockHash`], [`MerkleRoot`], [`ScriptHash`], … | hashes, one type for each thing that is hashed |
+//! | [`Txid`], [`BlockHash`], [`ScriptHash`], … | hashes, one type for each thing hashed |
 //! | [`address`] | addresses of scripts, on every network |
 //! | [`Outpoint`], [`Height`], [`Amount`], [`Coin`] | what the set of unspent outputs is made of |
 //! | [`Network`] | the chains: magic, genesis, subsidy |
 //! | [`Block`], [`Tx`], [`Header`] | views over bytes, checked once, then walked without failure |
-//! | [`stream`] | blocks of gigabytes, in chunks |
 //! | [`blk`] | the records of a node's block files |
 //! | [`script`], [`pushdata`] | classes of scripts, opcodes, pushed items, what cannot be spent |
 //! | [`status`] | Electrum's status of a script, extended as its history grows |
-//! | [`merkle`], [`proof`] | roots, branches, streams; proofs in the TSC format |
+//! | [`merkle`], [`proof`] | roots and branches; proofs in the TSC format |
 //! | [`muhash`] | the hash of a set that can be updated |
 //! | [`compact_size`], [`mod@varint`], [`compress`] | the integers and compressed outputs of Core |
 //!
@@ -73,7 +72,6 @@ pub mod pushdata;
 mod reader;
 pub mod script;
 pub mod status;
-pub mod stream;
 mod tx;
 pub mod varint;
 

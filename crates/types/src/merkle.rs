@@ -13,16 +13,13 @@
 //! *different* places that are paired hold the same hash is therefore flagged as `mutated`, and
 //! such a block must not be remembered as invalid.
 //!
-//! Three ways to a root:
+//! Two ways to a root:
 //! * [`merkle_root`] over all leaves at once, a level at a time through the hash lanes;
-//! * [`MerkleStream`] over leaves that come one by one, for blocks that do not fit in memory;
-//! * [`MerkleBranch::root`] from one leaf and the hashes beside its way up.
+//! * [`MerkleBranch::root`] from one leaf and the siblings on its way up.
 
 mod branch;
-mod stream;
 
 pub use branch::MerkleBranch;
-pub use stream::MerkleStream;
 
 use crate::hash::MerkleRoot;
 

@@ -109,8 +109,7 @@ impl Network {
     }
 
     /// After how many blocks the subsidy halves.
-    #[must_use]
-    pub const fn halving_interval(self) -> u32 {
+    const fn halving_interval(self) -> u32 {
         match self {
             Self::Regtest | Self::BsvRegtest => 150,
             _ => 210_000,

@@ -18,11 +18,12 @@
 //! Hashes are in internal order. The text form (JSON) reverses them and writes `*` for a repeated
 //! node; it belongs to the server, which reads the public fields.
 //!
-//! Electrum's form of the same proof is a [`MerkleBranch`]: the index and every sibling spelled out.
+//! Electrum's form of the same proof is a [`MerkleBranch`]: the index and every sibling spelled
+//! out.
 //!
-//! A proof from others is checked by [`TscProof::verify`] against a header that the caller trusts. A
-//! repeated node may be marked or spelled out. It can only be a *right* sibling: a left one would let
-//! the same transaction be proven at two places (CVE-2012-2459).
+//! A proof from others is checked by [`TscProof::verify`] against a header that the caller trusts.
+//! A repeated node may be marked or spelled out. It can only be a *right* sibling: a left one would
+//! let the same transaction be proven at two places (CVE-2012-2459).
 
 use crate::compact_size;
 use crate::error::{DecodeError, DecodeErrorKind};
@@ -209,8 +210,8 @@ impl TscProof {
 
     /// Checks that the transaction is in the block with this header, and returns its txid.
     ///
-    /// The header must be known to be of the chain. Whoever accepts a txid alone must also know that
-    /// it is one: an inner node of the tree is the hash of 64 bytes, and so is the txid of a
+    /// The header must be known to be of the chain. Whoever accepts a txid alone must also know
+    /// that it is one: an inner node of the tree is the hash of 64 bytes, and so is the txid of a
     /// transaction of that length.
     pub fn verify(&self, header: Header<'_>, format: Format) -> Result<Txid, ProofError> {
         let is_target = match &self.target {

@@ -6,12 +6,14 @@
 //!
 //! | rule | of an output | of an input |
 //! |---|---|---|
-//! | [`PushdataRule::Conduit`] | pushes by the opcodes 20, 33 and 65, none behind an `OP_RETURN` | nothing |
-//! | [`PushdataRule::Documented`] | pushes of 20 bytes or more; behind an `OP_RETURN` with [`DATA`](PushdataFlags::DATA) | pushes of 20, 33 or 65 bytes |
+//! | `Conduit` | pushes by the opcodes 20, 33 and 65 that are not behind an `OP_RETURN` | nothing |
+//! | `Documented` | pushes of 20 bytes or more | pushes of 20, 33 or 65 bytes |
 //!
-//! An `OP_ELSE` ends the part behind an `OP_RETURN`: it can be reached again. A push that the end of
-//! the script cuts off gives what is left of it, and its length is the one that it claims; the walk
-//! ends there. An item of no bytes is never listed.
+//! Items of the documented rule behind an `OP_RETURN` have the flag [`DATA`](PushdataFlags::DATA).
+//!
+//! An `OP_ELSE` ends the part behind an `OP_RETURN`: it can be reached again. A push that the end
+//! of the script cuts off gives what is left of it, and its length is the one that it claims; the
+//! walk ends there. An item of no bytes is never listed.
 //!
 //! A script that pushes an item twice lists it twice; rows of an index are a set.
 

@@ -11,9 +11,9 @@
 //! status.
 //!
 //! Confirmed entries are appended once, in chain order, so a hash state over them is extended block
-//! by block and saved: a script with millions of transactions never has its history read again. What
-//! is unconfirmed is hashed on top of a copy of that state whenever a status is asked for. After a
-//! reorganisation the state is rebuilt, or taken from a copy that was saved at the fork.
+//! by block and saved: a script with millions of transactions never has its history read again.
+//! What is unconfirmed is hashed on top of a copy of that state whenever a status is asked for.
+//! After a reorganisation the state is rebuilt, or taken from a copy that was saved at the fork.
 
 use std::fmt::Write as _;
 
@@ -45,8 +45,8 @@ impl HistoryHash {
         Self::default()
     }
 
-    /// Appends the next confirmed transaction. Calls are in chain order: by height, then by position
-    /// in the block.
+    /// Appends the next confirmed transaction. Calls are in chain order: by height, then by
+    /// position in the block.
     pub fn confirm(&mut self, txid: &Txid, height: Height) {
         self.push(txid, i64::from(height.to_u32()));
     }

@@ -30,7 +30,7 @@ use crate::format::Format;
 use crate::hash::{Txid, Wtxid, sha256d};
 use crate::outpoint::Outpoint;
 use crate::reader::Reader;
-use scan::{EXTENDED_MARKER, Layout, Scan};
+use scan::{EXTENDED_MARKER, Layout};
 
 /// The bytes 00 01 behind the version of a transaction with a witness.
 const MARKER_AND_FLAG: usize = 2;
@@ -55,7 +55,7 @@ impl<'a> Tx<'a> {
     /// length.
     #[inline]
     pub fn parse_first(bytes: &'a [u8], format: Format) -> Result<Self, DecodeError> {
-        let layout = Scan::new(format).run(bytes)?;
+        let layout = Layout::scan(bytes, format)?;
         Ok(Self::new(bytes, layout))
     }
 

@@ -1,11 +1,9 @@
-//! Blocks, whole and in pieces.
+//! Blocks.
 
 use super::transaction;
-use crate::examples::Examples;
 use bitcoin::consensus::encode::deserialize;
 use bitcoin::hashes::Hash as _;
-use varve_types::stream::{BlockStream, Item, Summary};
-use varve_types::{Block, DecodeError, Format, Txid};
+use varve_types::{Block, Format};
 
 /// Accepts and refuses what `bitcoin` does, with the same transactions, hashes and merkle root.
 /// Transactions without inputs are left out, as for a single one.
@@ -44,50 +42,4 @@ fn agree(ours: &Block<'_>, theirs: &bitcoin::Block) {
     }
     // Computing it may find nothing to commit to, but must not fail on what was decoded.
     let _ = (ours.witness_commitment(), ours.compute_witness_commitment());
-}
-
-/// The first byte says how long the pieces are, the rest is a block. In pieces and in one piece
-/// the stream gives the same transactions and the same end, and what parsing the block gives.
-pub(super) fn stream(bytes: &[u8]) {
-    let Some((length, bytes)) = bytes.split_first() else { return };
-    for format in [Format::Segwit, Format::Legacy] {
-        let whole = run_stream(format, bytes, bytes.len().max(1));
-        let pieces = run_stream(format, bytes, usize::from(*length).max(1));
-        assert_eq!(whole, pieces);
-        let (txids, summary) = whole;
-        let parsed = Block::parse(bytes, format);
-        let errors = (summary.as_ref().err(), parsed.as_ref().err());
-        assert_eq!(summary.is_ok(), parsed.is_ok(), "one of them refuses: {errors:?}");
-        if let (Ok(summary), Ok(parsed)) = (summary, parsed) {
-            assert_eq!(txids, parsed.txids());
-            assert_eq!(summary.tx_count, parsed.txs().len() as u64);
-            assert_eq!(summary.length, bytes.len() as u64);
-            assert_eq!(summary.header, *parsed.header().bytes());
-            assert_eq!(summary.merkle, parsed.merkle_tree());
-        }
-    }
-}
-
-fn run_stream(
-    format: Format,
-    bytes: &[u8],
-    length: usize,
-) -> (Vec<Txid>, Result<Summary, DecodeError>) {
-    let mut stream = BlockStream::new(format);
-    let mut txids = Vec::new();
-    for piece in bytes.chunks(length) {
-        let pushed = stream.push(piece, |item| match item {
-            Item::Header(header) => assert!(bytes.starts_with(header.bytes())),
-            Item::Tx { txid, .. } => txids.push(txid),
-        });
-        if pushed.is_err() {
-            break;
-        }
-    }
-    (txids, stream.finish())
-}
-
-/// The example blocks, in pieces of 100 bytes.
-pub(super) fn stream_seeds(examples: &Examples) -> Vec<Vec<u8>> {
-    examples.blocks.iter().map(|block| [&[100], block.as_slice()].concat()).collect()
 }

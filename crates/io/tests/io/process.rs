@@ -23,7 +23,7 @@ const DIRECTORY: &str = "VARVE_IO_TEST_DIR";
 
 fn child(role: &str, directory: &Path) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["play_the_child", "--exact", "--nocapture", "--test-threads=1"]);
+    command.args(["process::play_the_child", "--exact", "--nocapture", "--test-threads=1"]);
     command.env(ROLE, role).env(DIRECTORY, directory);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -127,7 +127,7 @@ fn a_directory_locked_by_another_process_says_by_whom_and_is_free_when_it_dies()
     let Err(Error::Locked { path, holder: who }) = disk.lock() else { panic!("not locked") };
     assert_eq!(path, dir.path().join("lock"));
     assert!(who.contains(&format!("process {}", holder.id())), "{who}");
-    assert!(who.contains("process-") && who.contains("play_the_child"), "names the program: {who}");
+    assert!(who.contains("io-") && who.contains("play_the_child"), "names the program: {who}");
     holder.kill().unwrap();
     holder.wait().unwrap();
     assert!(dir.path().join("lock").exists(), "the dead holder's file is still there");

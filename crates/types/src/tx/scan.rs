@@ -1,11 +1,8 @@
 //! One pass over a transaction that checks everything and notes where the parts are.
 //!
-//! The pass stops where the bytes end and can go on when there are more, at the field where it
-//! stopped. So a transaction that arrives in small pieces is looked at once, not once a piece.
-//!
 //! ```text
-//! Head ─► Inputs ─► OutputCount ─► Outputs ─► Witness ─► LockTime ─► done
-//!   └─ 00 00: neither inputs nor outputs ─────────────────▲
+//! │ version │ 00 01 │ inputs │ outputs │ witness of each input │ lock time │
+//!             └──── segwit only ────────┴───────────────────────┘
 //! ```
 //!
 //! The rules are those of Core's deserialiser. In particular, `Segwit` reads an input count of
@@ -44,220 +41,132 @@ pub(crate) struct Layout {
     pub(crate) end: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Head,
-    Inputs,
-    OutputCount,
-    Outputs,
-    Witness,
-    LockTime,
-}
-
-/// The state of the pass.
-#[derive(Clone, Debug)]
-pub(crate) struct Scan {
+/// The pass over one transaction.
+struct Scan<'a> {
+    reader: Reader<'a>,
+    /// The largest length that the format allows.
     limit: u64,
-    phase: Phase,
-    /// Everything before this offset has been checked.
-    at: usize,
-    /// Inputs, outputs or witnesses still to come in this phase.
-    left: usize,
-    /// Items still to come of the current witness, when its count has been read.
-    items: Option<u64>,
-    has_witness: bool,
-    layout: Layout,
 }
 
-impl Scan {
-    pub(crate) const fn new(format: Format) -> Self {
-        Self {
-            limit: format.size_limit(),
-            phase: Phase::Head,
-            at: 0,
-            left: 0,
-            items: None,
-            has_witness: false,
-            layout: Layout {
-                format,
-                input_count: 0,
-                inputs: 0,
-                output_count: 0,
-                outputs: 0,
-                witness: 0,
-                end: 0,
-            },
-        }
-    }
-
-    /// Goes on over `bytes`, which begin with the first byte of the transaction.
-    ///
-    /// After an error for which [`DecodeError::is_incomplete`] holds, it can be called again with
-    /// the same bytes and more behind them.
+impl Layout {
+    /// Checks the transaction at the front of `bytes`. More bytes may follow it.
     #[inline]
-    pub(crate) fn run(&mut self, bytes: &[u8]) -> Result<Layout, DecodeError> {
-        let reader = &mut Reader::at(bytes, self.at);
-        loop {
-            match self.phase {
-                Phase::Head => self.head(reader)?,
-                Phase::Inputs => self.inputs(reader)?,
-                Phase::OutputCount => self.output_count(reader)?,
-                Phase::Outputs => self.outputs(reader)?,
-                Phase::Witness => self.witness(reader)?,
-                Phase::LockTime => {
-                    reader.array::<4>("a lock time")?;
-                    self.layout.end = reader.offset();
-                    return Ok(self.layout);
-                }
-            }
+    pub(crate) fn scan(bytes: &[u8], format: Format) -> Result<Self, DecodeError> {
+        let mut scan = Scan { reader: Reader::new(bytes), limit: format.size_limit() };
+        let Some((format, input_count)) = scan.head(format)? else { return scan.empty() };
+        let inputs = scan.reader.offset();
+        scan.inputs(input_count, format == Format::Extended)?;
+        let output_count = scan.count(MIN_OUTPUT, "outputs")?;
+        let outputs = scan.reader.offset();
+        scan.outputs(output_count)?;
+        let witness = scan.reader.offset();
+        if format == Format::Segwit {
+            scan.witness(input_count)?;
         }
+        let end = scan.lock_time()?;
+        Ok(Self { format, input_count, inputs, output_count, outputs, witness, end })
     }
+}
 
-    /// All before `reader` has been checked.
-    #[inline]
-    fn pass(&mut self, reader: &Reader<'_>) {
-        self.at = reader.offset();
-    }
-
-    fn head(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let mut format = Format::Legacy;
-        let mut smallest = MIN_INPUT;
-        reader.array::<4>("a version")?;
-        if self.layout.format == Format::Extended {
-            let error = reader.error(DecodeErrorKind::NotExtended);
-            if *reader.array("the extended format marker")? != EXTENDED_MARKER {
+impl Scan<'_> {
+    /// Everything up to the first input: the format that the transaction really has, and how many
+    /// inputs it has. `None` for a transaction with neither inputs nor outputs whose output count
+    /// stands where a segwit flag would.
+    fn head(&mut self, format: Format) -> Result<Option<(Format, usize)>, DecodeError> {
+        self.reader.array::<4>("a version")?;
+        if format == Format::Extended {
+            let error = self.reader.error(DecodeErrorKind::NotExtended);
+            if *self.reader.array("the extended format marker")? != EXTENDED_MARKER {
                 return Err(error);
             }
-            format = Format::Extended;
-            smallest = MIN_EXTENDED_INPUT;
+            let count = self.count(MIN_EXTENDED_INPUT, "inputs")?;
+            return Ok(Some((Format::Extended, count)));
         }
-        let mut count = self.count(reader, smallest, "inputs")?;
-        if count == 0 && self.layout.format == Format::Segwit {
-            let error = |flag| reader.error(DecodeErrorKind::UnknownFlag { flag });
-            match reader.clone().u8("a segwit flag")? {
-                0 => {
-                    reader.u8("a segwit flag")?;
-                    return self.empty(reader);
-                }
-                1 => reader.u8("a segwit flag")?,
-                flag => return Err(error(flag)),
-            };
-            format = Format::Segwit;
-            count = self.count(reader, smallest, "inputs")?;
+        let count = self.count(MIN_INPUT, "inputs")?;
+        if count > 0 || format == Format::Legacy {
+            return Ok(Some((Format::Legacy, count)));
         }
-        self.layout.format = format;
-        self.layout.input_count = count;
-        self.layout.inputs = reader.offset();
-        self.left = count;
-        self.phase = Phase::Inputs;
-        self.pass(reader);
-        Ok(())
+        let start = self.reader.offset();
+        match self.reader.u8("a segwit flag")? {
+            0 => Ok(None),
+            1 => Ok(Some((Format::Segwit, self.count(MIN_INPUT, "inputs")?))),
+            flag => Err(DecodeErrorKind::UnknownFlag { flag }.at(start)),
+        }
     }
 
     /// Core's reading of a segwit flag of zero: no inputs, and no count of outputs either, for
     /// the flag is that count.
-    fn empty(&mut self, reader: &Reader<'_>) -> Result<(), DecodeError> {
-        self.pass(reader);
-        self.layout = Layout {
+    fn empty(mut self) -> Result<Layout, DecodeError> {
+        let at = self.reader.offset();
+        let end = self.lock_time()?;
+        Ok(Layout {
             format: Format::Legacy,
-            inputs: self.at - 1,
-            outputs: self.at,
-            witness: self.at,
-            ..self.layout
-        };
-        self.phase = Phase::LockTime;
-        Ok(())
+            input_count: 0,
+            inputs: at - 1,
+            output_count: 0,
+            outputs: at,
+            witness: at,
+            end,
+        })
     }
 
     #[inline]
-    fn inputs(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        let extended = self.layout.format == Format::Extended;
-        while self.left > 0 {
-            reader.array::<36>("an outpoint")?;
-            self.bytes(reader, "an input script")?;
-            reader.array::<4>("a sequence")?;
+    fn inputs(&mut self, count: usize, extended: bool) -> Result<(), DecodeError> {
+        for _ in 0..count {
+            self.reader.array::<36>("an outpoint")?;
+            self.bytes("an input script")?;
+            self.reader.array::<4>("a sequence")?;
             if extended {
-                reader.array::<8>("the value of a spent output")?;
-                self.bytes(reader, "the script of a spent output")?;
+                self.reader.array::<8>("the value of a spent output")?;
+                self.bytes("the script of a spent output")?;
             }
-            self.left -= 1;
-            self.pass(reader);
         }
-        self.phase = Phase::OutputCount;
-        Ok(())
-    }
-
-    fn output_count(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.left = self.count(reader, MIN_OUTPUT, "outputs")?;
-        self.layout.output_count = self.left;
-        self.layout.outputs = reader.offset();
-        self.phase = Phase::Outputs;
-        self.pass(reader);
         Ok(())
     }
 
     #[inline]
-    fn outputs(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        while self.left > 0 {
-            reader.array::<8>("a value")?;
-            self.bytes(reader, "an output script")?;
-            self.left -= 1;
-            self.pass(reader);
+    fn outputs(&mut self, count: usize) -> Result<(), DecodeError> {
+        for _ in 0..count {
+            self.reader.array::<8>("a value")?;
+            self.bytes("an output script")?;
         }
-        self.layout.witness = reader.offset();
-        self.left = self.layout.input_count;
-        self.phase = match self.layout.format {
-            Format::Segwit => Phase::Witness,
-            Format::Legacy | Format::Extended => Phase::LockTime,
-        };
         Ok(())
     }
 
     #[inline]
-    fn witness(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        while self.left > 0 {
-            let mut items = match self.items {
-                Some(items) => items,
-                None => self.count(reader, 1, "witness items")? as u64,
-            };
-            self.has_witness |= items > 0;
-            self.items = Some(items);
-            self.pass(reader);
-            while items > 0 {
-                self.bytes(reader, "a witness item")?;
-                items -= 1;
-                self.items = Some(items);
-                self.pass(reader);
+    fn witness(&mut self, inputs: usize) -> Result<(), DecodeError> {
+        let start = self.reader.offset();
+        let mut has_witness = false;
+        for _ in 0..inputs {
+            let items = self.count(1, "witness items")?;
+            has_witness |= items > 0;
+            for _ in 0..items {
+                self.bytes("a witness item")?;
             }
-            self.items = None;
-            self.left -= 1;
         }
-        if !self.has_witness {
-            return Err(DecodeErrorKind::SuperfluousWitness.at(self.layout.witness));
-        }
-        self.phase = Phase::LockTime;
-        Ok(())
+        if has_witness { Ok(()) } else { Err(DecodeErrorKind::SuperfluousWitness.at(start)) }
+    }
+
+    /// The last field. Returns the end of the transaction.
+    fn lock_time(&mut self) -> Result<usize, DecodeError> {
+        self.reader.array::<4>("a lock time")?;
+        Ok(self.reader.offset())
     }
 
     /// A length and that many bytes.
     #[inline]
-    fn bytes(&self, reader: &mut Reader<'_>, what: &'static str) -> Result<(), DecodeError> {
-        let length = compact_size::read(reader, self.limit, what)?;
-        reader.take(length, what).map(|_| ())
+    fn bytes(&mut self, what: &'static str) -> Result<(), DecodeError> {
+        let length = compact_size::read(&mut self.reader, self.limit, what)?;
+        self.reader.take(length, what).map(|_| ())
     }
 
     /// A count of things that take at least `smallest` bytes each. Any more than the bytes can
     /// hold is refused here, before anything is done with the number.
     #[inline]
-    fn count(
-        &self,
-        reader: &mut Reader<'_>,
-        smallest: u64,
-        what: &'static str,
-    ) -> Result<usize, DecodeError> {
-        let start = reader.offset();
-        let count = compact_size::read(reader, self.limit, what)?;
-        if count > reader.rest().len() as u64 / smallest {
+    fn count(&mut self, smallest: u64, what: &'static str) -> Result<usize, DecodeError> {
+        let start = self.reader.offset();
+        let count = compact_size::read(&mut self.reader, self.limit, what)?;
+        if count > self.reader.rest().len() as u64 / smallest {
             return Err(DecodeErrorKind::CountTooLarge { what, count }.at(start));
         }
         Ok(usize::try_from(count).expect("not more than the bytes in memory"))

@@ -5,7 +5,8 @@ use varve_types::{Network, address};
 
 use crate::load;
 
-/// Every address of Core's list is the one of its script, both ways, in either case where it may be.
+/// Every address of Core's list is the one of its script, both ways, in either case where it may
+/// be.
 #[test]
 fn valid_addresses_of_core() {
     let Some(path) = varve_testdata::data("vectors/core/key_io_valid.json") else { return };

@@ -26,9 +26,7 @@ impl RealBlock {
     }
 }
 
-pub(crate) fn unhex(text: &str) -> Vec<u8> {
-    hex_conservative::FromHex::from_hex(text.trim()).unwrap()
-}
+pub(crate) use varve_testdata::chains::hex as unhex;
 
 /// The files below a folder, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -75,19 +73,16 @@ pub(crate) fn mainnet() -> Option<Vec<Vec<u8>>> {
 
 /// Regtest 0–206, in order of height.
 pub(crate) fn regtest() -> Option<Vec<Vec<u8>>> {
-    let path = varve_testdata::data("chains/regtest-kernel-1-206.hexlines.txt")?;
-    let mut blocks = vec![Network::Regtest.genesis_block()];
-    blocks.extend(fs::read_to_string(path).unwrap().lines().map(unhex));
+    let blocks = varve_testdata::chains::kernel(Network::Regtest.genesis_block())?;
     assert_eq!(blocks.len(), 207);
     Some(blocks)
 }
 
 /// Signet 0–120, in order of height.
 pub(crate) fn signet() -> Option<Vec<Vec<u8>>> {
-    let entries = json(&varve_testdata::data("chains/signet-0-120.json")?);
-    let entries = entries.as_array().unwrap();
-    assert_eq!(entries.len(), 121);
-    Some(entries.iter().map(|entry| unhex(entry["block"].as_str().unwrap())).collect())
+    let blocks = varve_testdata::chains::signet()?;
+    assert_eq!(blocks.len(), 121);
+    Some(blocks)
 }
 
 /// The chain that Core wrote: every block in its file, stale ones too, in order of arrival.

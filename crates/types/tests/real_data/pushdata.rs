@@ -67,7 +67,8 @@ fn tsc_proofs_of_every_transaction() {
             )
         };
         assert_eq!(spelled.verify(block.header(), Format::Segwit), Ok(*txid));
-        // Building a branch hashes the whole tree: the first, some, and the last, which is repeated.
+        // Building a branch hashes the whole tree: the first, some, and the last, which is
+        // repeated.
         if index % 100 == 0 || index + 16 > txids.len() {
             let branch = MerkleBranch::new(leaves.clone(), index).unwrap();
             assert_eq!(branch.siblings, siblings);
