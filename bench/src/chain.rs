@@ -8,7 +8,7 @@
 //! 4. One of ours is killed and opens again ([`recovery`]); one meets branches ([`reorg`]).
 //! 5. Everything is printed, missed bars of speed with a profile of what limits them.
 //!
-//! Every side is a process of its own, bound to two processors. A run that others disturbed is
+//! Every side is a separate process, bound to two processors. A run that others disturbed is
 //! marked and done again, once; the less disturbed one counts.
 
 mod bars;

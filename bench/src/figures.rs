@@ -37,7 +37,7 @@ impl Figures {
         self.0.insert(name.to_owned(), value.to_owned());
     }
 
-    /// A figure as it was told.
+    /// A figure as the child reported it.
     pub fn text(&self, name: &str) -> Result<&str> {
         self.0.get(name).map(String::as_str).with_context(|| format!("no figure `{name}`"))
     }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_from_other_lines() {
+    fn figures_are_distinguished_from_other_lines() {
         let mut figures = Figures::default();
         assert!(figures.take("figure seconds 1.5"));
         for line in ["", "figure", "figure a", "figure a 1 2", "ratio a 1 goal 1"] {

@@ -119,7 +119,7 @@ fn encode_envelope(payload: &[u8]) -> Vec<u8> {
     Envelope { version: 7, payload }.encode(KIND)
 }
 
-/// Has no checksum of its own: all bytes decode, and encode to themselves.
+/// Has no checksum: all bytes decode, and encode to themselves.
 fn log_checkpoint(bytes: &[u8]) {
     if let Some(bytes) = bytes.first_chunk() {
         assert_eq!(LogCheckpoint::decode(*bytes).encode(), *bytes);

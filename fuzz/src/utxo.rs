@@ -1,6 +1,6 @@
 //! The decoders of `varve-utxo`: what lies behind the checksums of runs, undo log and manifest.
 //!
-//! Checksums keep damage out, not mistakes and not malice: whoever can write the files can make
+//! Checksums keep damage out, not mistakes and not malice: someone who can write the files can make
 //! them agree. So what is behind them must not be believed either.
 //!
 //! Content can be written in more than one way in these formats (a script can be packed in two), so

@@ -43,7 +43,7 @@ pub(crate) struct Template<'a> {
     pub(crate) time: u32,
     /// Where the coinbase pays to.
     pub(crate) miner: Script,
-    /// Tells apart coinbases of the same height.
+    /// Distinguishes coinbases of the same height.
     pub(crate) extra: u64,
     pub(crate) keys: &'a Keys,
 }

@@ -24,7 +24,7 @@ use crate::transaction::{Draft, Transaction};
 
 /// No paying output is worth less.
 const LEAST_PAYMENT: u64 = 1_200;
-/// From so many outputs on, a transaction is a payout and takes a coinbase.
+/// A transaction with at least this many outputs is a payout and spends a coinbase.
 const PAYOUT: u32 = 11;
 /// Outputs of one transaction of the warm-up.
 const FAN_OUT: u32 = 2_500;

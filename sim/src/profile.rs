@@ -130,11 +130,11 @@ pub(crate) struct Table {
     pub(crate) inscription: &'static [Span],
     /// How old spent coins are.
     pub(crate) ages: Ages,
-    /// Coins the warm-up lays up, as so many blocks' worth of inputs.
+    /// Coins that the warm-up creates, in blocks' worth of inputs.
     pub(crate) stock_blocks: u64,
     /// Satoshi per 1,000 virtual bytes.
     pub(crate) fee_rate: Span,
-    /// Every so many blocks one transaction with more than 20,000 outputs; 0 for never.
+    /// Interval in blocks between transactions with more than 20,000 outputs; 0 for never.
     pub(crate) giant_every: u32,
     /// BSV rules: no witness, FORKID signatures, no weight limit.
     pub(crate) bsv: bool,

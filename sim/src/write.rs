@@ -20,7 +20,7 @@ use crate::rng::secret;
 
 /// Blocks that the generator may be ahead.
 const AHEAD: usize = 24;
-/// Set hashes are taken at so many heights of the chain, and more often while the set is small.
+/// Set hashes are taken at this many heights of the chain, and more often while the set is small.
 const SET_SAMPLES: u32 = 2;
 
 /// What was written.
@@ -78,7 +78,7 @@ pub enum WriteError {
     Model(#[from] ModelError),
 }
 
-/// Writes `folder/blocks/blk*.dat` and `folder/expected.json`, and tells `progress` of every block.
+/// Writes `folder/blocks/blk*.dat` and `folder/expected.json`, and calls `progress` for every block.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A real node for tests: `bitcoind` on regtest, with a folder and a loopback address of its own.
+//! A real node for tests: `bitcoind` on regtest, with its own folder and loopback address.
 //!
 //! The program is the one that `BITCOIND_EXE` names, else `bitcoind` on the path. It listens on
 //! loopback only, is asked through JSON-RPC over plain HTTP with its cookie, and is killed when the
@@ -15,7 +15,7 @@
 //! assert_eq!(node.call("getblockcount", &json!([])), 0);
 //! ```
 //!
-//! Everything here panics when the node does not do what it is told: a test stops where it fails.
+//! Everything here panics when the node does not do what it is asked: a test stops where it fails.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 

@@ -21,7 +21,7 @@ const WITH_NODE: &[&str] = &["chain", "scripts"];
 /// Runs one benchmark.
 pub(crate) fn run(name: &str, full: bool) -> Result<bool> {
     let package = if WITH_RIVALS.contains(&name) {
-        // RocksDB's bindings need it; whoever has libclang by other means can go on without.
+        // RocksDB's bindings need it; libclang from elsewhere serves too.
         if let Err(error) = apt::ensure(&[apt::CLANG]) {
             println!("going on without: {error:#}");
         }

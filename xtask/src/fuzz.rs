@@ -7,7 +7,7 @@
 //! 2. Ask the program for the names of its targets; at the same time it writes the first inputs
 //!    of each into `target/fuzz-corpus/TARGET/`, from real data where that is at hand.
 //! 3. Run each target for its time. libFuzzer mutates the inputs that reached new code and keeps
-//!    those that reach more, in the same folder, so that the next run goes on from there.
+//!    those that reach more, in the same folder, so that the next run continues from there.
 //! 4. An input that makes a target panic, hang or use too much memory is a finding. It is kept
 //!    under `target/fuzz-artifacts/TARGET/`, and the command to run it again is printed.
 

@@ -21,7 +21,7 @@ const ROUNDS: usize = 3;
 /// Outputs that are asked for at once: about what a page of an explorer or a wallet shows.
 const BATCH: usize = 64;
 
-/// Tells `tx_lookup`, `spender_lookup` and `spender_batch`: answers a second.
+/// Reports `tx_lookup`, `spender_lookup` and `spender_batch`: answers a second.
 pub(super) fn run(node: &Organizer) -> Result<()> {
     let view = node.snapshot().view();
     let (mut txids, mut points) = probes(&view)?;

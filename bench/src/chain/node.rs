@@ -73,7 +73,7 @@ fn options(stop: Option<u32>) -> SyncOptions {
     }
 }
 
-/// Tells `tip` and `muhash`: what the node has come to.
+/// Reports `tip` and `muhash` of the node at the end.
 pub(crate) fn tell_set(node: &Organizer) -> Result<()> {
     let snapshot = node.snapshot();
     let threads = available_parallelism()?;

@@ -29,7 +29,7 @@ pub(super) struct Top {
     pub(super) hash: BlockHash,
 }
 
-/// The records of so many blocks above `top`, as block files have them.
+/// Block-file records of `blocks` empty blocks above `top`.
 pub(super) fn records(mut top: Top, blocks: u32, network: Network) -> Vec<u8> {
     let mut records = Vec::new();
     for _ in 0..blocks {

@@ -5,7 +5,7 @@
 //! 2. `-reindex -stopatheight=1` makes the node's index of blocks. Not timed.
 //! 3. `-reindex-chainstate -stopatheight=TIP`, with as much memory for its cache as we have,
 //!    connects all blocks: with `-assumevalid=TIP` without scripts, with `-assumevalid=0 -par=2`
-//!    with all of them. Its log tells each height: the clock starts
+//!    with all of them. Its log names each height: the clock starts
 //!    when half of them are connected, and stops when the process has ended, having written its
 //!    cache to disk. So both sides end with everything durable.
 //!

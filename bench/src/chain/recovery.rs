@@ -1,8 +1,7 @@
 //! A node that is killed when it has the most to lose, and opened again: two children.
 //!
 //! Everything derived is made durable now and then. The first child syncs half of the chain, which
-//! ends durable, goes on until so many bytes of blocks are stored that the next checkpoint is
-//! about to begin, and is killed there. The second opens what is left, by the clock, and syncs the
+//! ends durable, continues until the next checkpoint is about to begin, and is killed there. The second opens what is left, by the clock, and syncs the
 //! rest, which must give the same set as a run that nobody killed.
 
 use std::ffi::OsString;
@@ -38,10 +37,10 @@ pub(super) fn be_killed(words: &[OsString]) -> Result<()> {
             }
         }
     })?;
-    bail!("the chain ended before so many bytes were stored")
+    bail!("the chain ended before the next checkpoint was due")
 }
 
-/// Runs the second child, which tells `recover`, the seconds to open: `CHAIN DATA`.
+/// Runs the second child, which reports `recover`, the seconds to open: `CHAIN DATA`.
 pub(super) fn recover(words: &[OsString]) -> Result<()> {
     let [chain, data] = words else { bail!("recover wants CHAIN DATA") };
     let start = Instant::now();

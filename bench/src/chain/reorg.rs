@@ -28,7 +28,7 @@ const DEPTH: u32 = 6;
 /// Bytes of blocks that are synced at a time between reorganisations.
 const PIECE: usize = 64 << 20;
 
-/// Runs a child, which tells `reorg6`, the slowest in seconds, and `reorgs`: `DATA BLOCKS`.
+/// Runs a child, which reports `reorg6`, the slowest in seconds, and `reorgs`: `DATA BLOCKS`.
 pub(super) fn run(words: &[OsString]) -> Result<()> {
     let [data, blocks] = words else { bail!("reorg wants DATA BLOCKS") };
     let blocks = blocks.to_str().and_then(|blocks| blocks.parse().ok()).context("no number")?;

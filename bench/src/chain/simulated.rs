@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A folder is filled under another name and renamed when it is whole, so an interrupted run
-//! leaves nothing that counts. Whoever changes the simulator removes the folder.
+//! leaves nothing that counts. Remove the folder after a change to the simulator.
 
 use std::fs;
 use std::path::{Path, PathBuf};

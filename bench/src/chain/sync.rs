@@ -48,7 +48,7 @@ pub(crate) fn run(words: &[OsString]) -> Result<()> {
     lookups::run(&node)
 }
 
-/// Tells what a clock measured.
+/// Reports what a clock measured.
 pub(crate) fn tell(measured: &Measured) {
     Figures::tell("seconds", measured.wall);
     Figures::tell("cpu", measured.cpu);
@@ -66,7 +66,7 @@ fn resident() -> u64 {
     kilobytes.unwrap_or_default() << 10
 }
 
-/// Tells `transactions`, `inputs`, `archive_bytes` (all files of the archive) and `index_bytes`
+/// Reports `transactions`, `inputs`, `archive_bytes` (all files of the archive) and `index_bytes`
 /// (what the block store has beside the bytes of blocks).
 fn tell_sizes(node: &Organizer, data: &Path) -> Result<()> {
     let snapshot = node.snapshot();

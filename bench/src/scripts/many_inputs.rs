@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Block 102 is timed with the one above it, so that it is not the tip when it is checked. Every
-//! input has keys of its own: a table of parsed keys finds none of them.
+//! input has its own keys: a table of parsed keys finds none of them.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};

@@ -1,11 +1,11 @@
-//! Bytes of a block, held for as long as somebody reads them.
+//! Bytes of a block, held for as long as a reader needs them.
 
 use std::ops::Deref;
 
 use varve_io::Map;
 
-/// Bytes of a stored block: a slice of the file's map, or memory of its own when the block had to
-/// be decompressed. While it is held the file stays mapped, also after the block was pruned.
+/// Bytes of a stored block: a slice of the file's map, or an owned buffer when the block had to be
+/// decompressed. The file stays mapped while this is held, even after the block was pruned.
 #[derive(Debug, Clone)]
 pub struct BlockBytes(Inner);
 

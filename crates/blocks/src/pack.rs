@@ -2,7 +2,7 @@
 //!
 //! 1. The store names the oldest plain segment that is sealed: a [`PackJob`].
 //! 2. The job runs in any thread. It verifies every frame (a fresh checksum over rotten bytes
-//!    would bless the rot), writes the packed file, and syncs it. The store goes on meanwhile.
+//!    would bless the rot), writes the packed file, and syncs it. The store keeps working meanwhile.
 //! 3. The store takes the result: the manifest names the packed file, readers learn of it, and
 //!    the plain file is removed. Slices that readers hold of it stay good.
 //!

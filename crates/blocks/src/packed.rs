@@ -12,7 +12,7 @@
 //! 64 KiB without regard to blocks; chunk `i` begins at position start + 65536 · i. So a chunk is
 //! found by arithmetic, a transaction costs one or two chunks, and a block of gigabytes is no
 //! special case. A chunk is an LZ4 block, or the plain bytes when those are not longer: the length
-//! tells which.
+//! says which.
 //!
 //! The table has an entry for each chunk: `end` u64, the file offset behind it, and `crc` u32,
 //! CRC32C(store id ‖ start u64 ‖ i u64 ‖ chunk as stored). The last crc of the file is

@@ -8,7 +8,7 @@
 //! 3. Files that are not named go: packed files of a process that died before its manifest, and
 //!    plain files that a packed one replaced.
 //! 4. The hash table is filled from the rows of the index, one after the other.
-//! 5. The frames behind the index are parsed, and their rows and tables made anew.
+//! 5. The frames behind the index are parsed, and their rows and tables rebuilt.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -68,9 +68,9 @@ impl BlockStore {
         Ok(opened)
     }
 
-    /// Removes everything that follows from the frames, so that opening makes it anew. Nothing
-    /// happens where not all frames are there as they came, because some are pruned or packed.
-    /// The owner holds the lock of the directory.
+    /// Removes everything that is derived from the frames, so that opening rebuilds it. Does nothing
+    /// when some frames are pruned or packed, for then it could not be rebuilt. The caller holds
+    /// the lock of the directory.
     pub fn forget_index(storage: &dyn Storage) -> Result<()> {
         let names = storage.list()?;
         let first = names.iter().find(|name| is_segment(BLOCKS_PREFIX, name));

@@ -82,12 +82,12 @@ impl Synced {
     pub const NEW: Self = Self { count: 0, position: GlobalOffset::ZERO };
 }
 
-/// What pruning leaves: whatever either of these wants.
+/// What pruning keeps: a block stays when either field asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// All blocks from this one on.
     pub from: BlockNumber,
-    /// The youngest blocks of at least so many bytes together.
+    /// The youngest blocks, at least this many bytes of them.
     pub bytes: u64,
 }
 

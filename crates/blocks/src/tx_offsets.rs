@@ -28,7 +28,7 @@ use varve_types::Header;
 
 use crate::number::TxPosition;
 
-/// Every so many set bits have their place noted.
+/// The place of every `SAMPLE`-th set bit is stored, so a lookup scans at most that many.
 const SAMPLE: usize = 256;
 /// No block is longer: it keeps `l` small enough for one load of eight bytes.
 const MAX_LENGTH: u64 = 1 << 48;

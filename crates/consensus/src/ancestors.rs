@@ -1,7 +1,7 @@
 //! The headers below a block, as the rules ask for them.
 //!
 //! Difficulty, median time and relative lock times look back along the branch that a block stands
-//! on. They ask by height, so whoever keeps the headers passes a view of *that* branch: a list for
+//! on. They ask by height, so the caller passes a view of *that* branch: a list for
 //! tests and short chains, the header table of a node for long ones.
 
 use varve_types::{BlockHash, Header, Height};

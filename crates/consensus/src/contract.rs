@@ -1,4 +1,4 @@
-//! The contract of [`UnspentOutputsView`], as tests for whoever implements it.
+//! The contract of [`UnspentOutputsView`], as tests for its implementations.
 //!
 //! An engine wraps itself in [`SetUnderTest`] and calls [`check`] from a test. The blocks are made
 //! by hand ([`draft`]); what they hold is plain enough to be followed on paper. Every case begins

@@ -2,7 +2,7 @@
 //!
 //! A block comes in, with the headers below it and a view of the outputs that were unspent before
 //! it; a verdict comes out. Nothing here reads a file, a clock or a cache: what the rules need is
-//! passed in, and whoever keeps a set of unspent outputs implements [`UnspentOutputsView`].
+//! passed in, and a store of unspent outputs implements [`UnspentOutputsView`].
 //!
 //! ```text
 //!                        takes                          says
@@ -14,9 +14,9 @@
 //! check_scripts          block, view, verifier          every input answers its script
 //! ```
 //!
-//! They are called in this order. Each has a typed error of its own that tells what is wrong and
-//! gives Core's name for it; where the check could not be made there is no such name, and the
-//! block must not be called invalid.
+//! They are called in this order. Each has a typed error that says what is wrong and gives Core's
+//! name for it. An error without such a name means that the check could not be made, and the block
+//! must not be called invalid.
 //!
 //! [`MemorySet`] is the oracle: the same view over a plain map, which all engines are compared
 //! with. The rules of BSV are here too, except those of scripts.

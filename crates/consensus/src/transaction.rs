@@ -26,7 +26,7 @@ const BSV_MAX_TX_SIZE: u64 = 1_000_000;
 const BSV_GENESIS_MAX_TX_SIZE: u64 = u32::MAX as u64;
 /// BSV before its Genesis upgrade: signature operations of a transaction.
 pub(crate) const BSV_MAX_TX_SIGOPS: u64 = 20_000;
-/// So many inputs are looked through one by one.
+/// Up to this many inputs are compared pairwise; more go through a hash set.
 const FEW_INPUTS: usize = 8;
 
 /// Why a transaction is refused.

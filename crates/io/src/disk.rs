@@ -7,7 +7,7 @@
 //!
 //! The ranges of a file that are under maps are kept per inode, for the whole process, so that a
 //! second opening of the same file knows them. An inode number cannot be reused while its ranges
-//! are in the table: whoever keeps them alive (an open file or a map) keeps the inode alive too.
+//! are in the table: the open file or the map that keeps them there keeps the inode alive too.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -58,7 +58,7 @@ pub enum Error {
     },
     /// Bytes that were written whole are not what was written.
     #[error(
-        "{} is damaged at byte {offset}: {what}; restore the file or build the store anew",
+        "{} is damaged at byte {offset}: {what}; restore the file or rebuild the store",
         path.display()
     )]
     Corrupt {
@@ -87,7 +87,7 @@ pub enum Error {
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// Who holds it, as far as the lock file tells.
+        /// The holder that the lock file names.
         holder: String,
     },
     /// The file does not exist.

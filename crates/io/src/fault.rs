@@ -7,7 +7,7 @@
 //! 1. looks the address up in a registry of our maps,
 //! 2. if it is ours: writes one line naming the file and the offset to standard error and ends the
 //!    process with [`FAULT_EXIT_CODE`], running no destructor and writing nothing more,
-//! 3. if not: hands the signal to whoever handled it before.
+//! 3. if not: passes the signal to the previous handler.
 //!
 //! A signal handler may not lock or allocate. The registry is a list of chunks of slots that only
 //! grows; a slot is free when its `start` is zero. Registering takes a lock, fills the other

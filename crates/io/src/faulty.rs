@@ -189,7 +189,7 @@ impl FaultyStorage {
     }
 
     /// Holds up calls of this kind on files whose path contains `path_contains`, until the gate is
-    /// dropped. Everything else goes on.
+    /// dropped. Other calls proceed.
     #[must_use]
     pub fn hold(&self, operation: Operation, path_contains: &str) -> Gate {
         self.world().gates.close(operation, path_contains)

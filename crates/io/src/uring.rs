@@ -33,8 +33,8 @@ use crate::reader::{Completion, ReadRequest};
 /// The most one entry reads; the kernel stops at 2 GiB - 4 KiB by itself.
 const READ_MAX: usize = 1 << 30;
 
-/// Reads are started and taken in so many batches of a full ring: the disk has three quarters of
-/// its work left while the next batch is made ready, and a system call serves many reads.
+/// A full ring is submitted and reaped in this many batches: the disk has three quarters of its
+/// work left while the next batch is prepared, and one system call serves many reads.
 const BATCHES: usize = 4;
 
 pub(crate) struct Ring {
@@ -80,7 +80,7 @@ impl Ring {
         self.free.len()
     }
 
-    /// A share of the depth that is worth a system call of its own.
+    /// How many reads are worth a system call.
     pub(crate) fn batch(&self) -> usize {
         (self.slots.len() / BATCHES).max(1)
     }

@@ -1,4 +1,4 @@
-// Public keys that this thread has parsed lately.
+// Public keys that this thread has parsed recently.
 //
 // A compressed key is an x coordinate; parsing it takes a square root, a tenth of the time of a
 // signature check. Keys repeat: the inputs of a transaction often belong to one wallet, and
@@ -7,8 +7,8 @@
 //
 //   slot   | kind 1 | x 32 | the parsed point 64 |     2,048 slots, 200 KB a thread
 //
-// The whole key is compared, so the answer is always that of the library. Whoever makes keys that share
-// a slot makes the table useless and the check as slow as it would be without it.
+// The whole key is compared, so the answer is always that of the library. Keys made to share
+// a slot defeat the table; the check is then as slow as without it.
 //
 // Core's pubkey.cpp calls these functions by the library's names.
 

@@ -210,9 +210,9 @@ impl TscProof {
 
     /// Checks that the transaction is in the block with this header, and returns its txid.
     ///
-    /// The header must be known to be of the chain. Whoever accepts a txid alone must also know
-    /// that it is one: an inner node of the tree is the hash of 64 bytes, and so is the txid of a
-    /// transaction of that length.
+    /// The header must be known to be of the chain. A caller that accepts a txid alone must also
+    /// know that it is one: an inner node of the tree is the hash of 64 bytes, and so is the txid
+    /// of a transaction of that length.
     pub fn verify(&self, header: Header<'_>, format: Format) -> Result<Txid, ProofError> {
         let is_target = match &self.target {
             Target::BlockHash(hash) => *hash == header.hash(),

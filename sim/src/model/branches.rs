@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use varve_types::BlockHash;
 
-/// A block's time must be above the median of so many before it.
+/// A block's time must be above the median of this many blocks before it.
 const MEDIAN_SPAN: usize = 11;
 
 /// A branch's last block.

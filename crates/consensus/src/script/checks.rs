@@ -11,8 +11,8 @@
 //!
 //! The prepared transactions take about 500 bytes an input and a copy of each script that is spent.
 //! Scripts are short as a rule, and a full block takes less than 10 MB. The bound is 24,390 inputs
-//! (4,000,000 weight units of 164 each) that spend scripts of 10,000 bytes: 244 MB. Whoever wants
-//! that has to have put as many bytes of such outputs into the chain before.
+//! (4,000,000 weight units of 164 each) that spend scripts of 10,000 bytes: 244 MB. An
+//! attacker must first have put as many bytes of such outputs into the chain.
 
 use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
@@ -144,7 +144,7 @@ impl<P: PreparedTx> ScriptChecks<P> {
     }
 
     /// The first failure in block order. Every thread has returned from [`ScriptChecks::run`], and
-    /// one at least was never told to stop. `block` is the one that this was made of.
+    /// at least one was not stopped early. `block` is the one that this was made of.
     ///
     /// # Panics
     ///

@@ -170,7 +170,7 @@ fn a_full_disk_is_not_poison_and_a_failed_sync_is() {
     }
     disk.open("null", Access::Read, Caching::Buffered).unwrap();
     let again = Disk::open(Path::new("/dev")).unwrap();
-    assert!(again.open("null", Access::Write, Caching::Buffered).is_ok(), "opened anew");
+    assert!(again.open("null", Access::Write, Caching::Buffered).is_ok(), "opened again");
 }
 
 /// When the last map of a removed file was dropped, the file's inode was free before its hold was.

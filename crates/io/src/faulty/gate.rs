@@ -1,8 +1,8 @@
-//! A disk that does not answer: calls that wait until a test lets them go on.
+//! A disk that does not answer: calls that block until a test releases them.
 //!
 //! [`FaultyStorage::hold`](super::FaultyStorage::hold) closes a gate for one kind of operation on
-//! some files. Whoever calls it waits, holding no lock of the storage, until the [`Gate`] is
-//! dropped. So a test can ask who goes on while a disk is slow, and who waits for it.
+//! some files. Callers block, holding no lock of the storage, until the [`Gate`] is dropped. So a
+//! test can see which threads proceed while a disk is slow, and which wait for it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

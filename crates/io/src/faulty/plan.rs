@@ -56,7 +56,7 @@ impl Fault {
 pub enum When {
     /// Once, at the matching call with this number, counted from 0 since the rule was added.
     Nth(usize),
-    /// By chance (the storage's seed), once in so many matching calls.
+    /// At random (by the storage's seed), in one of this many matching calls.
     OneIn(usize),
 }
 

@@ -35,8 +35,8 @@ impl MerkleBranch {
     /// The root of the tree in which `leaf` has this branch, or `None` when the index does not
     /// lie in a tree of this depth.
     ///
-    /// A leaf is proven when this is the root in the header. Whoever takes proofs from others
-    /// must also know that `leaf` is a txid: an inner node is 64 bytes that hash like a
+    /// A leaf is proven when this is the root in the header. A caller that accepts proofs
+    /// from others must also know that `leaf` is a txid: an inner node is 64 bytes that hash like a
     /// transaction of 64 bytes.
     #[must_use]
     pub fn root(&self, leaf: [u8; 32]) -> Option<MerkleRoot> {

@@ -19,7 +19,7 @@ use super::{SPACING, anyone};
 
 /// A relative lock time counts units of 512 seconds.
 const TIME_UNITS: u32 = 1 << 22;
-/// So many blocks later all lock times are due.
+/// All lock times have passed after this many blocks.
 pub(super) const DUE: u32 = 12;
 
 /// An output, and what its spend needs.
