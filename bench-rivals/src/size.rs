@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use varve_bench::figures::Figures;
 use varve_io::{BLOCK, Disk, Storage};
-use varve_utxo::{Database, RunNumber, Written, merge_runs};
+use varve_utxo::Database;
+use varve_utxo::parts::{RunNumber, Written, merge_runs};
 
 use crate::stock::NETWORK;
 

@@ -31,16 +31,8 @@ struct Found {
 
 impl Coins {
     /// As many as there are keys, none of them found yet.
-    #[must_use]
-    pub fn unknown(keys: usize) -> Self {
+    pub(crate) fn unknown(keys: usize) -> Self {
         Self { found: vec![None; keys], scripts: Vec::with_capacity(keys * USUAL_SCRIPT) }
-    }
-
-    /// Begins anew with so many keys, in the memory it has.
-    pub fn clear(&mut self, keys: usize) {
-        self.scripts.clear();
-        self.found.clear();
-        self.found.resize(keys, None);
     }
 
     /// Puts in a coin of the window.
@@ -95,8 +87,7 @@ impl Coins {
     }
 
     /// The step that created the coin in this place.
-    #[must_use]
-    pub fn birth(&self, place: usize) -> Option<Sequence> {
+    pub(crate) fn birth(&self, place: usize) -> Option<Sequence> {
         self.found.get(place)?.as_ref().map(|found| found.birth)
     }
 

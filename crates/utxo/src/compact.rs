@@ -42,12 +42,14 @@ fn oldest_is_dying(runs: &[RunInfo]) -> bool {
 
 /// The bytes that the merges now due would write, if nothing cancelled: what is still to be paid
 /// for the runs as they are.
+#[cfg(feature = "test-suite")]
 pub(crate) fn merge_debt(runs: &[RunInfo], tiers: &Tiers) -> u64 {
     varve_runs::merge_debt(runs, |runs| choose(runs, tiers))
 }
 
 /// Merges neighbouring runs into the new run `number`; `whole` when the oldest of all is among
 /// them. `None` when everything cancelled, and then there is no file.
+#[cfg(feature = "test-suite")]
 pub fn merge_runs(
     storage: &Arc<dyn Storage>,
     key: StoreKey,

@@ -44,8 +44,8 @@ use std::sync::atomic::AtomicUsize;
 
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
-use varve_io::{LockGuard, Storage, is_segment};
-use varve_runs::{Kept, Sequence};
+use varve_io::{LockGuard, Storage, is_envelope, is_segment};
+use varve_runs::{IN_FILE_ID, Kept, MANIFEST_FILE, Sequence};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::budget::{self, Budget};
@@ -65,6 +65,7 @@ use work::Work;
 
 pub use connect::Appended;
 pub(crate) use connect::Pause;
+#[cfg(feature = "test-suite")]
 pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.
@@ -124,7 +125,40 @@ pub struct Database {
     _lock: LockGuard,
 }
 
+/// What the last checkpoint of a set says, read without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtRest {
+    /// The step and the block that the set stands at.
+    pub checkpoint: Checkpoint,
+    /// How many runs hold its coins.
+    pub runs: usize,
+}
+
 impl Database {
+    /// The file that names all others. A directory without it holds no set.
+    pub const MANIFEST_FILE: &'static str = MANIFEST_FILE;
+    /// How many bytes of the store's id begin the id in the pages of runs and window files.
+    pub const IN_FILE_ID: usize = IN_FILE_ID;
+
+    /// Whether a set writes files of this name.
+    #[must_use]
+    pub fn is_store_file(name: &str) -> bool {
+        is_envelope(MANIFEST_FILE, name)
+            || Manifest::is_swept(name)
+            || is_segment(UNDO_PREFIX, name)
+    }
+
+    /// Reads the last checkpoint of the set in a directory; `None` when there is no set. Takes no
+    /// lock, so the answer holds only while nobody writes.
+    pub fn at_rest(storage: &dyn Storage, network: Network) -> Result<Option<AtRest>, Error> {
+        let manifest = Manifest::load(storage, network)?;
+        let at_rest = |manifest: Manifest| AtRest {
+            checkpoint: manifest.checkpoint,
+            runs: manifest.runs.len(),
+        };
+        Ok(manifest.map(at_rest))
+    }
+
     /// Opens the set of a directory as it was at its last checkpoint, or makes an empty one. The
     /// directory is the opener's alone until the database is dropped.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
@@ -213,7 +247,7 @@ impl Database {
 
     /// A handle that publishes in other threads.
     #[must_use]
-    pub fn publisher(&self) -> Publisher {
+    pub(crate) fn publisher(&self) -> Publisher {
         Publisher { published: Arc::clone(&self.published) }
     }
 
@@ -279,8 +313,8 @@ impl Database {
         workers: NonZeroUsize,
     ) -> Result<(), StepError> {
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
-        let step = Step { sequence, height, adds: &[], spends, replaces };
-        self.window.apply_laid_out(&step, adds, workers)?;
+        let step = Step { sequence, height, spends, replaces };
+        self.window.apply(&step, adds, workers)?;
         (self.sequence, self.tip) = (sequence, tip);
         if let Some(waiting) = self.waiting.take() {
             self.runs = self.runs.with_replaced(0..0, waiting.run);
@@ -309,13 +343,13 @@ impl Database {
 
 /// Shows appended blocks to readers, from any thread. Publish them in their order.
 #[derive(Clone, Debug)]
-pub struct Publisher {
+pub(crate) struct Publisher {
     published: Arc<ArcSwap<Version>>,
 }
 
 impl Publisher {
     /// Lets readers see the set up to this block.
-    pub fn publish(&self, version: Arc<Version>) {
+    pub(crate) fn publish(&self, version: Arc<Version>) {
         self.published.store(version);
     }
 }

@@ -57,6 +57,7 @@ use crate::prepare::Repeats;
 use crate::view::DatabaseView;
 use pool::Pool;
 
+#[cfg(feature = "test-suite")]
 pub use slot::JoinState;
 
 /// Something that holds a block in its place: the block itself, or whatever keeps its bytes.
@@ -275,6 +276,7 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     }
 
     /// How far each block under way has come, by height.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn states(&self) -> Vec<(Height, JoinState)> {
         self.pool.states()

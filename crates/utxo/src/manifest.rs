@@ -14,14 +14,12 @@
 //!
 //! The envelope is of kind `UTXOMAN`, version 2.
 
-use varve_io::{FormatError, Kind, Storage, StoreId, is_envelope, is_segment};
-use varve_runs::{
-    Fields, Kept, MANIFEST_FILE, RunInfo, RunNumber, Secret, Sequence, StoreKey, Tiers,
-};
+use varve_io::{FormatError, Kind, Storage, StoreId};
+use varve_runs::{Fields, Kept, RunInfo, RunNumber, Secret, Sequence, StoreKey, Tiers};
 use varve_types::{BlockHash, Height, Network, Reader};
 
 use crate::run_error::RunError;
-use crate::undo::{UNDO_PREFIX, UndoCheckpoint};
+use crate::undo::UndoCheckpoint;
 use crate::window::WindowFile;
 
 const FORMAT: (Kind, u32) = (Kind(*b"UTXOMAN\0"), 2);
@@ -43,8 +41,7 @@ pub struct Parameters {
 
 impl Parameters {
     /// When alike runs are merged.
-    #[must_use]
-    pub const fn tiers(&self) -> Tiers {
+    pub(crate) const fn tiers(&self) -> Tiers {
         Tiers { fan_in: self.fan_in as usize, max_probed: self.max_probed as usize }
     }
 }
@@ -167,12 +164,14 @@ impl Manifest {
     }
 
     /// The payload.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.parts().encode()
     }
 
     /// Decodes a payload.
+    #[cfg(feature = "test-suite")]
     pub fn decode(payload: &[u8]) -> Result<Self, FormatError> {
         Self::of(varve_runs::Manifest::decode(payload)?)
     }
@@ -237,12 +236,6 @@ impl Manifest {
         let StoreKey { id: store, secret } = key;
         Ok(Self { store, secret, network, parameters, checkpoint, next_run, window, undo, runs })
     }
-}
-
-/// Whether a set writes files of this name.
-#[must_use]
-pub fn is_store_file(name: &str) -> bool {
-    is_envelope(MANIFEST_FILE, name) || Manifest::is_swept(name) || is_segment(UNDO_PREFIX, name)
 }
 
 fn decode_network(fields: &mut Fields<'_>) -> Result<Network, FormatError> {

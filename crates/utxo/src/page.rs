@@ -125,6 +125,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// True when there is no entry, which no writer writes.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.tags.is_empty()

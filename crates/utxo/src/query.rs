@@ -50,6 +50,7 @@ impl Query {
     }
 
     /// The outpoints, in the order of the answers.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn keys(&self) -> &[Outpoint] {
         self.pages.keys()

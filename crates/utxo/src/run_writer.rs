@@ -86,11 +86,6 @@ impl RunWriter {
         self.writer.push(&Record { outpoint, birth, coin })
     }
 
-    /// Adds an entry whose coin is packed already.
-    pub fn push_record(&mut self, record: &Record<'_>) -> Result<(), RunError> {
-        self.writer.push(record)
-    }
-
     /// Writes the rest, syncs the file and its name, and opens it.
     pub fn finish(self) -> Result<Run, RunError> {
         self.writer.finish()

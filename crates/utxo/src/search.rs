@@ -44,7 +44,7 @@ impl Search {
                 deleted.push((number, births));
             }
         });
-        if left.is_empty() || version.runs().as_slice().is_empty() {
+        if left.is_empty() || version.run_count() == 0 {
             return Self { coins, query: None, places: Vec::new() };
         }
         let key = |place: &u32| keys.get(*place as usize);
@@ -53,7 +53,7 @@ impl Search {
         });
         let places: Vec<u32> = left.into_iter().map(|(_, place)| place).collect();
         let sorted = places.iter().filter_map(key).copied().collect();
-        let mut query = Query::new(version.runs(), sorted);
+        let mut query = Query::new(&version.runs, sorted);
         if !deleted.is_empty() {
             for (number, place) in places.iter().enumerate() {
                 if let Ok(at) = deleted.binary_search_by_key(place, |(place, _)| *place) {

@@ -29,7 +29,7 @@ use varve_types::{BlockHash, Height, Outpoint, Reader, Txid, varint};
 
 use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry};
 
-pub use checkpoint::UndoCheckpoint;
+pub(crate) use checkpoint::UndoCheckpoint;
 pub use error::UndoError;
 pub use log::UndoConfig;
 pub(crate) use log::{Below, RecordRead, UNDO_PREFIX, UndoLog};

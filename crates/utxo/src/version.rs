@@ -34,7 +34,7 @@ pub struct Version {
     sequence: Sequence,
     tip: Option<(Height, BlockHash)>,
     window: Arc<WindowVersion>,
-    runs: Runs,
+    pub(crate) runs: Runs,
 }
 
 impl Version {
@@ -66,7 +66,14 @@ impl Version {
         Sequence::new(self.sequence.to_u32().saturating_add(steps))
     }
 
+    /// How many runs there are; a lookup that the window cannot answer probes all of them.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.runs.as_slice().len()
+    }
+
     /// The runs.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub const fn runs(&self) -> &Runs {
         &self.runs

@@ -48,8 +48,9 @@ use crate::sync::Arc;
 pub use file::WindowFile;
 pub(crate) use file::WindowImage;
 pub(crate) use layout::{LaidOut, Layout};
-pub use step::{Location, Spend, Step, StepError, spends_of_disconnect};
-pub use version::{FoundCoin, Lookup, WindowVersion};
+pub(crate) use step::{Location, spends_of_disconnect};
+pub use step::{Spend, Step, StepError};
+pub use version::{Lookup, WindowVersion};
 
 /// Cells of a shard beyond those for steps: what was loaded from a file, a gibibyte each.
 const LOADED_BATCHES: usize = 64;
@@ -78,7 +79,7 @@ impl Default for WindowConfig {
 /// ```
 /// use std::num::NonZeroUsize;
 /// use varve_types::{Amount, Coin, Height, Outpoint, Txid};
-/// use varve_utxo::{
+/// use varve_utxo::parts::{
 ///     Entry, Lookup, OutpointHasher, Sequence, Spend, Step, StepError, Window, WindowConfig,
 /// };
 ///
@@ -92,8 +93,8 @@ impl Default for WindowConfig {
 /// // A block that makes a coin.
 /// let (sequence, height) = (Sequence::new(1), Height::new(0));
 /// let adds = [Entry::add(outpoint, sequence, coin)];
-/// let step = Step { sequence, height, adds: &adds, spends: &[], replaces: None };
-/// let before = window.apply(&step, NonZeroUsize::MIN)?;
+/// let step = Step { sequence, height, spends: &[], replaces: None };
+/// let before = window.apply_entries(&step, &adds, NonZeroUsize::MIN)?;
 ///
 /// // A block that spends it.
 /// let mut found = Vec::new();
@@ -102,8 +103,8 @@ impl Default for WindowConfig {
 /// assert_eq!(found.coin, coin);
 /// let spends = [Spend { outpoint, birth: found.birth, location: Some(found.location) }];
 /// let (sequence, height) = (Sequence::new(2), Height::new(1));
-/// let step = Step { sequence, height, adds: &[], spends: &spends, replaces: None };
-/// let after = window.apply(&step, NonZeroUsize::MIN)?;
+/// let step = Step { sequence, height, spends: &spends, replaces: None };
+/// let after = window.apply_entries(&step, &[], NonZeroUsize::MIN)?;
 ///
 /// // Whoever holds the first version still sees the coin.
 /// assert_eq!((before.entries().count(), after.entries().count()), (1, 0));
@@ -183,17 +184,16 @@ impl Window {
         })
     }
 
-    /// Makes one step, on up to `workers` threads, and returns the version after it.
-    ///
-    /// Versions before it are not disturbed, now or later. When the step is refused, no version and
-    /// no later step is different from what it would have been.
-    pub fn apply(
+    /// Lays out these entries and applies the step.
+    #[cfg(feature = "test-suite")]
+    pub fn apply_entries(
         &mut self,
         step: &Step<'_>,
+        adds: &[Entry<'_>],
         workers: NonZeroUsize,
     ) -> Result<Arc<WindowVersion>, StepError> {
-        let layout = self.lay_out(step.sequence, step.adds.iter().copied());
-        self.apply_laid_out(step, layout, workers)
+        let layout = self.lay_out(step.sequence, adds.iter().copied());
+        self.apply(step, layout, workers)
     }
 
     /// Lays out what a step adds.
@@ -222,8 +222,11 @@ impl Window {
         (&self.hasher, self.shards.len())
     }
 
-    /// Makes one step whose adds are laid out already, as [`Window::apply`] does.
-    pub(crate) fn apply_laid_out(
+    /// Makes one step, on up to `workers` threads, and returns the version after it.
+    ///
+    /// Earlier versions stay as they are. A refused step leaves no trace: every version and every
+    /// later step is what it would have been without it.
+    pub(crate) fn apply(
         &mut self,
         step: &Step<'_>,
         adds: Layout,

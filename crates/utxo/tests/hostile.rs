@@ -15,10 +15,11 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use varve_io::{Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
-use varve_utxo::{
-    Access, Coins, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence,
-    Span, StoreKey, merge_runs,
+use varve_utxo::parts::{
+    Access, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Sequence, Span, merge_runs,
+    unknown_coins,
 };
+use varve_utxo::{Secret, StoreKey};
 
 const COUNT: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -62,7 +63,7 @@ fn ask(runs: &Runs, keys: &[Outpoint]) -> usize {
             continue;
         }
         query.fetch(&mut varve_io::BatchReader::new(1), &mut PageBuffers::default()).unwrap();
-        let mut coins = Coins::unknown(query.keys().len());
+        let mut coins = unknown_coins(query.keys().len());
         query.join(&mut coins, |place| place).unwrap();
         assert_eq!(coins.iter().flatten().count(), keys.len());
     }

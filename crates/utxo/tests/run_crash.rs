@@ -12,10 +12,10 @@ use std::sync::Arc;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
-use varve_utxo::{
-    Entry, Kept, Manifest, Parameters, Run, RunError, RunWriter, Runs, Secret, Sequence,
-    Source as _, Span, StoreKey, merge_runs,
+use varve_utxo::parts::{
+    Entry, Kept, Manifest, Run, RunError, RunWriter, Runs, Sequence, Source as _, Span, merge_runs,
 };
+use varve_utxo::{Parameters, Secret, StoreKey};
 
 const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
 

@@ -73,10 +73,10 @@ impl Database {
         Ok(())
     }
 
-    /// Connects a block on the tip that was prepared at any version, and does not show it to
-    /// readers yet: a [publisher](Database::publisher) does, or the block is
-    /// [rewound](Database::rewind_unpublished) and nobody has seen it. A checkpoint may hold it
-    /// before.
+    /// Connects a block on the tip that was prepared at any version, without showing it to readers:
+    /// a publisher does that later, or the block is [rewound](Database::rewind_unpublished) and
+    /// nobody has seen it. A checkpoint may already hold it.
+    #[cfg(feature = "test-suite")]
     pub fn append_prepared(
         &mut self,
         block: &BlockAt<'_>,

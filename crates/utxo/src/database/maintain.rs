@@ -34,10 +34,10 @@ use varve_io::Storage;
 use varve_runs::{Buffers, Choice, JobEnd, RunNumber, Span, Stop, StoreKey};
 
 use super::checkpoint::Merged;
-use super::work::{Flushing, MergeLane, Merging, RunResult, Waits, Written, file_len};
+use super::work::{Flushing, MergeLane, Merging, RunResult, file_len};
 use crate::budget::{self, Budget, MemoryUse, buffers_of, has_two_merges};
 use crate::codec::Run;
-use crate::compact::{choose, merge_debt, merge_unless};
+use crate::compact::{choose, merge_unless};
 use crate::database::Database;
 use crate::error::Error;
 use crate::options::Options;
@@ -56,35 +56,45 @@ pub(super) struct Waiting {
     pub(super) run: Option<Arc<Run>>,
 }
 
+/// Figures for suites and benches.
+#[cfg(feature = "test-suite")]
 impl Database {
     /// Bytes written since the set was opened.
     #[must_use]
-    pub const fn written(&self) -> Written {
-        Written { undo: self.undo.written(), ..self.work.written }
+    pub const fn written(&self) -> super::Written {
+        super::Written { undo: self.undo.written(), ..self.work.written }
     }
 
     /// How often the writer had to wait for a thread since the set was opened.
     #[must_use]
-    pub const fn waits(&self) -> Waits {
+    pub const fn waits(&self) -> super::Waits {
         self.work.waits
     }
 
-    /// The bytes that merges would write which are due or under way.
+    /// The bytes that the merges that are due or under way will write.
     #[must_use]
     pub fn merge_debt(&self) -> u64 {
-        merge_debt(&self.runs.infos(), &self.manifest.parameters.tiers())
+        crate::compact::merge_debt(&self.runs.infos(), &self.manifest.parameters.tiers())
     }
 
+    /// Bytes of memory that the window takes, and the most it may take.
+    #[must_use]
+    pub fn window_memory(&self) -> (usize, usize) {
+        let MemoryUse { window, window_max, .. } = self.memory();
+        (window, window_max)
+    }
+}
+
+impl Database {
     /// How the memory of the set is split at this moment.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
-        let (window, window_max) = self.window_memory();
         let merging: usize = self.work.merges().map(|merging| merging.memory).sum();
         let joining = self.joining.as_ref().map_or(0, |(_, taken)| taken.load(Ordering::Relaxed));
         MemoryUse {
             budget: self.options.memory,
-            window,
-            window_max,
+            window: self.window_len(),
+            window_max: self.budget().window,
             index: self.runs.memory() + merging,
             undo: self.undo.memory(),
             buffers: self.work.buffers(),
@@ -102,10 +112,9 @@ impl Database {
         Ok(())
     }
 
-    /// Bytes of memory that the window takes, and the most that it may take.
-    #[must_use]
-    pub fn window_memory(&self) -> (usize, usize) {
-        (self.window.panes().map(|pane| pane.memory).sum(), self.budget().window)
+    /// Bytes of memory that the window takes.
+    fn window_len(&self) -> usize {
+        self.window.panes().map(|pane| pane.memory).sum()
     }
 
     /// Takes in what is done and starts what is due, before a step that brings `coming` bytes into
@@ -136,7 +145,7 @@ impl Database {
 
     /// The job that the writer has to wait for, where it has run too far ahead of the threads.
     fn hold_back(&mut self, coming: usize) -> Option<JobEnd> {
-        let (memory, _) = self.window_memory();
+        let memory = self.window_len();
         if let Some(flush) = self.work.flush.end()
             && self.budget().is_full(memory, coming)
         {
@@ -168,7 +177,7 @@ impl Database {
     /// Starts to write the run of the oldest pane, if it is due and no other is on its way.
     fn flush_pane(&mut self, coming: usize) -> Result<(), Error> {
         self.take_flush()?;
-        let (memory, budget) = (self.window_memory().0, self.budget());
+        let (memory, budget) = (self.window_len(), self.budget());
         if self.window.panes().last().is_some_and(|youngest| budget.is_pane_full(youngest.memory)) {
             self.window.seal();
         }

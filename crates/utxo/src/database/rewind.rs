@@ -73,23 +73,8 @@ impl Database {
     /// Disconnects all blocks above `height`, one step each. After an error the blocks that were
     /// disconnected stay so, and [`Database::tip`] says how far it came.
     pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
-        self.disconnect_to(height, None)
-    }
-
-    /// Disconnects all blocks above `height` as [`Database::rewind_to`] does, with the help of
-    /// `source` where undo records are gone or damaged.
-    pub fn rewind_to_with(&mut self, height: Height, source: &dyn SpentCoins) -> Result<(), Error> {
-        self.disconnect_to(height, Some(source))
-    }
-
-    fn disconnect_to(
-        &mut self,
-        height: Height,
-        source: Option<&dyn SpentCoins>,
-    ) -> Result<(), Error> {
         while self.tip.is_some_and(|(tip, _)| tip > height) {
-            self.disconnect(source)?;
-            self.publish();
+            self.rewind()?;
         }
         Ok(())
     }

@@ -23,14 +23,6 @@ pub struct Written {
     pub undo: u64,
 }
 
-impl Written {
-    /// All parts together.
-    #[must_use]
-    pub const fn total(&self) -> u64 {
-        self.flushed + self.merged + self.windows + self.undo
-    }
-}
-
 /// How often the writer had to wait for a thread since the set was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {

@@ -9,10 +9,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 use varve_consensus::BlockAt;
-use varve_types::{Height, Network};
+use varve_types::Network;
 
 use super::room::Room;
-use super::slot::JoinState;
 use super::state::{Job, State};
 use super::worker::Worker;
 use super::{AsBlock, JoinerOptions, Retired, SubmitError};
@@ -129,7 +128,8 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         lock(&self.state).is_full()
     }
 
-    pub(super) fn states(&self) -> Vec<(Height, JoinState)> {
+    #[cfg(feature = "test-suite")]
+    pub(super) fn states(&self) -> Vec<(varve_types::Height, super::JoinState)> {
         lock(&self.state).states()
     }
 

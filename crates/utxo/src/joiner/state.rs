@@ -140,6 +140,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         }
     }
 
+    #[cfg(feature = "test-suite")]
     pub(super) fn states(&self) -> Vec<(Height, JoinState)> {
         self.slots.iter().map(|(height, slot)| (*height, slot.state)).collect()
     }

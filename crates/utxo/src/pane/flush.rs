@@ -38,12 +38,6 @@ impl Flush {
         self.pane.id()
     }
 
-    /// The moment whose entries these are.
-    #[must_use]
-    pub const fn at(&self) -> Sequence {
-        self.at
-    }
-
     /// Sorts the living entries: 16 bytes of memory each while they are held.
     #[must_use]
     pub fn entries(&self) -> FlushEntries<'_> {

@@ -320,6 +320,7 @@ impl UndoLog {
     }
 
     /// The bytes that were handed to the disk since the log was opened.
+    #[cfg(feature = "test-suite")]
     pub(crate) const fn written(&self) -> u64 {
         self.writer.written()
     }

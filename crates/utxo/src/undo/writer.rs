@@ -123,6 +123,7 @@ impl UndoWriter {
     }
 
     /// Bytes of frames handed over since the log was opened.
+    #[cfg(feature = "test-suite")]
     pub(super) const fn written(&self) -> u64 {
         self.written
     }

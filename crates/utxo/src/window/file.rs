@@ -98,6 +98,7 @@ impl Window {
     }
 
     /// Writes the window to the file `name` and syncs its data. The name is the caller's to sync.
+    #[cfg(feature = "test-suite")]
     pub fn save(&self, storage: &dyn Storage, name: &str, id: FileId) -> Result<WindowFile> {
         let saved = self.image().save(storage, (name, id), &Stop::never())?;
         Ok(saved.expect("nobody tells it to stop"))
@@ -137,7 +138,7 @@ impl Window {
             let count = source.chunk(&mut bytes, &mut list)?;
             missing = missing.checked_sub(count).ok_or_else(|| source.corrupt(TOO_MANY))?;
             let sequence = self.sequence;
-            let step = Step { sequence, height, adds: &[], spends: &[], replaces: None };
+            let step = Step { sequence, height, spends: &[], replaces: None };
             let adds = self.lay_out(sequence, list.iter());
             if self.stage(&step, adds, workers).is_some() {
                 return Err(source.corrupt("entries that contradict one another"));

@@ -140,16 +140,17 @@ mod tests {
         let (foreseen, sequence, old) = (Sequence::new(3), Sequence::new(5), Sequence::new(1));
         let adds = |new| [Entry::add(outpoint(1), new, coin), Entry::add(outpoint(2), old, coin)];
         let layout = window.lay_out(foreseen, adds(foreseen).into_iter());
-        let step = Step { sequence, height, adds: &[], spends: &[], replaces: None };
-        let version = window.apply_laid_out(&step, layout, NonZeroUsize::MIN).unwrap();
+        let step = Step { sequence, height, spends: &[], replaces: None };
+        let version = window.apply(&step, layout, NonZeroUsize::MIN).unwrap();
         let mut entries: Vec<Entry<'_>> = version.entries().collect();
         entries.sort_unstable_by_key(Entry::key);
         assert_eq!(entries, adds(sequence));
     }
 
-    fn step<'a>(sequence: u32, adds: &'a [Entry<'a>]) -> Step<'a> {
+    fn apply(window: &mut Window, sequence: u32, adds: &[Entry<'_>]) -> Result<(), StepError> {
         let (sequence, height) = (Sequence::new(sequence), Height::GENESIS);
-        Step { sequence, height, adds, spends: &[], replaces: None }
+        let step = Step { sequence, height, spends: &[], replaces: None };
+        window.apply_entries(&step, adds, NonZeroUsize::MIN).map(|_| ())
     }
 
     fn add(number: u8, script: &[u8]) -> Entry<'_> {
@@ -164,15 +165,15 @@ mod tests {
         let hasher = OutpointHasher::new(&[7; 16]);
         let mut window = Window::new(WindowConfig::default(), hasher, Sequence::ZERO);
         let mut adds: Vec<Entry<'_>> = (0..40).map(|number| add(number, &[0x51])).collect();
-        window.apply(&step(1, &adds), NonZeroUsize::MIN).unwrap();
+        apply(&mut window, 1, &adds).unwrap();
         for _ in 0..adds.len() {
             adds.rotate_left(1);
-            let error = window.apply(&step(2, &adds), NonZeroUsize::MIN).unwrap_err();
+            let error = apply(&mut window, 2, &adds).unwrap_err();
             assert_eq!(error, StepError::Exists { outpoint: adds[0].outpoint });
         }
         let long = vec![0; 1 << 30];
         let adds = [add(50, &[0x51]), add(51, &long), add(52, &long)];
-        let error = window.apply(&step(2, &adds), NonZeroUsize::MIN).unwrap_err();
+        let error = apply(&mut window, 2, &adds).unwrap_err();
         assert_eq!(error, StepError::ScriptTooLong { outpoint: adds[1].outpoint });
     }
 }

@@ -56,7 +56,8 @@ fn a_loaded_window_goes_on_like_the_saved_one() {
         let loaded = Window::load(&storage, &saved, (config, hasher()), ONE).unwrap();
         assert_eq!(sorted(loaded.version()), sorted(&before.window));
         for (mine, theirs) in loaded.panes().zip(model.window.panes()) {
-            let plain = |info: crate::PaneInfo| (info.first, info.last, info.height, info.steps);
+            let plain =
+                |info: crate::pane::PaneInfo| (info.first, info.last, info.height, info.steps);
             assert_eq!((plain(mine), mine.living), (plain(theirs), theirs.living));
         }
     }
