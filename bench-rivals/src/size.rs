@@ -40,7 +40,7 @@ pub(crate) fn tell(set: &Database, scratch: &Path) -> Result<()> {
 
     std::fs::create_dir_all(scratch)?;
     let storage: Arc<dyn Storage> = Arc::new(Disk::open(scratch)?);
-    let merged = merge_runs(&storage, *runs.key(), MERGED, (runs.as_slice(), true))?;
+    let merged = merge_runs(&storage, *runs.key(), MERGED, runs.as_slice(), true)?;
     let merged = merged.context("the set is empty")?.info();
     let bytes = merged.pages * BLOCK as u64;
     Figures::tell("disk_per_coin", bytes as f64 / merged.adds as f64);

@@ -14,8 +14,8 @@ use varve_io::{
 };
 use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
 use varve_utxo::parts::{
-    Entry, OutpointHasher, PageBuffers, Query, Run, RunInfo, RunNumber, RunWriter, Runs, Sequence,
-    Source as _, Span, Step, Window, WindowConfig, WindowFile, unknown_coins,
+    Buffers, Entry, NewRun, OutpointHasher, PageBuffers, Query, Run, RunInfo, RunNumber, RunWriter,
+    Runs, Sequence, Source as _, Span, Step, Window, WindowConfig, WindowFile, unknown_coins,
 };
 use varve_utxo::{Database, Options, Secret, StoreKey, Version};
 
@@ -123,9 +123,9 @@ fn runs() -> Vec<Vec<u8>> {
     let run = |coins: u32, script: &[u8]| {
         let storage = storage();
         let span = Span { first: Sequence::new(1), last: Sequence::new(9) };
-        let named = (RunNumber(3), span);
-        let mut writer = RunWriter::create(&storage, KEY, named, u64::from(coins))
-            .expect("a file in memory is made");
+        let (number, buffers) = (RunNumber(3), Buffers::LARGE);
+        let new = NewRun { number, span, expected: u64::from(coins), buffers };
+        let mut writer = RunWriter::create(&storage, KEY, &new).expect("a file in memory is made");
         let mut keys: Vec<Outpoint> = (0..coins).map(outpoint).collect();
         keys.sort_unstable();
         for (number, key) in keys.iter().enumerate() {

@@ -10,8 +10,11 @@
 //! 2. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
 //!    number down.
 //!
-//! Writing less often means probing more runs. An owner whose rows take others back puts a rule of
-//! its own before these.
+//! Writing less often means probing more runs.
+//!
+//! A store whose rows take others back puts a third rule first ([`Tiers::choose_with_rewrites`]):
+//! *a third of the oldest run is dead*. Only this rule rewrites the oldest run when it is large; it
+//! keeps the disk below 1.5 times the living rows.
 //!
 //! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so rows that
 //! cancel within them cancel for good.
@@ -19,7 +22,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use varve_io::{PAGE_LEN, Storage};
+use varve_io::Storage;
 
 use crate::buffers::Buffers;
 use crate::codec::Codec;
@@ -45,10 +48,19 @@ pub struct Tiers {
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The runs are well as they are.
+    /// The runs may stay as they are.
     Nothing,
-    /// Merge the runs in these places.
+    /// Merge the runs at these places.
     Merge(Range<usize>),
+}
+
+/// A merge under way, as far as it limits another beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// The place of its youngest input among the runs.
+    pub first: usize,
+    /// Pages of all its inputs.
+    pub pages: u64,
 }
 
 impl Tiers {
@@ -67,16 +79,29 @@ impl Tiers {
         Choice::Merge(cheapest(runs, excess + 1))
     }
 
-    /// Decides what to merge while the runs from place `busy` on are being merged or wait for that:
-    /// only those before it, which are younger, are free. So a merge of all runs, which takes
-    /// minutes, does not keep the young runs from being merged.
-    ///
-    /// The same rules, over the free runs. A merge is only worth a thread beside the other when it
-    /// is done long before it, so it has at most a `fan_in`-th of its `pages`.
+    /// Decides as [`Tiers::choose`], but first merges all runs when the younger ones delete a third
+    /// of the oldest. Some of their deletes are of rows in runs between; those count too, being
+    /// waste as well.
     #[must_use]
-    pub fn choose_beside(&self, runs: &[RunInfo], (busy, pages): (usize, u64)) -> Choice {
+    pub fn choose_with_rewrites(&self, runs: &[RunInfo]) -> Choice {
+        let Some((oldest, younger)) = runs.split_last() else { return Choice::Nothing };
+        let deletes: u64 = younger.iter().map(|run| run.deletes).sum();
+        if !younger.is_empty() && deletes.saturating_mul(3) >= oldest.adds {
+            return Choice::Merge(0..runs.len());
+        }
+        self.choose(runs)
+    }
+
+    /// Decides what to merge beside a merge that is under way: only the runs younger than its
+    /// inputs are free. So a merge of all runs, which takes minutes, does not keep the young runs
+    /// from being merged.
+    ///
+    /// The same rules, over the free runs. A merge is worth a second thread only when it ends long
+    /// before the other, so its inputs have at most a `fan_in`-th of the other's pages.
+    #[must_use]
+    pub fn choose_beside(&self, runs: &[RunInfo], busy: Busy) -> Choice {
         let fan_in = self.fan_in.max(2);
-        let free = runs.get(..busy).unwrap_or_default();
+        let free = runs.get(..busy.first).unwrap_or_default();
         let alike = free.windows(fan_in).position(|window| are_alike(window, fan_in));
         let excess = runs.len().saturating_sub(self.max_probed.max(1));
         let range = match alike {
@@ -85,7 +110,7 @@ impl Tiers {
             None => 0..0,
         };
         let cost = cost(free.get(range.clone()).unwrap_or_default());
-        let is_short = cost.saturating_mul(fan_in as u64) <= pages;
+        let is_short = cost.saturating_mul(fan_in as u64) <= busy.pages;
         if range.len() < 2 || !is_short { Choice::Nothing } else { Choice::Merge(range) }
     }
 }
@@ -105,25 +130,6 @@ fn are_alike(runs: &[RunInfo], fan_in: usize) -> bool {
     let pages = || runs.iter().map(|run| u128::from(run.pages));
     let (least, most) = (pages().min().unwrap_or(0), pages().max().unwrap_or(0));
     most * most <= fan_in as u128 * least * least
-}
-
-/// The bytes that the merges now due would write, if nothing cancelled: what is still to be paid
-/// for the runs as they are. `choose` is how their owner decides.
-#[must_use]
-pub fn merge_debt(runs: &[RunInfo], choose: impl Fn(&[RunInfo]) -> Choice) -> u64 {
-    let (mut runs, mut pages) = (runs.to_vec(), 0);
-    while let Choice::Merge(range) = choose(&runs) {
-        let whole = range.end == runs.len();
-        let chosen = runs.get(range.clone()).unwrap_or_default();
-        let Some(first) = chosen.first().copied() else { break };
-        let sum = |of: fn(&RunInfo) -> u64| chosen.iter().map(of).sum::<u64>();
-        let deletes = if whole { 0 } else { sum(|run| run.deletes) };
-        let merged =
-            RunInfo { pages: sum(|run| run.pages), adds: sum(|run| run.adds), deletes, ..first };
-        pages += merged.pages;
-        runs.splice(range, [merged]);
-    }
-    pages.saturating_mul(PAGE_LEN as u64)
 }
 
 /// What a merge makes.

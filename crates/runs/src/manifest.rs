@@ -25,7 +25,7 @@ use crate::footer::{RunInfo, RunNumber, Span};
 use crate::run_error::RunError;
 use crate::secret::Secret;
 use crate::sequence::Sequence;
-use crate::store_key::{IN_FILE_ID, StoreKey};
+use crate::store_key::StoreKey;
 
 /// The name of the file.
 pub const MANIFEST_FILE: &str = "manifest";
@@ -109,7 +109,7 @@ impl Manifest {
             let number = Self::number_of(&name, extensions).filter(|number| !is_kept(*number));
             if let Some(number) = number {
                 let is_far = is_far(number.0, self.next.0);
-                remove_unnamed(storage, &name, (self.key.id, IN_FILE_ID), is_far)?;
+                remove_unnamed(storage, &name, (self.key.id, StoreKey::IN_FILE_ID), is_far)?;
                 removed += 1;
             }
         }

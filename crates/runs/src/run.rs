@@ -26,6 +26,7 @@ const AHEAD_OF_SCAN: u64 = 8;
 
 /// How lookups read a run's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "suites choose it"))]
 pub enum Access {
     /// Through the map: right for what is in the page cache, five times faster there.
     Mapped,
@@ -123,13 +124,13 @@ impl<C: Codec> Run<C> {
     }
 
     /// How lookups read this run's pages now.
-    #[must_use]
-    pub fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> Access {
         self.residence.access()
     }
 
-    /// Decides how lookups from now on read this run's pages, where otherwise it is measured
-    /// (`residence`); both ways give the same answers.
+    /// Fixes how lookups read this run's pages from now on, instead of measuring it (`residence`).
+    /// Both ways give the same answers.
+    #[cfg(feature = "test-suite")]
     pub fn set_access(&self, access: Access) {
         self.residence.fix(access);
     }

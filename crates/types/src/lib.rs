@@ -14,6 +14,7 @@
 //! | [`script`], [`pushdata`] | classes of scripts, opcodes, pushed items, what cannot be spent |
 //! | [`merkle`] | roots, branches, streams |
 //! | [`muhash`] | the hash of a set that can be updated |
+//! | [`KeyedHasher`] | where a store places a key, unknown to those who choose keys |
 //! | [`compact_size`], [`mod@varint`], [`compress`] | the integers and compressed outputs of Core |
 //!
 //! Hostile bytes give a [`DecodeError`] with the offset and the field that was expected, never a
@@ -61,6 +62,7 @@ mod genesis;
 mod hash;
 mod header;
 mod height;
+mod keyed_hash;
 pub mod merkle;
 pub mod muhash;
 mod network;
@@ -80,6 +82,7 @@ pub use format::Format;
 pub use hash::{BlockHash, MerkleRoot, ParseHashError, Txid, Wtxid, sha256d};
 pub use header::Header;
 pub use height::Height;
+pub use keyed_hash::{KeyedHasher, mix64};
 pub use network::{Network, ParseNetworkError};
 pub use outpoint::{Outpoint, ParseOutpointError};
 pub use reader::Reader;

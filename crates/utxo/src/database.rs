@@ -45,7 +45,7 @@ use std::sync::atomic::AtomicUsize;
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
 use varve_io::{LockGuard, Storage, is_envelope, is_segment};
-use varve_runs::{IN_FILE_ID, Kept, MANIFEST_FILE, Sequence};
+use varve_runs::{Kept, MANIFEST_FILE, Merged, Sequence, StoreKey};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::budget::{self, Budget};
@@ -59,7 +59,6 @@ use crate::undo::{UNDO_PREFIX, UndoConfig, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Layout, Spend, Step, StepError, Window, WindowConfig};
-use checkpoint::Merged;
 use maintain::Waiting;
 use work::Work;
 
@@ -138,7 +137,7 @@ impl Database {
     /// The file that names all others. A directory without it holds no set.
     pub const MANIFEST_FILE: &'static str = MANIFEST_FILE;
     /// How many bytes of the store's id begin the id in the pages of runs and window files.
-    pub const IN_FILE_ID: usize = IN_FILE_ID;
+    pub const IN_FILE_ID: usize = StoreKey::IN_FILE_ID;
 
     /// Whether a set writes files of this name.
     #[must_use]
@@ -163,7 +162,7 @@ impl Database {
     /// directory is the opener's alone until the database is dropped.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         let lock = storage.lock()?;
-        let work = Work::new(options.compaction).map_err(Error::Thread)?;
+        let work = Work::new(&storage, options.compaction).map_err(Error::Thread)?;
         storage.sync_dir()?;
         let manifest = load_or_create(&*storage, &options)?;
         manifest.sweep(&*storage, &Kept::NOTHING)?;

@@ -2,7 +2,7 @@
 //!
 //! Nobody can measure a hundred thousand blocks on top of the whole set at every change of a
 //! parameter. So the life of a set is played with numbers of entries in place of entries: panes
-//! become runs, [`choose`] decides about merges, checkpoints write the window, blocks write undo
+//! become runs, [`Tiers::choose_with_rewrites`] decides about merges, checkpoints write the window, blocks write undo
 //! records, and the bytes of each are added up.
 //!
 //! **The chain.** A block of 1.5 MB has 2,800 transactions and makes 7,500 outputs. A coin outlives
@@ -21,7 +21,6 @@
 
 use varve_runs::{Choice, RunInfo, RunNumber, Sequence, Span, Tiers};
 
-use crate::compact::choose;
 use crate::manifest::Parameters;
 
 /// Bytes of a coin in a run, with its share of directory and filter.
@@ -191,7 +190,7 @@ impl Life {
     fn merge(&mut self) {
         loop {
             let infos: Vec<RunInfo> = self.runs.iter().map(Model::info).collect();
-            let Choice::Merge(range) = choose(&infos, &self.tiers) else { break };
+            let Choice::Merge(range) = self.tiers.choose_with_rewrites(&infos) else { break };
             self.bytes.oldest_rewrites += usize::from(range.end == infos.len());
             let merged = Model::merge(self.runs.get(range.clone()).unwrap_or_default());
             self.bytes.merged += merged.bytes();

@@ -9,7 +9,6 @@
 //! ```
 //! use std::num::NonZeroUsize;
 //! use std::sync::Arc;
-//!
 //! use varve_consensus::{BlockAt, UnspentOutputsView as _};
 //! use varve_io::{Disk, StoreId};
 //! use varve_types::{Block, Height, Network};
@@ -39,16 +38,13 @@
 //! let workers = JoinerOptions::new(NonZeroUsize::new(2).expect("two"));
 //! Joiner::scope(&mut set, &workers, rules, |joiner| {
 //!     joiner.submit(genesis, Repeats::Possible).expect("the joiner is empty");
-//!     while let Some(done) = joiner.retire() {
-//!         assert!(done.result.is_ok());
-//!     }
+//!     assert!(joiner.retire().is_some_and(|done| done.result.is_ok()));
 //! })?;
 //! set.flush()?; // durable from here on
 //!
 //! // The whole set: statistics with Core's hash, and Core's snapshot file, out and in.
-//! let hash = |set: &Database| {
-//!     set.snapshot().statistics(SetHash::HashSerialized3, workers.workers, &mut |_, _| {})
-//! };
+//! let (serialized, threads) = (SetHash::HashSerialized3, workers.workers);
+//! let hash = |set: &Database| set.snapshot().statistics(serialized, threads, &mut |_, _| {});
 //! let mut file = Vec::new();
 //! set.snapshot().export(Network::Regtest, &mut file, &mut |_, _| {})?;
 //! let mut imported = Database::open(Arc::new(Disk::open(copy.path())?), options)?;
@@ -64,10 +60,7 @@
 //! Must not know: the history of blocks, the archive, the records, HTTP or JSON. Layer 2.
 
 #![forbid(unsafe_code)]
-#![cfg_attr(
-    not(feature = "test-suite"),
-    expect(unreachable_pub, reason = "public in private modules is what `parts` shows to suites")
-)]
+#![cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "shown by `parts`"))]
 
 mod budget;
 mod changes;

@@ -1,12 +1,12 @@
 //! The parts the engine is made of, for suites, benches and fuzz targets.
 //!
-//! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves with
-//! a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version, youngest
-//! first; a [`Query`] asks them for all inputs of a block at once; [`merge_runs`] keeps them few; a
-//! [`Manifest`] names them.
+//! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves
+//! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
+//! youngest first; a [`Query`] asks them for all inputs of a block at once; [`merge_runs`] keeps
+//! them few; a [`Manifest`] names them.
 //!
-//! The memory: a [`Window`] of panes takes one [`Step`] per block and publishes a [`WindowVersion`];
-//! an [`UndoRecord`] holds what it takes to disconnect the block again.
+//! The memory: a [`Window`] of panes takes one [`Step`] per block and publishes a
+//! [`WindowVersion`]; an [`UndoRecord`] holds what it takes to disconnect the block again.
 //!
 //! No production crate may use this module: it exists only with the feature `test-suite`.
 
@@ -24,12 +24,14 @@ pub use crate::page::{Body, Leaf, LeafEntry, Spill};
 pub use crate::prepare::Prepared;
 pub use crate::query::Query;
 pub use crate::run_error::RunError;
-pub use crate::run_writer::RunWriter;
+pub use crate::run_writer::{NewRun, RunWriter};
 pub use crate::undo::{UndoError, UndoRecord, UndoTx};
 pub use crate::window::{
     Lookup, Spend, Step, StepError, Window, WindowConfig, WindowFile, WindowVersion,
 };
-pub use varve_runs::{Access, Kept, PageBuffers, RunInfo, RunNumber, Sequence, Source, Span};
+pub use varve_runs::{
+    Access, Buffers, Kept, PageBuffers, RunInfo, RunNumber, Sequence, Source, Span,
+};
 
 /// Room for the coins of this many keys, for [`Query::join`].
 #[must_use]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use varve_io::Storage;
-use varve_runs::{Buffers, NewRun, RunNumber, Sequence, Span, StoreKey, Width};
+use varve_runs::{Buffers, RunNumber, Sequence, Span, StoreKey, Width};
 use varve_types::Amount;
 
 use crate::codec::{CoinCodec, Record, Run};
@@ -31,6 +31,19 @@ pub(crate) fn width_of(expected: u64, span: Span) -> Width {
     }
 }
 
+/// A run that is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewRun {
+    /// The number of the file.
+    pub number: RunNumber,
+    /// The steps whose changes it holds.
+    pub span: Span,
+    /// An estimate of the number of entries.
+    pub expected: u64,
+    /// The sizes of its buffers.
+    pub buffers: Buffers,
+}
+
 /// A run in the making. Dropped before it is finished, it takes its file away: a disk that is full
 /// must not stay full.
 #[derive(Debug)]
@@ -41,26 +54,15 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Begins run `number` with the changes of the steps of `span`. `expected` is a guess at the
-    /// number of entries.
+    /// Begins a run.
     pub fn create(
         storage: &Arc<dyn Storage>,
         key: StoreKey,
-        named: (RunNumber, Span),
-        expected: u64,
+        new: &NewRun,
     ) -> Result<Self, RunError> {
-        Self::with_buffers(storage, (key, Buffers::LARGE), named, expected)
-    }
-
-    /// The same with buffers of these sizes.
-    pub(crate) fn with_buffers(
-        storage: &Arc<dyn Storage>,
-        (key, buffers): (StoreKey, Buffers),
-        (number, span): (RunNumber, Span),
-        expected: u64,
-    ) -> Result<Self, RunError> {
+        let NewRun { number, span, expected, buffers } = *new;
         let (filter, chunk_keys) = (Some(width_of(expected, span)), buffers.chunk_keys);
-        let new = NewRun { number, span, expected, filter, chunk_keys };
+        let new = varve_runs::NewRun { number, span, expected, filter, chunk_keys };
         let writer = varve_runs::RunWriter::create(storage, key, &new)?;
         Ok(Self { writer, packed: Vec::new() })
     }

@@ -16,8 +16,8 @@ use rustix::time::{ClockId, clock_gettime};
 use varve_io::{Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 use varve_utxo::parts::{
-    Access, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Sequence, Span, merge_runs,
-    unknown_coins,
+    Access, Buffers, Entry, NewRun, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Sequence,
+    Span, merge_runs, unknown_coins,
 };
 use varve_utxo::{Secret, StoreKey};
 
@@ -40,8 +40,13 @@ struct Cost {
 
 fn write(storage: &Arc<dyn Storage>, number: u64, keys: &[Outpoint]) -> Arc<Run> {
     let step = Sequence::new(u32::try_from(number).unwrap());
-    let named = (RunNumber(number), Span { first: step, last: step });
-    let mut writer = RunWriter::create(storage, KEY, named, keys.len() as u64).unwrap();
+    let new = NewRun {
+        number: RunNumber(number),
+        span: Span { first: step, last: step },
+        expected: keys.len() as u64,
+        buffers: Buffers::LARGE,
+    };
+    let mut writer = RunWriter::create(storage, KEY, &new).unwrap();
     let (height, value) = (Height::new(1), Amount::from_sat(1));
     let coin = Coin { height, coinbase: false, value, script: &[0x51; 25] };
     for key in keys {
@@ -86,7 +91,7 @@ fn cost(key: impl Fn(u64) -> Outpoint) -> Cost {
         let [young, old] = parts.clone();
         let two = Runs::empty(KEY).with_replaced(0..0, Some(old)).with_replaced(0..0, Some(young));
         assert_eq!(ask(&two, &keys), 0, "all in maps");
-        let merged = merge_runs(&storage, KEY, RunNumber(3), (&parts, true)).unwrap();
+        let merged = merge_runs(&storage, KEY, RunNumber(3), &parts, true).unwrap();
         let merged = Arc::new(merged.unwrap());
         let one = Runs::empty(KEY).with_replaced(0..0, Some(Arc::clone(&merged)));
         ask(&one, &keys);

@@ -25,7 +25,7 @@
 use std::sync::Arc;
 
 use varve_io::{PAGE_LEN, Storage};
-use varve_runs::{Kept, RunInfo, RunNumber, Stop};
+use varve_runs::{Kept, Merged, RunInfo, RunNumber, Stop};
 
 use crate::database::Database;
 use crate::error::Error;
@@ -42,13 +42,6 @@ pub(super) struct Saved {
     window: u64,
     /// What came of removing files. The checkpoint counts all the same.
     swept: Result<usize, RunError>,
-}
-
-/// Runs that were merged into one, or into nothing.
-#[derive(Debug)]
-pub(super) struct Merged {
-    pub(super) inputs: Vec<RunNumber>,
-    pub(super) run: Option<RunInfo>,
 }
 
 /// All that it takes to make a checkpoint elsewhere.
@@ -194,11 +187,11 @@ impl Plan {
 /// The runs of a manifest after these merges, as far as all of their parts are in it.
 fn renamed(named: &[RunInfo], merged: &[Merged]) -> Vec<RunInfo> {
     let mut runs = named.to_vec();
-    for Merged { inputs, run } in merged {
+    for Merged { inputs, output } in merged {
         let numbers: Vec<RunNumber> = runs.iter().map(|run| run.number).collect();
         let start = numbers.windows(inputs.len()).position(|window| window == inputs);
         if let Some(start) = start {
-            runs.splice(start..start + inputs.len(), *run);
+            runs.splice(start..start + inputs.len(), *output);
         }
     }
     runs
@@ -225,7 +218,7 @@ mod tests {
         let named: Vec<RunInfo> = named.iter().copied().map(info).collect();
         let merged = merged.iter().map(|(inputs, run)| Merged {
             inputs: inputs.iter().copied().map(RunNumber).collect(),
-            run: run.map(info),
+            output: run.map(info),
         });
         let runs = renamed(&named, &merged.collect::<Vec<_>>());
         runs.iter().map(|run| run.number.0).collect()

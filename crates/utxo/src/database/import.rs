@@ -11,14 +11,14 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use varve_runs::{Sequence, Span};
+use varve_runs::{Buffers, Sequence, Span};
 use varve_types::{BlockHash, Height};
 
 use super::{Database, window_of};
 use crate::codec::Runs;
 use crate::error::Error;
 use crate::manifest::{Checkpoint, Manifest};
-use crate::run_writer::RunWriter;
+use crate::run_writer::{NewRun, RunWriter};
 use crate::snapshot_file::{SnapshotError, SnapshotReader};
 use crate::window::Window;
 
@@ -43,8 +43,9 @@ impl Database {
         let (tip, sequence) = (snapshot.base(), snapshot.sequence()?);
         let span = Span { first: Sequence::new(1), last: sequence };
         let (key, number) = (self.manifest.key(), self.next_number());
-        let expected = snapshot.coins();
-        let mut writer = RunWriter::create(&self.storage, key, (number, span), expected)?;
+        let (expected, buffers) = (snapshot.coins(), Buffers::LARGE);
+        let new = NewRun { number, span, expected, buffers };
+        let mut writer = RunWriter::create(&self.storage, key, &new)?;
         snapshot.copy_to(&mut writer, progress)?;
         // A writer that is dropped takes its file away.
         let run = if writer.entries() == 0 { None } else { Some(Arc::new(writer.finish()?)) };

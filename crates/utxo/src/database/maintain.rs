@@ -26,24 +26,22 @@
 //! counts. The same is decided again before the next step, so it is tried again when there is space
 //! again.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use varve_io::Storage;
 use varve_runs::{Buffers, Choice, JobEnd, RunNumber, Span, Stop, StoreKey};
 
-use super::checkpoint::Merged;
-use super::work::{Flushing, MergeLane, Merging, RunResult, file_len};
+use super::work::{Flushing, RunResult, file_len};
 use crate::budget::{self, Budget, MemoryUse, buffers_of, has_two_merges};
 use crate::codec::Run;
-use crate::compact::{choose, merge_unless};
+use crate::compact::merge_into;
 use crate::database::Database;
 use crate::error::Error;
 use crate::options::Options;
 use crate::pane::{Flush, PaneId, PaneInfo};
 use crate::run_error::RunError;
-use crate::run_writer::RunWriter;
+use crate::run_writer::{NewRun, RunWriter};
 
 /// Bytes of an entry in the order of a pane that is being flushed.
 const ORDER_LEN: usize = 16;
@@ -89,13 +87,12 @@ impl Database {
     /// How the memory of the set is split at this moment.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
-        let merging: usize = self.work.merges().map(|merging| merging.memory).sum();
         let joining = self.joining.as_ref().map_or(0, |(_, taken)| taken.load(Ordering::Relaxed));
         MemoryUse {
             budget: self.options.memory,
             window: self.window_len(),
             window_max: self.budget().window,
-            index: self.runs.memory() + merging,
+            index: self.runs.memory() + self.work.merges.index(),
             undo: self.undo.memory(),
             buffers: self.work.buffers(),
             joining,
@@ -160,9 +157,7 @@ impl Database {
         }
         let parameters = self.manifest.parameters;
         let most = parameters.max_probed.saturating_add(parameters.fan_in) as usize;
-        // The short one first: it may be enough.
-        let merge = self.work.beside.end().or_else(|| self.work.merge.end());
-        let held = merge.filter(|_| self.runs.as_slice().len() > most);
+        let held = self.work.merges.end().filter(|_| self.runs.as_slice().len() > most);
         self.work.waits.for_runs += u64::from(held.is_some());
         held
     }
@@ -190,14 +185,21 @@ impl Database {
             return Ok(());
         }
         let Some(flush) = self.window.begin_flush() else { return Ok(()) };
-        let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
-        let (number, stop) = (self.next_number(), self.work.stop.clone());
-        let named = (number, Span { first: oldest.first, last: oldest.last });
-        let sizes = buffers_of(self.options.memory);
-        let buffers = sizes.writer(oldest.living) + ORDER_LEN * oldest.living;
-        let about = Flushing { pane: flush.pane(), number, buffers };
-        let task = move || write_run(&stop, &storage, (key, sizes), (named, &flush));
-        let job = self.work.flush_lane.start(task);
+        let buffers = buffers_of(self.options.memory);
+        let job = FlushJob {
+            storage: Arc::clone(&self.storage),
+            key: self.manifest.key(),
+            number: self.next_number(),
+            span: Span { first: oldest.first, last: oldest.last },
+            buffers,
+            stop: self.work.stop.clone(),
+        };
+        let about = Flushing {
+            pane: flush.pane(),
+            number: job.number,
+            buffers: buffers.writer(oldest.living) + ORDER_LEN * oldest.living,
+        };
+        let job = self.work.flush_lane.start(move || job.run(&flush));
         self.work.flush.fill(about, job);
         self.take_flush()
     }
@@ -209,7 +211,7 @@ impl Database {
         };
         match written {
             Ok(run) => {
-                self.work.written.flushed += file_len(run.as_ref());
+                self.work.written.flushed += file_len(run.as_ref().map(Run::info));
                 self.waiting = Some(Waiting { pane, run: run.map(Arc::new) });
                 Ok(())
             }
@@ -225,76 +227,35 @@ impl Database {
         above.is_some_and(|above| above >= self.manifest.parameters.window)
     }
 
-    /// Merges as long as there is something to merge and a lane for it.
+    /// Takes in the merges that are done, and starts those that are due, while there is a lane.
     fn merge(&mut self) -> Result<(), Error> {
         loop {
-            self.take_merge(MergeLane::Main)?;
-            self.take_merge(MergeLane::Beside)?;
-            let Some((lane, range)) = self.next_merge() else { return Ok(()) };
-            let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default().to_vec();
-            let whole = range.end == self.runs.as_slice().len();
-            let infos: Vec<_> = chosen.iter().map(|run| run.info()).collect();
-            let sizes = buffers_of(self.options.memory);
-            let entries: u64 = infos.iter().map(|info| info.adds + info.deletes).sum();
-            let streams: usize = infos.iter().map(|info| sizes.stream(info.pages)).sum();
-            let merging = Merging {
-                number: self.next_number(),
-                inputs: infos.iter().map(|info| info.number).collect(),
-                memory: chosen.iter().map(|run| run.memory()).sum(),
-                pages: infos.iter().map(|info| info.pages).sum(),
-                buffers: sizes.writer(usize::try_from(entries).unwrap_or(usize::MAX)) + streams,
-            };
-            let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
-            let (stop, number) = (self.work.stop.clone(), merging.number);
-            let task =
-                move || merge_unless(&stop, &storage, (key, sizes), (number, (&chosen, whole)));
-            let job = match lane {
-                MergeLane::Main => self.work.merge_lane.start(task),
-                MergeLane::Beside => self.work.beside_lane.start(task),
-            };
-            self.work.merge_slot(lane).fill(merging, job);
+            self.take_merges()?;
+            let (infos, tiers) = (self.runs.infos(), self.manifest.parameters.tiers());
+            let has_two = has_two_merges(self.options.memory);
+            let plan = self.work.merges.next(
+                &infos,
+                |runs| tiers.choose_with_rewrites(runs),
+                |runs, busy| {
+                    if has_two { tiers.choose_beside(runs, busy) } else { Choice::Nothing }
+                },
+            );
+            let Some(plan) = plan else { return Ok(()) };
+            let inputs = infos.get(plan.range.clone()).unwrap_or_default();
+            let whole = plan.range.end == infos.len();
+            let buffers = buffers_of(self.options.memory);
+            let into = merge_into(self.next_number(), inputs, whole, buffers);
+            self.work.merges.start(&self.runs, plan, into);
         }
     }
 
-    /// What to merge next, if there is a lane for it: among all runs when no merge is under way,
-    /// and among those younger than its parts while the main one is. After that one the other is
-    /// waited for, so that what is chosen among all is not put off for ever.
-    fn next_merge(&self) -> Option<(MergeLane, Range<usize>)> {
-        let (infos, tiers) = (self.runs.infos(), self.manifest.parameters.tiers());
-        let (lane, choice) = match (self.work.merge.about(), self.work.beside.about()) {
-            (None, None) => (MergeLane::Main, choose(&infos, &tiers)),
-            (Some(main), None) if has_two_merges(self.options.memory) => {
-                let busy = (self.place_of(main)?, main.pages);
-                (MergeLane::Beside, tiers.choose_beside(&infos, busy))
-            }
-            (_, _) => return None,
-        };
-        match choice {
-            Choice::Nothing => None,
-            Choice::Merge(range) => Some((lane, range)),
+    /// Takes in the merges that are done: each run takes the place of its inputs.
+    fn take_merges(&mut self) -> Result<(), Error> {
+        while let Some(merged) = self.work.merges.take(&mut self.runs, false)? {
+            self.work.written.merged += file_len(merged.output);
+            self.merged.push(merged);
+            self.renew();
         }
-    }
-
-    /// The place of the youngest run that is being merged.
-    fn place_of(&self, merging: &Merging) -> Option<usize> {
-        let first = merging.inputs.first();
-        self.runs.as_slice().iter().position(|run| Some(&run.info().number) == first)
-    }
-
-    /// Takes a merged run in: it takes the place of its parts.
-    fn take_merge(&mut self, lane: MergeLane) -> Result<(), Error> {
-        let Some((merging, merged)) = self.work.merge_slot(lane).take(false) else {
-            return Ok(());
-        };
-        let merged = merged?;
-        self.work.written.merged += file_len(merged.as_ref());
-        let start = self.place_of(&merging);
-        let start = start.expect("a run is part of one merge only, and stays until that is done");
-        let inputs = merging.inputs;
-        let info = merged.as_ref().map(Run::info);
-        self.runs = self.runs.with_replaced(start..start + inputs.len(), merged.map(Arc::new));
-        self.merged.push(Merged { inputs, run: info });
-        self.renew();
         Ok(())
     }
 
@@ -306,28 +267,40 @@ impl Database {
     }
 }
 
-/// Writes the run of a pane; none when nothing in it lives.
-fn write_run(
-    stop: &Stop,
-    storage: &Arc<dyn Storage>,
-    (key, sizes): (StoreKey, Buffers),
-    (named, flush): ((RunNumber, Span), &Flush),
-) -> RunResult {
-    let entries = flush.entries();
-    let expected = entries.len_max() as u64;
-    let mut writer = RunWriter::with_buffers(storage, (key, sizes), named, expected)?;
-    for entry in entries {
-        if stop.is_set() {
-            return Err(RunError::Stopped);
+/// The writing of one pane as a run, in a lane.
+struct FlushJob {
+    storage: Arc<dyn Storage>,
+    key: StoreKey,
+    number: RunNumber,
+    span: Span,
+    buffers: Buffers,
+    stop: Stop,
+}
+
+impl FlushJob {
+    /// Writes the run; `None` when nothing in the pane lives.
+    fn run(&self, flush: &Flush) -> RunResult {
+        let entries = flush.entries();
+        let new = NewRun {
+            number: self.number,
+            span: self.span,
+            expected: entries.len_max() as u64,
+            buffers: self.buffers,
+        };
+        let mut writer = RunWriter::create(&self.storage, self.key, &new)?;
+        for entry in entries {
+            if self.stop.is_set() {
+                return Err(RunError::Stopped);
+            }
+            writer.push(&entry)?;
         }
-        writer.push(&entry)?;
+        // A writer that is dropped removes its file.
+        if writer.entries() == 0 {
+            return Ok(None);
+        }
+        let run = writer.finish()?;
+        // Its coins were in memory, and the youngest are asked for most.
+        run.warm()?;
+        Ok(Some(run))
     }
-    // A writer that is dropped takes its file away.
-    if writer.entries() == 0 {
-        return Ok(None);
-    }
-    let run = writer.finish()?;
-    // Its coins were in memory, and the youngest are asked for most.
-    run.warm()?;
-    Ok(Some(run))
 }

@@ -75,7 +75,8 @@ fn a_late_delete_of_an_older_birth_does_not_hide_the_coin() {
         &storage,
         KEY,
         varve_runs::RunNumber(4),
-        (&runs.as_slice()[1..], true),
+        &runs.as_slice()[1..],
+        true,
     );
     let merged = runs.with_replaced(1..3, Some(Arc::new(older.unwrap().unwrap())));
     let found = look_up(&merged, vec![outpoint(1)]).unwrap();
