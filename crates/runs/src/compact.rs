@@ -3,9 +3,9 @@
 //! **Deciding** is a pure function over what is known about the runs, youngest first: the owner's.
 //! [`Tiers`] are the two rules that suit every store, of which the first that applies is taken:
 //!
-//! 1. *`fan_in` neighbours are alike*: the largest has at most √`fan_in` times the pages of the
+//! 1. *`fan_in` neighbours are of similar size*: the largest has at most √`fan_in` times the pages of the
 //!    smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no longer
-//!    like them, even when half of its rows cancelled. So a row is written once more whenever its
+//!    similar, even when half of its rows cancelled. So a row is written once more whenever its
 //!    run becomes `fan_in` times as large: three times until a run has `fan_in`² flushes.
 //! 2. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
 //!    number down.
@@ -17,7 +17,7 @@
 //! keeps the disk below 1.5 times the living rows.
 //!
 //! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so rows that
-//! cancel within them cancel for good.
+//! cancel among them cancel for all time.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,10 +36,10 @@ use crate::run_error::RunError;
 use crate::run_writer::{NewRun, RunWriter};
 use crate::store_key::StoreKey;
 
-/// When alike runs are merged.
+/// When runs of similar size are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiers {
-    /// How many alike neighbours are merged into one; at least 2.
+    /// How many neighbours of similar size are merged into one; at least 2.
     pub fan_in: usize,
     /// The most runs that a lookup probes.
     pub max_probed: usize,
@@ -132,21 +132,21 @@ fn are_alike(runs: &[RunInfo], fan_in: usize) -> bool {
     most * most <= fan_in as u128 * least * least
 }
 
-/// What a merge makes.
+/// The run that a merge writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeInto {
     /// The number of the new file.
     pub number: RunNumber,
-    /// Whether the oldest run of all takes part.
+    /// Whether the oldest run of all is an input.
     pub whole: bool,
-    /// How precise the filter is, if there is one.
+    /// The width of the filter's fingerprints; `None` for no filter.
     pub filter: Option<Width>,
-    /// The memory it may take.
+    /// The sizes of the buffers.
     pub buffers: Buffers,
 }
 
-/// Merges neighbouring runs, youngest first, into a new one, unless told to stop. `None` when
-/// nothing is left of their rows, and then there is no file.
+/// Merges neighbouring runs, youngest first, into a new one, until `stop` is set. `None` when
+/// nothing is left of their rows; then there is no file.
 pub fn merge_runs<C: Codec>(
     stop: &Stop,
     storage: &Arc<dyn Storage>,
@@ -174,7 +174,7 @@ pub fn merge_runs<C: Codec>(
         return Ok(None);
     }
     let run = writer.finish()?;
-    // What was in the cache is not to be cold only because it was merged.
+    // A merge must not turn cached pages cold.
     if runs.iter().all(|run| run.access() == Access::Mapped) {
         run.warm()?;
     }

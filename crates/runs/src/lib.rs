@@ -1,15 +1,16 @@
-//! Sorted runs: what a store of rows on disk needs, whatever a row is.
+//! Sorted runs: what any store of rows on disk needs, whatever a row is.
 //!
-//! A store gives its rows, in order and in batches, to a [`RunWriter`], which makes an immutable
-//! file of them: a [`Run`]. [`Runs`] are those of one version, youngest first, held by count, so
-//! that readers keep what they read. A [`Query`] finds the pages of many keys in all runs at once.
-//! [`merge_runs`] keeps the runs few, when [`Tiers`] or a rule of the owner says so, in a [`Lane`]
-//! beside the writer. A [`Manifest`] names the runs that count.
+//! - **What a row is**, its key, order and bytes, and what a merge leaves of equal rows, is said by
+//!   a [`Codec`] with its [`Keys`], [`LeafBuilder`] and [`LeafWalk`].
+//! - **Writing**: a [`RunWriter`] makes an immutable file of rows in order, a [`Run`].
+//! - **Reading**: [`Runs`] are those of one version, youngest first, held by reference count, so
+//!   that readers keep what they read. A [`Query`] finds the pages of many keys in all of them.
+//! - **Merging**: [`Tiers`] decide, [`Merges`] carry it out in a [`Lane`] beside the writer.
+//! - **Recovery**: a [`Manifest`] names the files that count.
 //!
-//! What a row is, its key, its order, its bytes in a page, and what a merge leaves of rows that
-//! meet, the store says by a [`Codec`], a type parameter of everything here.
+//! The codec is a type parameter of everything here, so a row costs no indirect call.
 //!
-//! `docs/adr/0016-runs.md` tells why, `docs/format/runs.md` draws every byte.
+//! `docs/adr/0016-runs.md` explains the decisions, `docs/format/runs.md` draws every byte.
 //!
 //! Must not know: what a row means. Layer 1, on `varve-io`.
 

@@ -1,8 +1,8 @@
 //! One checkpoint: which runs a store consists of, and what its owner adds.
 //!
-//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A file counts when
-//! the manifest names it, and not before: what a crash leaves of a run that was being written, or
-//! of runs whose merge was named already, is swept away when the store is opened.
+//! One small file, `manifest`, replaced atomically (`varve_io::replace`). Only files that the
+//! manifest names count. What a crash leaves behind, unfinished runs or inputs of a finished merge,
+//! is swept when the store is opened.
 //!
 //! ```text
 //!  store id 16 │ secret 16
@@ -33,17 +33,17 @@ const RUN_LEN: usize = 44;
 /// What the files of runs end with.
 const RUN: &str = "run";
 
-/// Files that a manifest does not name and that stay all the same.
+/// Files that a sweep keeps although the manifest does not name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Files that a later manifest will name, or that the owner's part of this one does.
     pub numbers: Vec<RunNumber>,
-    /// All files from this number on: they were begun after the manifest was made.
+    /// All files from this number on: they were created after the manifest.
     pub from: RunNumber,
 }
 
 impl Kept {
-    /// Nothing stays: nobody is writing.
+    /// Nothing is kept: no writer is at work.
     pub const NOTHING: Self = Self { numbers: Vec::new(), from: RunNumber(u64::MAX) };
 }
 
@@ -93,7 +93,7 @@ impl Manifest {
 
     /// Removes runs, and files of the owner's `extensions`, that the manifest does not name, except
     /// what is `kept`; returns how many. Called when the store is opened, and after a checkpoint.
-    /// Refuses when another file has such a name: the store would write over it some day.
+    /// Refuses when a foreign file has such a name: the store would overwrite it one day.
     pub fn sweep(
         &self,
         storage: &dyn Storage,

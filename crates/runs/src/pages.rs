@@ -1,8 +1,8 @@
-//! The pages of a run in the making: where a codec's builder puts its leaves.
+//! The pages of a run being written: where a codec's builder puts its leaves.
 //!
-//! A leaf goes to the file, its first key to the directory, its hashes to the filter. What is too
-//! large for a leaf is *spilled*: it fills whole pages of its own, at once, and the leaf in the
-//! making refers to them.
+//! A leaf goes to the file, its first key to the directory, its hashes to the filter. A row too
+//! large for a leaf is *spilled*: its bytes fill whole pages, written at once, to which the current
+//! leaf refers.
 
 use std::path::PathBuf;
 
@@ -48,8 +48,8 @@ impl<C: Codec> Pages<C> {
         Ok(())
     }
 
-    /// Writes bytes that are too large for a leaf into pages of their own; returns the first. They
-    /// are read with [`LeafPlace::read_spill`](crate::LeafPlace::read_spill).
+    /// Writes bytes that are too large for a leaf into separate pages; returns the first. They are
+    /// read with [`LeafPlace::read_spill`](crate::LeafPlace::read_spill).
     pub fn spill(&mut self, bytes: &[u8]) -> Result<PageNumber, C::Error> {
         let mut first = None;
         for part in bytes.chunks(PAGE_PAYLOAD_LEN) {

@@ -1,4 +1,4 @@
-//! What a block does to the set, before anybody has asked the set.
+//! What a block does to the set, computed from the block alone.
 //!
 //! The block is walked once, transaction by transaction: first its inputs, then its outputs.
 //!

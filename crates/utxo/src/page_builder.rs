@@ -1,8 +1,8 @@
 //! Fills leaves, in the order of outpoint and birth.
 //!
 //! 1. [`LeafBuilder::push`] adds an entry, or says that the page is full.
-//! 2. When it is full, [`LeafBuilder::tail`] says how many entries go on into the next page, so
-//!    that neither an outpoint nor a small transaction is torn: the whole last transaction up to
+//! 2. When it is full, [`LeafBuilder::tail`] says how many entries move to the next page, so that
+//!    neither an outpoint nor a small transaction is torn: the whole last transaction up to
 //!    [`CARRY_MAX`] bytes, else the entries of the outpoint that comes next. A transaction that is
 //!    torn all the same has its txid repeated in the next page.
 //! 3. [`LeafBuilder::split_tail`] moves them, and [`LeafBuilder::encode`] gives the page's bytes.

@@ -1,7 +1,6 @@
-//! A block on its way into the set, as far as that goes without its turn.
+//! The expensive part of connecting a block, which does not depend on the blocks before it.
 //!
-//! Everything dear about connecting a block is done here, in any thread and in any order, also for
-//! blocks whose parents are not connected yet:
+//! It runs in any thread and in any order, also for blocks whose parents are not connected yet:
 //!
 //! 1. [`Parsed`]: the block is walked ([`Changes`]).
 //! 2. [`Queried`]: its keys are looked up at the version of the moment, V. The keys are the
@@ -13,24 +12,24 @@
 //! [`Prepared::bring_up_to`], with a few probes of memory. The rule, for each key:
 //!
 //! - **Found in the window** at a location. If the location still holds the coin alive at W, it is
-//!   the coin: at most one coin of an outpoint lives. Nobody looks beforehand: the step itself,
-//!   which ends the coin there, refuses when it is not, and then the key is asked anew
-//!   ([`Prepared::find_again`]). It is also asked anew when its pane has left the window.
+//!   the coin: at most one coin of an outpoint lives. This is not checked beforehand: the step that
+//!   ends the coin there refuses if it is gone, and then the key is looked up again
+//!   ([`Prepared::find_again`]). It is also looked up again when its pane has left the window.
 //! - **Found in a run, or not at all.** Whatever happened to the outpoint after V is an entry in
 //!   V's youngest pane or a younger one: a spend of a coin in a run adds a delete there, and every
 //!   coin made or given back is an add there. So these panes are asked. A coin found there is the
 //!   answer. A coin of a run whose birth they do not delete is still the answer. And what was not
 //!   there at V and is not found there is not there at W.
 //!
-//! Two things bend this. If V's youngest pane has itself become a run, the panes no longer tell
+//! There are two exceptions. If V's youngest pane has itself become a run, the panes no longer hold
 //! everything since V. And when a pane becomes a run, a coin that was given back while the run was
 //! being written is dropped from the window in favour of the run (`shard/writer.rs`), so "not
 //! there" cannot be concluded from the panes. So when any pane has left the window since V, keys
-//! without a coin are asked anew, and when V's youngest has, all that were not found at a location.
+//! without a coin are looked up again, and when V's youngest has, all not found at a location.
 //! Merges of runs do not matter: they move coins and change none. All of this happens once in a
 //! flush interval, to the few blocks that were under way.
 //!
-//! To ask anew is an ordinary lookup at W, which is right whatever the rest is worth.
+//! Looking a key up again is an ordinary lookup at W, which is right in any case.
 //!
 //! **Blocks prepared long before their turn** miss the outputs of all blocks between. So that their
 //! turn does not become long, they are [refreshed](Prepared::refresh) on the way, by any worker:

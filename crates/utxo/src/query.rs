@@ -1,9 +1,9 @@
 //! Finds the coins of a block's inputs in the runs, all at once.
 //!
 //! 1. [`Query::new`] resolves sorted outpoints to pages, without reading any.
-//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`](crate::Access::Direct) in
-//!    one submission. A worker that does not want to wait takes the requests
-//!    ([`Query::requests`]) and brings the completions ([`Query::accept`]).
+//! 2. [`Query::fetch`] reads the pages of runs with direct access in
+//!    one submission. A worker that must not block takes the [requests](Query::requests) and
+//!    returns the [completions](Query::accept).
 //! 3. [`Query::join`] looks into the pages, in groups of [`GROUP`] keys and in stages, so that the
 //!    CPU has dozens of cache misses under way instead of one. It unpacks the coins into a list of
 //!    [`Coins`], in which the window's may be already. For each outpoint the pages are asked from
@@ -42,8 +42,8 @@ impl Query {
         Self { pages: varve_runs::Query::new(runs, keys), deleted: Vec::new() }
     }
 
-    /// Says that coins of these births are gone at the key in this place, whatever the runs have:
-    /// what is younger than the runs deleted them. Keys come in order.
+    /// Excludes coins of these births at the key in this place: something younger than the runs
+    /// deleted them. Call it in the order of keys.
     pub fn pass_over(&mut self, key: usize, births: &[Sequence]) {
         debug_assert!(self.deleted.last().is_none_or(|(last, _)| *last <= key));
         self.deleted.extend(births.iter().map(|birth| (key, *birth)));

@@ -1,4 +1,4 @@
-//! Writes a run from entries in order: packs their coins, and says how precise the filter is.
+//! Writes a run from entries in order: packs their coins and chooses the width of the filter.
 
 use std::sync::Arc;
 
@@ -15,12 +15,11 @@ use crate::run_error::RunError;
 /// which a lookup asks many; all of them together are a small part of the set.
 const WIDE_BELOW: u64 = 1 << 20;
 
-/// The width of the fingerprints of a run with so many entries.
+/// The width of the fingerprints of a run of about `expected` entries.
 ///
-/// The oldest run, which has the first step of all, is by far the largest. A key comes down to it
-/// when nothing younger has its coin, so but for questions about coins that nobody has it is there:
-/// a precise filter would keep few readings away. One key costs one page of it at most, whatever
-/// the filter says.
+/// The oldest run, which has the first step of all, is by far the largest. A lookup reaches it when
+/// nothing younger has the coin, so unless the coin does not exist it is there: a precise filter
+/// would save few reads. A key costs at most one page of it, whatever the filter says.
 pub(crate) fn width_of(expected: u64, span: Span) -> Width {
     if expected < WIDE_BELOW {
         Width::Two
@@ -44,8 +43,8 @@ pub struct NewRun {
     pub buffers: Buffers,
 }
 
-/// A run in the making. Dropped before it is finished, it takes its file away: a disk that is full
-/// must not stay full.
+/// A run being written. Dropped before it is finished, it removes its file, so that a full disk
+/// does not stay full.
 #[derive(Debug)]
 pub struct RunWriter {
     writer: varve_runs::RunWriter<CoinCodec>,
@@ -73,7 +72,7 @@ impl RunWriter {
         self.writer.rows()
     }
 
-    /// Adds an entry behind all before it.
+    /// Adds an entry, which must come after all before it.
     pub fn push(&mut self, entry: &Entry<'_>) -> Result<(), RunError> {
         let Entry { outpoint, birth, coin } = *entry;
         let Some(coin) = coin else {

@@ -2,8 +2,8 @@
 //!
 //! 1. [`Search::new`] asks the window. Keys that it does not know are sorted and resolved to pages
 //!    of the runs, with the births that the window saw deleted. Nothing is read.
-//! 2. The pages that are not in memory are read: all at once by [`Search::fetch`], or by whoever
-//!    takes the [requests](Search::requests) and brings the [completions](Search::accept).
+//! 2. The pages that are not in memory are read: all at once by [`Search::fetch`], or by a worker
+//!    that takes the [requests](Search::requests) and returns the [completions](Search::accept).
 //! 3. [`Search::finish`] looks into the pages. The coins are in the order of the keys.
 
 use varve_io::{BatchReader, Completion, ReadRequest};

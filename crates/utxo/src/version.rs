@@ -46,13 +46,13 @@ impl Version {
         Self { sequence, tip, window, runs }
     }
 
-    /// The step.
+    /// The step after which the set is in this state.
     #[must_use]
     pub const fn sequence(&self) -> Sequence {
         self.sequence
     }
 
-    /// The block that the set stands at; `None` before the first.
+    /// The last block connected; `None` for the empty set.
     #[must_use]
     pub const fn tip(&self) -> Option<(Height, BlockHash)> {
         self.tip
@@ -94,8 +94,8 @@ impl Version {
         Ok(search.finish(&mut buffers)?)
     }
 
-    /// How many coins there are, without going through the runs: every coin is one add more than
-    /// deletes, wherever its entries lie.
+    /// The number of coins, without a walk over the runs: every coin is one more add than deletes,
+    /// wherever its entries lie.
     #[must_use]
     pub fn coin_count(&self) -> u64 {
         let (mut adds, mut deletes) = (0_u64, 0_u64);
@@ -109,7 +109,7 @@ impl Version {
         adds.saturating_sub(deletes)
     }
 
-    /// All coins in the order of their outpoints. Takes memory for the window's entries, packed.
+    /// All coins in the order of outpoints. Takes memory for the window's entries, packed.
     pub fn coins(&self) -> Result<CoinWalk, Error> {
         Ok(CoinWalk { merge: self.records()?, script: Vec::new() })
     }
@@ -135,7 +135,7 @@ pub struct CoinWalk {
 }
 
 impl CoinWalk {
-    /// The next coin; `None` behind the last. After an error the walk must not go on.
+    /// The next coin; `None` after the last. After an error the walk must not be continued.
     pub fn next_coin(&mut self) -> Result<Option<(Outpoint, varve_types::Coin<'_>)>, Error> {
         let Some(record) = self.merge.head() else { return Ok(None) };
         let (outpoint, birth) = (record.outpoint, record.birth);

@@ -106,7 +106,7 @@ impl Default for WindowConfig {
 /// let step = Step { sequence, height, spends: &spends, replaces: None };
 /// let after = window.apply_entries(&step, &[], NonZeroUsize::MIN)?;
 ///
-/// // Whoever holds the first version still sees the coin.
+/// // The first version still has the coin.
 /// assert_eq!((before.entries().count(), after.entries().count()), (1, 0));
 /// # Ok(())
 /// # }
@@ -153,8 +153,8 @@ impl Window {
         window
     }
 
-    /// The bytes of memory that so many entries with so long scripts take at most: their heads, and
-    /// three slots each in a table that is just being made larger.
+    /// Upper bound on the bytes of memory of `entries` entries with `scripts` bytes of scripts:
+    /// their heads, and three slots each in a table that is being enlarged.
     pub(crate) const fn memory_of(entries: usize, scripts: usize) -> usize {
         entries * (HEAD_LEN + 3 * size_of::<u64>()) + scripts
     }
@@ -269,8 +269,7 @@ impl Window {
 
     /// Begins to make a run of the oldest pane, if it is sealed and no flush is under way.
     ///
-    /// The run is written from [`Flush::entries`], in another thread if the owner likes. When it is
-    /// durable, the next step names the pane in [`Step::replaces`], and the owner publishes its
+    /// The run is written from [`Flush::entries`], possibly in another thread. When it is durable, the next step names the pane in [`Step::replaces`], and the owner publishes its
     /// version together with the run. Until then the pane stays in the window.
     pub fn begin_flush(&mut self) -> Option<Flush> {
         let at = self.sequence;

@@ -29,16 +29,16 @@ use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::Spend;
 
-/// A block that was connected and not published.
+/// A block that was connected but not published.
 #[derive(Debug)]
 pub struct Appended {
     /// The set with the block in it.
     pub version: Arc<Version>,
-    /// What the rules may ask about the block.
+    /// The view of the set below the block, for the rules.
     pub view: DatabaseView,
 }
 
-/// What the writer has to wait for before it can go on: the disk, in either case.
+/// What the writer must wait for before it can continue: the disk, in either case.
 #[derive(Debug)]
 pub(crate) enum Pause {
     /// The writer is too far ahead of this job.
@@ -48,7 +48,7 @@ pub(crate) enum Pause {
 }
 
 impl Pause {
-    /// Waits, without the set.
+    /// Waits, without holding the set.
     pub(crate) fn finish(self) -> Result<(), Error> {
         match self {
             Self::Job(end) => end.wait(),
@@ -59,7 +59,7 @@ impl Pause {
 }
 
 impl Database {
-    /// Connects a block on the tip. The first block of all is one that stands on none.
+    /// Connects a block that extends the tip. The first block of a set is one without a parent.
     pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
         self.check_next(block)?;
         if self.replay(block)? {
@@ -156,7 +156,7 @@ impl Database {
         Ok(None)
     }
 
-    /// What it takes to say who spent a coin that a block misses, without the set.
+    /// A search for the spender of a missing coin, which does not hold the set.
     pub(crate) fn spender_search(&self) -> SpenderSearch {
         SpenderSearch { version: Arc::clone(&self.latest), spenders: self.undo.spenders() }
     }
@@ -172,7 +172,7 @@ impl Database {
     }
 }
 
-/// Finds the transaction that has spent a coin which a block wants to spend.
+/// Finds the earlier spender of a coin that a block tries to spend.
 #[derive(Debug)]
 pub(crate) struct SpenderSearch {
     version: Arc<Version>,

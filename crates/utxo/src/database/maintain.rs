@@ -1,30 +1,27 @@
-//! What keeps the window small and the runs few.
+//! Maintenance: keeps the window small and the runs few.
 //!
 //! Before every step the writer takes in what threads have finished, decides what is due, and
 //! starts it (in lanes of `varve-runs`). None of it changes which coins there are.
 //!
 //! 1. **Flush.** The oldest pane is *due* when it is sealed and the tip is `window` blocks above
 //!    its highest, or when the window needs its memory (`budget`). Its living entries are written
-//!    as a run, while steps go on: the window notes what dies in the pane meanwhile. The run then
-//!    waits for the next step to take the pane's place.
-//! 2. **Merge**, when `choose` finds something. A merged run takes the place of its parts as soon
-//!    as it is taken in, in a version of the same step. Runs that were flushed meanwhile are
-//!    younger than all of them, so the parts are still neighbours. While a merge takes long, short
-//!    ones among the younger runs go on in a second lane (`Tiers::choose_beside`).
+//!    as a run beside the steps that follow: the window notes what dies in the pane meanwhile. With
+//!    the next step after that, the run replaces the pane.
+//! 2. **Merge**, when the policy finds something. A merged run replaces its inputs as soon as it is
+//!    taken in, in a version of the same step. While a merge takes long, short ones among the
+//!    younger runs run in a second lane (`varve_runs::Merges`).
 //! 3. **Checkpoint**: see `checkpoint`.
 //!
 //! Undo records are written by a lane too (`undo/writer.rs`).
 //!
-//! The writer goes on meanwhile, but not without limit. It waits for a flush when a step would not
-//! fit into the window, for a merge when there are `fan_in` runs more than a lookup should probe,
-//! and for the undo log when more of it is in memory than its share (`budget`).
-//! [`Database::waits`] counts all three. The joiner waits without holding the set
-//! ([`Database::maintain_or_wait`]), so that its caller is not held up.
+//! **Back-pressure.** The writer waits for a flush when a step would not fit into the window, for a
+//! merge when there are `fan_in` more runs than a lookup should probe, and for the undo log when
+//! more of it is in memory than its share (`budget`). `Waits` counts all three. The joiner waits
+//! without holding the set ([`Database::maintain_or_wait`]), so its caller is not blocked.
 //!
-//! **When a job fails**, the step before which that is noticed fails with its error, and nothing
-//! has changed: the pane is still in the window, the runs are as they were, the last checkpoint
-//! counts. The same is decided again before the next step, so it is tried again when there is space
-//! again.
+//! **When a job fails**, the next step reports its error and changes nothing: the pane is still in
+//! the window, the runs are as they were, the last checkpoint counts. Before the step after that,
+//! the same is decided again and retried.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -43,14 +40,14 @@ use crate::pane::{Flush, PaneId, PaneInfo};
 use crate::run_error::RunError;
 use crate::run_writer::{NewRun, RunWriter};
 
-/// Bytes of an entry in the order of a pane that is being flushed.
+/// Bytes per entry of the sort order of a pane that is being flushed.
 const ORDER_LEN: usize = 16;
 
-/// A run that waits for the next step to take the place of its pane.
+/// A run that replaces its pane with the next step.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) pane: PaneId,
-    /// `None` when nothing in the pane lived.
+    /// `None` when nothing in the pane was alive.
     pub(super) run: Option<Arc<Run>>,
 }
 
@@ -84,7 +81,7 @@ impl Database {
 }
 
 impl Database {
-    /// How the memory of the set is split at this moment.
+    /// How the set's memory is used now.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
         let joining = self.joining.as_ref().map_or(0, |(_, taken)| taken.load(Ordering::Relaxed));
@@ -99,8 +96,8 @@ impl Database {
         }
     }
 
-    /// Gives the set another amount of memory, from the next step on: a window that is too large
-    /// is flushed then. Too little is refused, and changes nothing.
+    /// Changes the memory budget, from the next step on: a window that is too large is flushed then.
+    /// Too small a budget is refused and changes nothing.
     pub fn set_memory(&mut self, memory: usize) -> Result<(), Error> {
         budget::check(memory, self.runs.memory())?;
         let options = self.options.with_memory(memory)?;
@@ -114,8 +111,8 @@ impl Database {
         self.window.panes().map(|pane| pane.memory).sum()
     }
 
-    /// Takes in what is done and starts what is due, before a step that brings `coming` bytes into
-    /// the window, and waits where the writer is too far ahead.
+    /// Takes in finished jobs and starts those that are due, before a step that adds `coming` bytes
+    /// to the window. Waits if the writer is too far ahead of its threads.
     pub(super) fn maintain(&mut self, coming: usize) -> Result<(), Error> {
         while let Some(end) = self.maintain_or_wait(coming)? {
             end.wait();
@@ -123,8 +120,7 @@ impl Database {
         Ok(())
     }
 
-    /// Does the same without waiting: it gives the job to wait for before the next try, if there
-    /// is one.
+    /// The same without waiting: returns the job to wait for before the next try, if any.
     pub(super) fn maintain_or_wait(&mut self, coming: usize) -> Result<Option<JobEnd>, Error> {
         self.undo.settle()?;
         self.flush_pane(coming)?;
@@ -133,14 +129,14 @@ impl Database {
         Ok(self.hold_back(coming))
     }
 
-    /// Makes the set durable as it is now, and starts what is due besides.
+    /// Starts what is due, and makes the set durable as it is now.
     pub(super) fn maintain_and_save(&mut self) -> Result<(), Error> {
         self.flush_pane(0)?;
         self.merge()?;
         self.make_checkpoint()
     }
 
-    /// The job that the writer has to wait for, where it has run too far ahead of the threads.
+    /// The job to wait for, if the writer has run too far ahead of its threads.
     fn hold_back(&mut self, coming: usize) -> Option<JobEnd> {
         let memory = self.window_len();
         if let Some(flush) = self.work.flush.end()
@@ -169,7 +165,7 @@ impl Database {
         Budget::new(memory, undo.cache, self.work.buffers(), &[index, index, joining])
     }
 
-    /// Starts to write the run of the oldest pane, if it is due and no other is on its way.
+    /// Starts to write the oldest pane as a run, if it is due and no other flush is under way.
     fn flush_pane(&mut self, coming: usize) -> Result<(), Error> {
         self.take_flush()?;
         let (memory, budget) = (self.window_len(), self.budget());
@@ -204,7 +200,7 @@ impl Database {
         self.take_flush()
     }
 
-    /// Takes the run of a pane in: it waits for the next step.
+    /// Takes in a flushed run; the next step replaces its pane.
     fn take_flush(&mut self) -> Result<(), Error> {
         let Some((Flushing { pane, .. }, written)) = self.work.flush.take(false) else {
             return Ok(());
@@ -259,7 +255,7 @@ impl Database {
         Ok(())
     }
 
-    /// The number of a new file. Also one that comes to nothing is not used again.
+    /// The number of a new file. It is never reused, even if the file comes to nothing.
     pub(super) fn next_number(&mut self) -> RunNumber {
         let number = self.manifest.next_run;
         self.manifest.next_run.0 += 1;

@@ -1,4 +1,4 @@
-//! Resolving a block from what a crash has left of it.
+//! Replays a block from the undo record that survived a crash.
 //!
 //! A block that was connected before a crash and after the last checkpoint has an undo record that
 //! may have survived. The record holds every coin that the block took, with its birth: when the

@@ -1,4 +1,4 @@
-//! What is under way beside the writer, and what it has come to so far.
+//! Jobs beside the writer, and counters of what they did.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::error::Error;
 use crate::pane::PaneId;
 use crate::run_error::RunError;
 
-/// Bytes written for the set since it was opened, by part. Manifests are left out: some hundred
-/// bytes each.
+/// Bytes written since the set was opened, by part. Manifests, some hundred bytes each, are not
+/// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Runs made of panes.
+    /// Runs flushed from panes.
     pub flushed: u64,
-    /// Runs made of runs.
+    /// Runs merged from runs.
     pub merged: u64,
     /// Window files.
     pub windows: u64,
@@ -36,15 +36,15 @@ pub struct Waits {
     pub for_undo: u64,
 }
 
-/// What comes of writing a run: none when there is nothing to write.
+/// The run that a job wrote; `None` when there was nothing to write.
 pub(super) type RunResult = Result<Option<Run>, RunError>;
 
-/// The run of a pane that is being written.
+/// A flush under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flushing {
     pub(super) pane: PaneId,
     pub(super) number: RunNumber,
-    /// Bytes of buffers that it takes.
+    /// Bytes of its buffers.
     pub(super) buffers: usize,
 }
 
@@ -76,13 +76,13 @@ impl Work {
         })
     }
 
-    /// The runs that are being written.
+    /// The run files that are being written.
     pub(super) fn numbers(&self) -> impl Iterator<Item = RunNumber> {
         let flushing = self.flush.about().map(|flushing| flushing.number);
         flushing.into_iter().chain(self.merges.outputs())
     }
 
-    /// Bytes of buffers of the files that are being written and read.
+    /// Bytes of buffers of all jobs.
     pub(super) fn buffers(&self) -> usize {
         let flush = self.flush.about().map_or(0, |flushing| flushing.buffers);
         let window = if self.checkpoint.is_free() { 0 } else { Buffers::WRITER_LEN };

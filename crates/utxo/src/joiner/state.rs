@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
 use crate::version::Version;
 
-/// Blocks prepared at most so many steps before their turn are not refreshed.
+/// Blocks prepared at most this many steps before their turn are not refreshed.
 const REFRESH_MIN: u32 = 4;
 
 /// Everything under way.
@@ -32,14 +32,14 @@ pub(super) struct State<T, R, E> {
     /// A block did not fit, and nothing has left since.
     refused: bool,
     tickets: u32,
-    /// Somebody makes a step, or rewinds some.
+    /// A writer is appending or rewinding.
     writing: bool,
-    /// The lowest block that has failed: nothing from there on is begun.
+    /// The lowest block that has failed: no work starts at or above it.
     failed: Option<Height>,
-    /// A failure has not been told yet; or it never can be mended, if `stuck`.
+    /// A failure has not been reported yet; or, if `stuck`, it cannot be recovered from.
     broken: bool,
     stuck: bool,
-    /// The workers are to go home.
+    /// The workers should exit.
     pub(super) ending: bool,
     /// The set with all steps that were made.
     newest: Arc<Version>,
@@ -145,7 +145,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         self.slots.iter().map(|(height, slot)| (*height, slot.state)).collect()
     }
 
-    /// A block that has retired. With the last of them a failure has been told.
+    /// A retired block. With the last of them a failure has been reported.
     pub(super) fn take_retired(&mut self) -> Option<Retired<T, R, E>> {
         let retired = self.retired.pop_front();
         self.broken = self.stuck || (self.broken && !self.retired.is_empty());
@@ -262,7 +262,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         }
     }
 
-    /// The check has spoken about the block that `version` ends with.
+    /// The check of the block that `version` ends with has returned.
     pub(super) fn checked(
         &mut self,
         (height, ticket): (Height, Ticket),

@@ -1,8 +1,8 @@
 //! A worker: takes the lowest block that something can be done for, and does it.
 //!
-//! Every worker has a ring of its own, so that no two ever read through the same one. Blocks whose
-//! pages are being read stay with the worker that asked for them; it looks for completions between
-//! two jobs, and waits for them when there is no job.
+//! Each worker has its own ring, so rings are never shared. Blocks whose pages are being read stay
+//! with the worker that requested them; it collects completions between two jobs, and waits for
+//! them when there is no job.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         Self { pool, reader: None, buffers: PageBuffers::default(), waiting: Vec::new() }
     }
 
-    /// Works until it is sent home.
+    /// Works until the joiner ends.
     pub(super) fn run(mut self) {
         loop {
             while let Some(done) = self.reader.as_mut().and_then(BatchReader::try_next) {

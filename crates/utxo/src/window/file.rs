@@ -32,7 +32,7 @@ use crate::pane::{Pane, PaneInfo};
 use crate::sync::Arc;
 
 const KIND: Kind = Kind(*b"UTXOWIN1");
-/// Chunks are ended when they are longer than this.
+/// A chunk ends when it is longer than this.
 const CHUNK: usize = 1 << 18;
 /// Bytes of chunks that are loaded into one batch a shard: a quarter of what one holds at most.
 /// (Tests have small ones, so that they come to load several.)
@@ -50,7 +50,7 @@ pub struct WindowFile {
     pub pages: u64,
 }
 
-/// The window of one moment, to be written to a file while steps go on.
+/// The window at one moment, to be written to a file beside the steps that follow.
 #[derive(Debug)]
 pub(crate) struct WindowImage {
     sequence: Sequence,
@@ -58,8 +58,8 @@ pub(crate) struct WindowImage {
 }
 
 impl WindowImage {
-    /// Writes it to the file `name` and syncs its data. The name is the caller's to sync. `None`
-    /// when it was told to stop, and then the file is not whole.
+    /// Writes the file `name` and syncs its data; the caller syncs the name. `None` when `stop` was
+    /// set; then the file is incomplete.
     pub(crate) fn save(
         &self,
         storage: &dyn Storage,
@@ -101,7 +101,7 @@ impl Window {
     #[cfg(feature = "test-suite")]
     pub fn save(&self, storage: &dyn Storage, name: &str, id: FileId) -> Result<WindowFile> {
         let saved = self.image().save(storage, (name, id), &Stop::never())?;
-        Ok(saved.expect("nobody tells it to stop"))
+        Ok(saved.expect("the flag is never set"))
     }
 
     /// Loads a window that was saved. The shards may be others than then, the secret may not.

@@ -14,8 +14,8 @@
 //! writer, who takes blocks one by one, is a slot of the table for each.
 //!
 //! One thing is not known for sure before a block's turn: the sequence of its step, with which its
-//! coins are born. It is foreseen (every block above the set is a step, if nothing is disconnected
-//! in between). When it comes otherwise, the births are written again.
+//! coins are born. It is predicted (every block above the set is a step, if nothing is disconnected
+//! in between). If the prediction fails, the births are rewritten.
 
 use varve_consensus::BlockAt;
 use varve_runs::Sequence;
@@ -48,8 +48,8 @@ pub(crate) struct LaidOut {
 }
 
 impl Layout {
-    /// An empty layout of step `from` for so many shards, with room for what the step adds at these
-    /// outpoints and for the deletes that it makes of those.
+    /// An empty layout of step `from`, with room for what the step adds at these outpoints and for
+    /// the deletes it makes.
     pub(crate) fn with_room(
         (hasher, shards): (&OutpointHasher, usize),
         from: Sequence,

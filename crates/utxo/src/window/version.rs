@@ -1,9 +1,8 @@
-//! One moment of the window, for as long as a reader wants it.
+//! The window at one moment, for readers to keep.
 //!
-//! A lookup goes through the panes, the youngest first. Its time is waiting for memory: a slot of
-//! the table, then the entry's cache line. So keys go in groups of 32, and every stage is a loop
-//! over the group whose loads do not depend on one another: the processor waits for all of them at
-//! once.
+//! A lookup goes through the panes, youngest first. It spends its time waiting for memory: a slot
+//! of the table, then the entry's cache line. So keys are looked up in groups of 32, and each stage
+//! is a loop over the group whose loads are independent: the CPU waits for all of them at once.
 //!
 //! 1. hash all keys;
 //! 2. load the first slot of each in the pane's table;
@@ -126,8 +125,8 @@ impl WindowVersion {
         self.lookup_since(None, keys, |_, answer| found.push(answer));
     }
 
-    /// Looks up `keys` in the panes from `first` on, or in all, and tells `found` the place of each
-    /// key and the answer, in the order of the keys.
+    /// Looks up `keys` in the panes from `first` on, or in all, and calls `found` with the place and
+    /// the answer of each key, in order.
     pub(crate) fn lookup_since<'v>(
         &'v self,
         first: Option<PaneId>,
