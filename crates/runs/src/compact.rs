@@ -3,10 +3,10 @@
 //! **Deciding** is a pure function over what is known about the runs, youngest first: the owner's.
 //! [`Tiers`] are the two rules that suit every store, of which the first that applies is taken:
 //!
-//! 1. *`fan_in` neighbours are of similar size*: the largest has at most √`fan_in` times the pages of the
-//!    smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no longer
-//!    similar, even when half of its rows cancelled. So a row is written once more whenever its
-//!    run becomes `fan_in` times as large: three times until a run has `fan_in`² flushes.
+//! 1. *`fan_in` neighbours are of similar size*: the largest has at most √`fan_in` times the pages
+//!    of the smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no
+//!    longer similar, even when half of its rows cancelled. So a row is written once more whenever
+//!    its run becomes `fan_in` times as large: three times until a run has `fan_in`² flushes.
 //! 2. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
 //!    number down.
 //!

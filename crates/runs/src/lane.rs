@@ -15,8 +15,8 @@
 //! Each kind of work has its lane, so that a short flush does not wait behind a long merge, and
 //! never more than one job in it ([`Slot`]).
 //!
-//! **Inline.** Without threads a job runs where it is started. Then the order of all file operations
-//! is fixed, and a test can cut the power at each of them.
+//! **Inline.** Without threads a job runs where it is started. Then the order of all file
+//! operations is fixed, and a test can cut the power at each of them.
 //!
 //! **Stopping.** When the store is closed, a [`Stop`] ends its jobs between two rows of a run;
 //! unfinished files are removed.

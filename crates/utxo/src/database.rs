@@ -300,8 +300,8 @@ impl Database {
         at.next().ok_or(StepError::Order { sequence, at })
     }
 
-    /// Applies the step to the window, on up to `workers` threads. In the same step, the waiting run
-    /// replaces its pane.
+    /// Applies the step to the window, on up to `workers` threads. In the same step, the waiting
+    /// run replaces its pane.
     fn step(
         &mut self,
         (sequence, height): (Sequence, Height),

@@ -35,8 +35,8 @@ pub enum Error {
     },
     /// The undo record of the tip is not kept any more.
     #[error(
-        "no undo record is kept for the block at {height}; pass a source of spent coins, or build \
-         the set anew"
+        "no undo record is kept for the block at {height}; pass a source of spent coins, or \
+         rebuild the set from the blocks"
     )]
     RewindTooDeep {
         /// The height of the tip.

@@ -29,10 +29,10 @@
 //! 4. A joined block whose parents have all been published is *published*, and retires with what
 //!    the check gave.
 //!
-//! **A block fails** when the set refuses it, its check does, or a read fails. No work starts at its
-//! height or above any more. When all blocks below have retired, its step and those above it, which
-//! were never published, are rewound; it retires with the error, those above as cancelled. The set
-//! stands at the block below, and the caller may submit another one in its place.
+//! **A block fails** when the set refuses it, its check does, or a read fails. No work starts at
+//! its height or above any more. When all blocks below have retired, its step and those above it,
+//! which were never published, are rewound; it retires with the error, those above as cancelled.
+//! The set stands at the block below, and the caller may submit another one in its place.
 //!
 //! Work is taken under one lock, which is held for moments; a job takes milliseconds. The set has
 //! another, which is held while a step is made in memory. Whatever a step has to wait for (pages,

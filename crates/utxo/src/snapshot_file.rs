@@ -18,8 +18,8 @@
 //! These bytes sort as the numbers do only below 16,512, whose `80 80 00` comes before the `81 00`
 //! of 256. The set hashes take the coins by number.
 //!
-//! **There is no checksum.** A damaged file that still decodes to coins in order is a different set,
-//! and only the hash of the set shows it: after an import, compare the
+//! **There is no checksum.** A damaged file that still decodes to coins in order is a different
+//! set, and only the hash of the set shows it: after an import, compare the
 //! [`Statistics`](crate::Statistics) with a hash that you trust, as Core does with the one built
 //! into it. The base block's height is not in the file either.
 //!

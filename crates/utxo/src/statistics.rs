@@ -11,9 +11,9 @@
 //!                                     each multiplies a product, and these are combined
 //! ```
 //!
-//! Multiplication is commutative, so no thread waits for another. The walk produces coins many times
-//! faster than one thread multiplies them; the bounded channel holds it back. Memory: the walk's, and
-//! two batches a thread.
+//! Multiplication is commutative, so no thread waits for another. The walk produces coins many
+//! times faster than one thread multiplies them; the bounded channel holds it back. Memory: the
+//! walk's, and two batches a thread.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -5,8 +5,8 @@
 //! 2. The coins are written as one run, while they are read.
 //! 3. The manifest that names the run, and the base block as tip, replaces that of the empty set.
 //!
-//! Until then the set is empty, also after a crash; what was written of the run is swept. Afterwards
-//! there is no undo below the base block.
+//! Until then the set is empty, also after a crash; what was written of the run is swept.
+//! Afterwards there is no undo below the base block.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ use crate::snapshot_file::{SnapshotError, SnapshotReader};
 use crate::window::Window;
 
 impl Database {
-    /// Loads a snapshot file of Core into this set, which must be new. The file does not contain the
-    /// height of its base block, so `base_height` supplies it. `progress` gets the coins done and
-    /// the coins in all.
+    /// Loads a snapshot file of Core into this set, which must be new. The file does not contain
+    /// the height of its base block, so `base_height` supplies it. `progress` gets the coins done
+    /// and the coins in all.
     ///
     /// The format has no checksum: compare [`Version::statistics`](crate::Version::statistics)
     /// afterwards with a hash that you trust.

@@ -96,8 +96,8 @@ impl Database {
         }
     }
 
-    /// Changes the memory budget, from the next step on: a window that is too large is flushed then.
-    /// Too small a budget is refused and changes nothing.
+    /// Changes the memory budget, from the next step on: a window that is too large is flushed
+    /// then. Too small a budget is refused and changes nothing.
     pub fn set_memory(&mut self, memory: usize) -> Result<(), Error> {
         budget::check(memory, self.runs.memory())?;
         let options = self.options.with_memory(memory)?;

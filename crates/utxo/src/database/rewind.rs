@@ -1,11 +1,11 @@
 //! Disconnecting blocks, at any depth.
 //!
-//! Disconnecting is a step forward: the outputs of the tip are spent, and the coins it had spent are
-//! added again, from its undo record. Where the record is no longer kept, or damaged, the caller
-//! passes a source that knows them ([`SpentCoins`]). From there on the undo log is empty: the blocks
-//! below have no usable records, and blocks connected next start a new chain. (A record below a
-//! damaged one is useless: it names coins by their births, and coins that a source gave back have
-//! new ones.)
+//! Disconnecting is a step forward: the outputs of the tip are spent, and the coins it had spent
+//! are added again, from its undo record. Where the record is no longer kept, or damaged, the
+//! caller passes a source that knows them ([`SpentCoins`]). From there on the undo log is empty:
+//! the blocks below have no usable records, and blocks connected next start a new chain. (A record
+//! below a damaged one is useless: it names coins by their births, and coins that a source gave
+//! back have new ones.)
 
 use varve_runs::Sequence;
 use varve_types::{BlockHash, Height};
@@ -31,8 +31,8 @@ impl Database {
         Ok(())
     }
 
-    /// Disconnects the blocks that were appended but not published; readers never saw them. A joiner
-    /// does this when it ends. If that failed, call it before appending again.
+    /// Disconnects the blocks that were appended but not published; readers never saw them. A
+    /// joiner does this when it ends. If that failed, call it before appending again.
     pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
         self.retry_undo();
         while let Some(pause) = self.rewind_or_pause()? {
@@ -46,8 +46,8 @@ impl Database {
         self.undo.retry();
     }
 
-    /// Does [`Database::rewind_unpublished`] as far as possible without waiting for the disk. A pause
-    /// means that it is not done: finish the pause and call again.
+    /// Does [`Database::rewind_unpublished`] as far as possible without waiting for the disk. A
+    /// pause means that it is not done: finish the pause and call again.
     pub(crate) fn rewind_or_pause(&mut self) -> Result<Option<Pause>, Error> {
         let published = self.snapshot().tip();
         while self.tip != published {
@@ -70,8 +70,8 @@ impl Database {
         Ok(())
     }
 
-    /// Disconnects all blocks above `height`, one step each. After an error, the blocks disconnected
-    /// so far stay disconnected; [`Database::tip`] says where the set stands.
+    /// Disconnects all blocks above `height`, one step each. After an error, the blocks
+    /// disconnected so far stay disconnected; [`Database::tip`] says where the set stands.
     pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
         while self.tip.is_some_and(|(tip, _)| tip > height) {
             self.rewind()?;

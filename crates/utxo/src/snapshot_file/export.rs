@@ -1,9 +1,9 @@
 //! Writes a snapshot: one walk over a version, one transaction at a time.
 //!
-//! The header contains the number of coins, which comes before the first of them. A separate walk to
-//! count them would double the work. Instead the number is computed: the manifest has the adds and
-//! deletes of every run, and the window is in memory (`Version::coin_count`). The walk then confirms
-//! it.
+//! The header contains the number of coins, which comes before the first of them. A separate walk
+//! to count them would double the work. Instead the number is computed: the manifest has the adds
+//! and deletes of every run, and the window is in memory (`Version::coin_count`). The walk then
+//! confirms it.
 //!
 //! Coins go from page to file as they are packed. Memory: the walk's, and one transaction's coins.
 

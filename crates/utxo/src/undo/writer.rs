@@ -15,10 +15,10 @@
 //! **Durability.** A checkpoint waits for the lane, in its own thread ([`PendingUndo`]): all
 //! records up to its end are written, then the last file is synced.
 //!
-//! **When a change fails**, those after it are refused until the writer has noticed and starts a new
-//! *round*. It notices before its next step, which fails with that error; before the step after
-//! that, all changes that were not made are handed over again, in order. So a
-//! full disk is waited out, and a step that was made is never taken back.
+//! **When a change fails**, those after it are refused until the writer has noticed and starts a
+//! new *round*. It notices before its next step, which fails with that error; before the step after
+//! that, all changes that were not made are handed over again, in order. So a full disk is waited
+//! out, and a step that was made is never taken back.
 //!
 //! **Back-pressure.** [`UndoWriter::unwritten`] says how much is kept; the set's writer waits
 //! ([`UndoWriter::next_end`]) while that is more than its share of the memory.

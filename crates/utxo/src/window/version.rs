@@ -125,8 +125,8 @@ impl WindowVersion {
         self.lookup_since(None, keys, |_, answer| found.push(answer));
     }
 
-    /// Looks up `keys` in the panes from `first` on, or in all, and calls `found` with the place and
-    /// the answer of each key, in order.
+    /// Looks up `keys` in the panes from `first` on, or in all, and calls `found` with the place
+    /// and the answer of each key, in order.
     pub(crate) fn lookup_since<'v>(
         &'v self,
         first: Option<PaneId>,
