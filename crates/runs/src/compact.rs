@@ -174,6 +174,9 @@ pub fn merge_runs<C: Codec>(
         return Ok(None);
     }
     let run = writer.finish()?;
+    let rows = |info: &RunInfo| info.adds + info.deletes;
+    let most = infos.iter().map(rows).sum();
+    assert!(rows(&run.info()) <= most, "a merge leaves no more rows than it was given");
     // A merge must not turn cached pages cold.
     if runs.iter().all(|run| run.access() == Access::Mapped) {
         run.warm()?;

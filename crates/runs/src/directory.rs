@@ -267,6 +267,11 @@ impl<K: Keys> DirectoryBuilder<K> {
         (first, last): (K::Key, K::Key),
         page: PageNumber,
     ) {
+        assert_eq!(self.next(), Some(leaf), "leaves are numbered in the order of their pages");
+        assert!(
+            page.0 > u64::from(leaf.0),
+            "a leaf lies behind the header page and earlier leaves"
+        );
         if !K::IS_PREFIX && self.last.is_some_and(|last| K::prefix(&last) == K::prefix(&first)) {
             self.ties.push(Tie { leaf: leaf.0, first });
         }

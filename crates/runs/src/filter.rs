@@ -78,9 +78,11 @@ impl<K: Keys> Filter<K> {
     pub(crate) fn ask(
         &self,
         near: &mut usize,
-        (mut keys, mut hashes): (&[K::Key], &[u64]),
+        mut keys: &[K::Key],
+        mut hashes: &[u64],
         mut may: &mut [bool],
     ) {
+        debug_assert!(keys.len() == hashes.len() && keys.len() == may.len());
         let Some(width) = self.width else { return may.fill(true) };
         if self.chunks.is_empty() {
             return may.fill(false);
@@ -94,7 +96,7 @@ impl<K: Keys> Filter<K> {
             let (answers, rest) = may.split_at_mut(count);
             let end = chunk.start + width.bytes(chunk.shape.places());
             let fingerprints = self.fingerprints.get(chunk.start..end).unwrap_or_default();
-            ask((&chunk.shape, width), fingerprints, asked, answers);
+            ask(&chunk.shape, width, fingerprints, asked, answers);
             (keys, hashes, may) = (keys.get(count..).unwrap_or_default(), later, rest);
         }
     }
@@ -258,7 +260,7 @@ mod tests {
     fn asks(filter: &Filter<Tiny>, near: &mut usize, number: u64) -> bool {
         let key = key(number);
         let mut may = [true];
-        filter.ask(near, (&[key], &[mix(key)]), &mut may);
+        filter.ask(near, &[key], &[mix(key)], &mut may);
         may[0]
     }
 
@@ -278,7 +280,7 @@ mod tests {
         let keys: Vec<u64> = (0..count).map(|number| key(2 * number)).collect();
         let hashes: Vec<u64> = keys.iter().copied().map(mix).collect();
         let mut may = vec![false; keys.len()];
-        filter.ask(&mut 2, (&keys, &hashes), &mut may);
+        filter.ask(&mut 2, &keys, &hashes, &mut may);
         assert!(may.iter().all(|may| *may), "all at once, over all chunks");
         let wrong = (0..count).filter(|n| asks(&filter, &mut near, 2 * n + 1)).count();
         assert!(wrong < 2 * 300_000 / 256, "{wrong}");

@@ -113,11 +113,7 @@ pub(crate) struct Footer {
 
 impl Footer {
     /// The footer of a run that has no pages yet.
-    pub(crate) fn new(
-        store: StoreId,
-        (number, span): (RunNumber, Span),
-        width: Option<Width>,
-    ) -> Self {
+    pub(crate) fn new(store: StoreId, number: RunNumber, span: Span, width: Option<Width>) -> Self {
         let (adds, deletes, data_pages, chunks, filter_len, digest) = (0, 0, 0, 0, 0, 0);
         let directory = Counts::default();
         Self {

@@ -144,7 +144,8 @@ impl Shape {
 /// Asks a filter for many keys: `may` becomes false for those that are surely not in it. The loads
 /// of one key do not wait for those of another.
 pub(crate) fn ask(
-    (shape, width): (&Shape, Width),
+    shape: &Shape,
+    width: Width,
     fingerprints: &[u8],
     hashes: &[u64],
     may: &mut [bool],
@@ -334,7 +335,7 @@ mod tests {
 
     fn yes(shape: &Shape, width: Width, bytes: &[u8], hashes: &[u64]) -> usize {
         let mut may = vec![false; hashes.len()];
-        ask((shape, width), bytes, hashes, &mut may);
+        ask(shape, width, bytes, hashes, &mut may);
         may.into_iter().filter(|may| *may).count()
     }
 

@@ -86,6 +86,7 @@ impl Manifest {
         storage: &dyn Storage,
         (kind, version): (Kind, u32),
     ) -> Result<(), RunError> {
+        assert!(is_in_order(&self.runs, self.next), "a manifest lists its runs youngest first");
         let payload = self.encode();
         let envelope = Envelope { version, payload: payload.as_slice() };
         Ok(replace(storage, MANIFEST_FILE, kind, &envelope)?)
@@ -165,13 +166,17 @@ impl Manifest {
             return Err(damaged("the list of runs has another length than it says"));
         }
         let runs: Vec<RunInfo> = runs.iter().map(decode_run).collect::<Result<_, _>>()?;
-        let in_order = runs.is_sorted_by(|young, old| young.span.first > old.span.last)
-            && runs.iter().all(|run| run.number < next);
-        if !in_order {
+        if !is_in_order(&runs, next) {
             return Err(damaged("the runs are out of order"));
         }
         Ok(Self { key, next, runs, owner })
     }
+}
+
+/// Whether the runs follow one another in time, youngest first, and were numbered below `next`.
+fn is_in_order(runs: &[RunInfo], next: RunNumber) -> bool {
+    runs.is_sorted_by(|young, old| young.span.first > old.span.last)
+        && runs.iter().all(|run| run.number < next)
 }
 
 fn encode_run(run: &RunInfo, out: &mut Vec<u8>) {

@@ -83,7 +83,8 @@ impl<C: Codec> Query<C> {
 
     fn resolve(&mut self) {
         let runs = self.runs.clone();
-        let mut plans: Vec<RunPlan<'_, C>> = (0..).zip(runs.as_slice()).map(RunPlan::new).collect();
+        let plans = (0..).zip(runs.as_slice()).map(|(index, run)| RunPlan::new(index, run));
+        let mut plans: Vec<RunPlan<'_, C>> = plans.collect();
         self.candidates.reserve(self.keys.len() + self.keys.len() / 8);
         // Filters take keys in order; out of order, each is probed alone.
         let size = if self.keys.is_sorted() { GROUP } else { 1 };

@@ -17,6 +17,7 @@ use crate::filter::Filter;
 use crate::footer::{Footer, RunInfo, section_pages};
 use crate::leaf_place::LeafPlace;
 use crate::page_stream::{AHEAD, PageStream};
+use crate::pages::Finished;
 use crate::residence::Residence;
 use crate::run_error::RunError;
 use crate::store_key::StoreKey;
@@ -46,11 +47,8 @@ pub struct Run<C: Codec> {
 }
 
 impl<C: Codec> Run<C> {
-    pub(crate) fn assemble(
-        (file, path): (PageFile, PathBuf),
-        footer: Footer,
-        (directory, filter): (Directory<C>, Filter<C>),
-    ) -> Self {
+    pub(crate) fn assemble(finished: Finished<C>) -> Self {
+        let Finished { file, path, footer, directory, filter } = finished;
         let residence = Residence::of(&file);
         let file = Arc::new(file);
         Self { file, path, footer, directory, filter, residence }

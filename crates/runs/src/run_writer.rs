@@ -22,7 +22,7 @@ use crate::codec::{Codec, LeafBuilder as _};
 use crate::filter::FilterBuilder;
 use crate::footer::{Footer, RunNumber, Span};
 use crate::fuse::Width;
-use crate::pages::{Finished, Pages};
+use crate::pages::Pages;
 use crate::run::Run;
 use crate::run_error::RunError;
 use crate::store_key::StoreKey;
@@ -87,9 +87,9 @@ impl<C: Codec> RunWriter<C> {
         Ok(Self {
             claim: Claim { storage: Arc::clone(storage), name, finished: false },
             hasher: C::hasher(key.secret),
-            footer: Footer::new(key.id, (number, span), filter),
+            footer: Footer::new(key.id, number, span, filter),
             leaf: C::Builder::new(expected),
-            pages: Pages::new((file, path), FilterBuilder::new(filter, chunk_keys)),
+            pages: Pages::new(file, path, FilterBuilder::new(filter, chunk_keys)),
         })
     }
 
@@ -113,9 +113,9 @@ impl<C: Codec> RunWriter<C> {
     /// Writes directory, filter and footer, syncs the file and its name, and opens the run.
     pub fn finish(mut self) -> Result<Run<C>, C::Error> {
         self.leaf.finish(&mut self.pages)?;
-        let Finished { file, footer, directory, filter } = self.pages.finish(self.footer)?;
+        let finished = self.pages.finish(self.footer)?;
         self.claim.storage.sync_dir().map_err(RunError::from)?;
         self.claim.finished = true;
-        Ok(Run::assemble(file, footer, (directory, filter)))
+        Ok(Run::assemble(finished))
     }
 }

@@ -65,7 +65,8 @@ impl Changes {
     pub(crate) fn of(
         network: Network,
         hasher: &OutpointHasher,
-        (block, repeats): (&BlockAt<'_>, Repeats),
+        block: &BlockAt<'_>,
+        repeats: Repeats,
     ) -> Self {
         let txs = block.block().txs();
         let inputs = txs.iter().map(|tx| tx.inputs().len()).sum();

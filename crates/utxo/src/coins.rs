@@ -39,7 +39,8 @@ impl Coins {
     pub(crate) fn set(
         &mut self,
         place: usize,
-        (birth, coin): (Sequence, Coin<'_>),
+        birth: Sequence,
+        coin: Coin<'_>,
         location: Location,
     ) {
         let start = self.scripts.len();
@@ -56,7 +57,8 @@ impl Coins {
     pub(crate) fn set_packed(
         &mut self,
         place: usize,
-        (birth, packed): (Sequence, PackedCoin<'_>),
+        birth: Sequence,
+        packed: PackedCoin<'_>,
     ) -> Result<(), DecodeError> {
         let start = self.scripts.len();
         let head = packed.unpack(&mut self.scripts)?;

@@ -173,7 +173,7 @@ impl Database {
         let window = match &manifest.window {
             Some(saved) => {
                 let file = saved.file(&key);
-                Window::load(&*storage, &file, (config, hasher), options.workers)?
+                Window::load(&*storage, &file, config, hasher, options.workers)?
             }
             None => Window::new(config, hasher, sequence),
         };
@@ -182,10 +182,11 @@ impl Database {
             return Err(inconsistent("the window file is of another step than the manifest"));
         }
         let cache = Budget::cache(options.memory, options.undo.cache);
-        let undo = (UndoConfig { cache, ..options.undo }, options.compaction);
-        let undo = UndoLog::open(Arc::clone(&storage), key.id, undo, &manifest.undo)?;
+        let config = UndoConfig { cache, ..options.undo };
+        let (files, compaction) = (Arc::clone(&storage), options.compaction);
+        let undo = UndoLog::open(files, key.id, config, compaction, &manifest.undo)?;
         let version =
-            Version::new((sequence, tip), crate::sync::Arc::clone(window.version()), runs.clone());
+            Version::new(sequence, tip, crate::sync::Arc::clone(window.version()), runs.clone());
         let latest = Arc::new(version);
         Ok(Self {
             storage,
@@ -302,13 +303,9 @@ impl Database {
 
     /// Applies the step to the window, on up to `workers` threads. In the same step, the waiting
     /// run replaces its pane.
-    fn step(
-        &mut self,
-        (sequence, height): (Sequence, Height),
-        (adds, spends): (Layout, &[Spend]),
-        tip: Option<(Height, BlockHash)>,
-        workers: NonZeroUsize,
-    ) -> Result<(), StepError> {
+    fn step(&mut self, next: NextStep<'_>, workers: NonZeroUsize) -> Result<(), StepError> {
+        let NextStep { sequence, height, adds, spends, tip } = next;
+        debug_assert_eq!(self.sequence.next(), Some(sequence), "steps are numbered without gaps");
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
         let step = Step { sequence, height, spends, replaces };
         self.window.apply(&step, adds, workers)?;
@@ -325,7 +322,7 @@ impl Database {
     /// the places of coins have changed.
     fn renew(&mut self) {
         let window = crate::sync::Arc::clone(self.window.version());
-        let version = Version::new((self.sequence, self.tip), window, self.runs.clone());
+        let version = Version::new(self.sequence, self.tip, window, self.runs.clone());
         self.latest = Arc::new(version);
         if self.snapshot().sequence() == self.sequence {
             self.publish();
@@ -334,8 +331,21 @@ impl Database {
 
     /// Publishes the latest version to readers.
     fn publish(&self) {
+        debug_assert!(self.snapshot().sequence() <= self.sequence, "readers never go back");
         self.published.store(Arc::clone(&self.latest));
     }
+}
+
+/// A step that is ready to be made.
+#[derive(Debug)]
+struct NextStep<'a> {
+    sequence: Sequence,
+    /// The height of the block that is connected or disconnected.
+    height: Height,
+    adds: Layout,
+    spends: &'a [Spend],
+    /// The tip after the step.
+    tip: Option<(Height, BlockHash)>,
 }
 
 /// Publishes appended blocks to readers, from any thread. Call it in the order of the blocks.
@@ -347,6 +357,10 @@ pub(crate) struct Publisher {
 impl Publisher {
     /// Readers see this version from now on.
     pub(crate) fn publish(&self, version: Arc<Version>) {
+        debug_assert!(
+            self.published.load().sequence() < version.sequence(),
+            "blocks are published in their order"
+        );
         self.published.store(version);
     }
 }

@@ -53,7 +53,7 @@ use crate::run_error::RunError;
 use crate::search::Search;
 use crate::undo::encode_txs;
 use crate::version::{READ_DEPTH, Version};
-use crate::window::{Layout, Location, Lookup, Window};
+use crate::window::{Layout, Location, Lookup, Placing, Window};
 
 /// Bytes of an encoded coin that are made room for.
 const USUAL_ENTRY: usize = 64;
@@ -80,9 +80,10 @@ impl Parsed {
     pub(crate) fn new(
         version: &Version,
         network: Network,
-        (block, repeats): (&BlockAt<'_>, Repeats),
+        block: &BlockAt<'_>,
+        repeats: Repeats,
     ) -> Self {
-        let changes = Changes::of(network, version.window().hasher(), (block, repeats));
+        let changes = Changes::of(network, version.window().hasher(), block, repeats);
         Self { height: block.height(), repeats, changes }
     }
 
@@ -90,9 +91,9 @@ impl Parsed {
     pub(crate) fn query(self, version: &Version) -> Queried {
         let search = Search::new(version, &self.changes.keys);
         let moment = Moment { sequence: version.sequence(), panes: version.window().panes() };
-        let layout = (version.window().hasher().clone(), version.window().shards());
+        let (hasher, shards) = (version.window().hasher().clone(), version.window().shards());
         let step = version.step_of(self.height);
-        Queried { parsed: self, search, moment, layout, step }
+        Queried { parsed: self, search, moment, hasher, shards, step }
     }
 }
 
@@ -103,7 +104,8 @@ pub(crate) struct Queried {
     search: Search,
     moment: Moment,
     /// How the window places outpoints.
-    layout: (OutpointHasher, usize),
+    hasher: OutpointHasher,
+    shards: usize,
     /// The step that the block will be, if nothing is disconnected before its turn.
     step: Sequence,
 }
@@ -126,7 +128,8 @@ impl Queried {
         block: &BlockAt<'_>,
         buffers: &mut PageBuffers,
     ) -> Result<Prepared, RunError> {
-        let Self { parsed: Parsed { repeats, changes, .. }, search, moment, layout, step } = self;
+        let Self { parsed, search, moment, hasher, shards, step } = self;
+        let Parsed { repeats, changes, .. } = parsed;
         let coins = search.finish(buffers)?;
         let spent = SpentBytes::of(changes.prevouts(), &coins);
         let txs = encode_txs(&changes.undo_txs(block), changes.left(block));
@@ -134,8 +137,8 @@ impl Queried {
         let of_runs = prevouts
             .filter(|(place, _)| coins.birth(*place).is_some() && coins.location(*place).is_none());
         let deletes = of_runs.map(|(_, outpoint)| *outpoint);
-        let place = (&layout.0, layout.1);
-        let adds = Layout::of_block((place, step), (block, &changes), deletes);
+        let placing = Placing { hasher: &hasher, shards };
+        let adds = Layout::of_block(placing, step, block, &changes, deletes);
         let (block, adds) = (block.hash(), Some(adds));
         Ok(Prepared { block, repeats, changes, coins, spent, txs, adds, moment })
     }
@@ -175,7 +178,7 @@ impl Prepared {
         block: &BlockAt<'_>,
         repeats: Repeats,
     ) -> Result<Self, Error> {
-        let mut queried = Parsed::new(version, network, (block, repeats)).query(version);
+        let mut queried = Parsed::new(version, network, block, repeats).query(version);
         let mut buffers = PageBuffers::default();
         if queried.search.unread() > 0 {
             let mut reader = BatchReader::new(READ_DEPTH);
@@ -224,7 +227,7 @@ impl Prepared {
         let keys = self.changes.keys.iter().enumerate();
         let moved = keys.filter(|(place, key)| {
             let found = self.coins.location(*place).zip(self.coins.birth(*place));
-            found.is_some_and(|(at, birth)| !version.window().holds(at, (key, birth)))
+            found.is_some_and(|(at, birth)| !version.window().holds(at, key, birth))
         });
         let places: Vec<usize> = moved.map(|(place, _)| place).collect();
         self.ask_anew(version, &places)
@@ -253,7 +256,7 @@ impl Prepared {
             let located = coins.location(place).is_some();
             let decided = match (found, coins.birth(place).filter(|_| !located)) {
                 (Lookup::Found(found), _) => {
-                    coins.set(place, (found.birth, found.coin), found.location);
+                    coins.set(place, found.birth, found.coin, found.location);
                     spent.forget(place);
                     true
                 }

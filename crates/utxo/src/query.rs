@@ -100,7 +100,7 @@ impl Query {
             if count == 0 {
                 return Ok(());
             }
-            self.join_group(group.get(..count).unwrap_or_default(), (coins, &place))?;
+            self.join_group(group.get(..count).unwrap_or_default(), coins, &place)?;
         }
     }
 
@@ -113,7 +113,8 @@ impl Query {
     fn join_group(
         &self,
         group: &[&[Candidate]],
-        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
+        coins: &mut Coins,
+        to: &impl Fn(usize) -> usize,
     ) -> Result<(), RunError> {
         let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
         let mut touched = 0;
@@ -147,8 +148,8 @@ impl Query {
                 let found = leaf.find_from(*place, self.pages.key(candidate), &mut deleted);
                 let found = found.map_err(|error| self.error(candidate, error))?;
                 match found {
-                    Some(entry) => self.answer(candidate, &entry, (coins, to))?,
-                    None => self.join_older(candidates, deleted, (coins, to))?,
+                    Some(entry) => self.answer(candidate, &entry, coins, to)?,
+                    None => self.join_older(candidates, deleted, coins, to)?,
                 }
             }
         }
@@ -167,14 +168,15 @@ impl Query {
         &self,
         pages: &[Candidate],
         mut deleted: Vec<Sequence>,
-        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
+        coins: &mut Coins,
+        to: &impl Fn(usize) -> usize,
     ) -> Result<(), RunError> {
         for candidate in pages.iter().skip(1) {
             let leaf = self.leaf(candidate, self.pages.payload(candidate)?)?;
             let (hash, key) = (self.pages.hash(candidate), self.pages.key(candidate));
             let found = leaf.find(hash, key, &mut deleted);
             if let Some(entry) = found.map_err(|error| self.error(candidate, error))? {
-                return self.answer(candidate, &entry, (coins, to));
+                return self.answer(candidate, &entry, coins, to);
             }
         }
         Ok(())
@@ -185,7 +187,8 @@ impl Query {
         &self,
         candidate: &Candidate,
         entry: &LeafEntry<'_>,
-        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
+        coins: &mut Coins,
+        to: &impl Fn(usize) -> usize,
     ) -> Result<(), RunError> {
         let mut spilled = Vec::new();
         let packed = match entry.body {
@@ -196,7 +199,7 @@ impl Query {
                 PackedCoin::new(&spilled)
             }
         };
-        let unpacked = coins.set_packed(to(candidate.key()), (entry.birth, packed));
+        let unpacked = coins.set_packed(to(candidate.key()), entry.birth, packed);
         unpacked.map_err(|_| self.pages.place(candidate).damage(0, "a coin does not unpack"))
     }
 

@@ -36,7 +36,7 @@ impl Search {
         version.window().lookup_since(None, keys, |place, found| {
             let number = u32::try_from(place).expect("a block has fewer inputs and outputs");
             if let Lookup::Found(found) = found {
-                coins.set(place, (found.birth, found.coin), found.location);
+                coins.set(place, found.birth, found.coin, found.location);
                 return;
             }
             left.push((keys.get(place).map_or(0, CoinCodec::prefix), number));

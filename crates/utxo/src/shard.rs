@@ -81,7 +81,8 @@ impl Shard {
         &self,
         table: &Table,
         hash: OutpointHash,
-        (outpoint, at): (&Outpoint, Sequence),
+        outpoint: &Outpoint,
+        at: Sequence,
     ) -> Option<Sequence> {
         let (mut probe, mut last) = (table.first(hash), None);
         while let Some((slot, behind)) = table.next(hash, probe) {

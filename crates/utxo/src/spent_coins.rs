@@ -90,7 +90,8 @@ impl Disconnect {
     /// `None` when the set does not have what its tip made, so that it is damaged.
     pub(crate) fn ask(
         version: &Version,
-        (network, sequence): (Network, Sequence),
+        network: Network,
+        sequence: Sequence,
         (height, hash): (Height, BlockHash),
         source: &dyn SpentCoins,
     ) -> Result<Option<Self>, Error> {
@@ -103,7 +104,7 @@ impl Disconnect {
             return Err(failed(SourceError::OtherBlock { asked: hash, given: block.hash() }));
         }
         let hasher = version.window().hasher();
-        let changes = Changes::of(network, hasher, (&block, Repeats::Possible));
+        let changes = Changes::of(network, hasher, &block, Repeats::Possible);
         let adds = coins_below(&block, &changes, sequence, source).map_err(failed)?;
         let created: Vec<Outpoint> = changes.left(&block).collect();
         let coins = version.get(&created)?;

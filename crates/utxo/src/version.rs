@@ -39,7 +39,8 @@ pub struct Version {
 
 impl Version {
     pub(crate) const fn new(
-        (sequence, tip): (Sequence, Option<(Height, BlockHash)>),
+        sequence: Sequence,
+        tip: Option<(Height, BlockHash)>,
         window: Arc<WindowVersion>,
         runs: Runs,
     ) -> Self {
@@ -189,6 +190,7 @@ impl SortedEntries {
         for same in sorted.chunk_by(|a, b| a.key() == b.key()) {
             let adds = same.iter().filter(|entry| entry.coin.is_some()).count();
             let deletes = same.len() - adds;
+            debug_assert!(adds.abs_diff(deletes) <= 1, "adds and deletes of a birth take turns");
             let kept = match adds.cmp(&deletes) {
                 std::cmp::Ordering::Equal => None,
                 std::cmp::Ordering::Greater => same.iter().find(|entry| entry.coin.is_some()),

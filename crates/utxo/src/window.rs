@@ -47,7 +47,7 @@ use crate::sync::Arc;
 
 pub use file::WindowFile;
 pub(crate) use file::WindowImage;
-pub(crate) use layout::{LaidOut, Layout};
+pub(crate) use layout::{LaidOut, Layout, Placing};
 pub(crate) use step::{Location, spends_of_disconnect};
 pub use step::{Spend, Step, StepError};
 pub use version::{Lookup, WindowVersion};
@@ -202,8 +202,8 @@ impl Window {
         sequence: Sequence,
         adds: impl Iterator<Item = Entry<'e>> + Clone,
     ) -> Layout {
-        let (outpoints, place) = (adds.clone().map(|add| add.outpoint), self.placing());
-        let mut layout = Layout::with_room(place, sequence, outpoints, std::iter::empty());
+        let outpoints = adds.clone().map(|add| add.outpoint);
+        let mut layout = Layout::with_room(self.placing(), sequence, outpoints, std::iter::empty());
         adds.for_each(|add| layout.push(&add));
         layout
     }
@@ -212,14 +212,14 @@ impl Window {
     pub(crate) fn lay_out_block(
         &self,
         sequence: Sequence,
-        (block, changes): (&BlockAt<'_>, &Changes),
+        block: &BlockAt<'_>,
+        changes: &Changes,
     ) -> Layout {
-        Layout::of_block((self.placing(), sequence), (block, changes), std::iter::empty())
+        Layout::of_block(self.placing(), sequence, block, changes, std::iter::empty())
     }
 
-    /// How outpoints are placed: their hash, and the number of shards.
-    const fn placing(&self) -> (&OutpointHasher, usize) {
-        (&self.hasher, self.shards.len())
+    const fn placing(&self) -> Placing<'_> {
+        Placing { hasher: &self.hasher, shards: self.shards.len() }
     }
 
     /// Makes one step, on up to `workers` threads, and returns the version after it.
@@ -326,7 +326,7 @@ impl Window {
         let small = adds.len() + step.spends.len() < PARALLEL_MIN;
         let workers = if small { 1 } else { workers.get().min(shards) };
         let width = shards.div_ceil(workers);
-        let hasher = &self.hasher;
+        let placing = Placing { hasher: &self.hasher, shards };
         let not_laid_out = adds.refused.take().map(|Refused { rank, error }| {
             let rank = step.spends.len() + rank;
             Refused { rank, error }
@@ -335,11 +335,9 @@ impl Window {
         let ranges = self.shards.chunks_mut(width).enumerate();
         let mut ranges = ranges.map(|(number, range)| {
             let adds: Vec<LaidOut> = adds.by_ref().take(width).collect();
-            (number * width, range, adds)
+            ShardRange { first: number * width, shards: range, adds }
         });
-        let stage = move |(first, range, adds): (usize, &mut [ShardWriter], Vec<LaidOut>)| {
-            stage_range((range, adds), (first, shards), hasher, step)
-        };
+        let stage = move |range: ShardRange<'_>| range.stage(placing, step);
         std::thread::scope(|scope| {
             let mine = ranges.next();
             let others: Vec<_> = ranges.map(|range| scope.spawn(move || stage(range))).collect();
@@ -371,31 +369,39 @@ impl std::fmt::Debug for Window {
     }
 }
 
-/// Sorts out what of `step` concerns the shards from `first` on, of `count`, and has them stage it.
-fn stage_range(
-    (range, adds): (&mut [ShardWriter], Vec<LaidOut>),
-    (first, count): (usize, usize),
-    hasher: &OutpointHasher,
-    step: &Step<'_>,
-) -> Option<Refused> {
-    let expected = step.spends.len() / count + step.spends.len() / count / 4;
-    let part = |adds| ShardStep {
-        sequence: step.sequence,
-        adds,
-        first_add: step.spends.len(),
-        spends: Vec::with_capacity(expected),
-        replaces_oldest: step.replaces.is_some(),
-    };
-    let mut parts: Vec<ShardStep<'_>> = adds.into_iter().map(part).collect();
-    for (rank, spend) in step.spends.iter().enumerate() {
-        let shard = spend.location.map(Location::shard).filter(|shard| *shard < count);
-        let shard = shard.unwrap_or_else(|| hasher.hash(&spend.outpoint).shard(count));
-        if let Some(part) = shard.checked_sub(first).and_then(|shard| parts.get_mut(shard)) {
-            part.spends.push((rank, spend));
+/// Neighbouring shards that one thread stages, and what a step adds to each.
+struct ShardRange<'a> {
+    /// The number of the first shard.
+    first: usize,
+    shards: &'a mut [ShardWriter],
+    adds: Vec<LaidOut>,
+}
+
+impl ShardRange<'_> {
+    /// Selects what of `step` concerns these shards, and has them stage it.
+    fn stage(self, placing: Placing<'_>, step: &Step<'_>) -> Option<Refused> {
+        let Self { first, shards, adds } = self;
+        let Placing { hasher, shards: count } = placing;
+        debug_assert_eq!(shards.len(), adds.len(), "every shard has its part of the layout");
+        let expected = step.spends.len() / count + step.spends.len() / count / 4;
+        let part = |adds| ShardStep {
+            sequence: step.sequence,
+            adds,
+            first_add: step.spends.len(),
+            spends: Vec::with_capacity(expected),
+            replaces_oldest: step.replaces.is_some(),
+        };
+        let mut parts: Vec<ShardStep<'_>> = adds.into_iter().map(part).collect();
+        for (rank, spend) in step.spends.iter().enumerate() {
+            let shard = spend.location.map(Location::shard).filter(|shard| *shard < count);
+            let shard = shard.unwrap_or_else(|| hasher.hash(&spend.outpoint).shard(count));
+            if let Some(part) = shard.checked_sub(first).and_then(|shard| parts.get_mut(shard)) {
+                part.spends.push((rank, spend));
+            }
         }
+        let staged = shards.iter_mut().zip(parts).map(|(shard, part)| shard.stage(part).err());
+        staged.flatten().min_by_key(|refused| refused.rank)
     }
-    let staged = range.iter_mut().zip(parts).map(|(shard, part)| shard.stage(part).err());
-    staged.flatten().min_by_key(|refused| refused.rank)
 }
 
 #[cfg(test)]

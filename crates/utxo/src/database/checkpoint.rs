@@ -164,7 +164,7 @@ impl Plan {
         if let Some(Whole { number, image, undo }) = whole {
             let name = SavedWindow::file_name(number);
             let id = manifest.key().file_id(number);
-            let saved = match image.save(&*storage, (&name, id), stop) {
+            let saved = match image.save(&*storage, &name, id, stop) {
                 Ok(Some(saved)) => saved,
                 given_up => {
                     // A full disk must not stay full. A file that cannot be removed now is swept

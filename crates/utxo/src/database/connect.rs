@@ -19,7 +19,7 @@ use varve_consensus::{BlockAt, PrevoutError};
 use varve_runs::JobEnd;
 use varve_types::{BlockHash, Outpoint};
 
-use super::Database;
+use super::{Database, NextStep};
 use crate::changes::Changes;
 use crate::coins::Coins;
 use crate::error::Error;
@@ -148,10 +148,11 @@ impl Database {
         let adds = prepared
             .adds
             .take()
-            .unwrap_or_else(|| self.window.lay_out_block(sequence, (block, &prepared.changes)));
-        let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
+            .unwrap_or_else(|| self.window.lay_out_block(sequence, block, &prepared.changes));
+        let tip = Some((block.height(), block.hash()));
+        let next = NextStep { sequence, height: block.height(), adds, spends: &spends, tip };
         // What is left is too little for a second thread.
-        self.step(at, (adds, &spends), tip, NonZeroUsize::MIN)?;
+        self.step(next, NonZeroUsize::MIN)?;
         self.undo.push(staged);
         Ok(None)
     }

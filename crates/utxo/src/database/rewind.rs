@@ -10,7 +10,7 @@
 use varve_runs::Sequence;
 use varve_types::{BlockHash, Height};
 
-use super::{Database, Pause};
+use super::{Database, NextStep, Pause};
 use crate::error::Error;
 use crate::spent_coins::{Disconnect, SpentCoins};
 use crate::undo::{Below, UndoError};
@@ -102,7 +102,8 @@ impl Database {
         let adds = self.window.lay_out(sequence, step.adds.iter());
         let parent = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
         let tip = parent.map(|parent| (parent, step.previous));
-        self.step((sequence, height), (adds, &step.spends), tip, self.options.workers)?;
+        let next = NextStep { sequence, height, adds, spends: &step.spends, tip };
+        self.step(next, self.options.workers)?;
         match below {
             Some(below) => self.undo.pop(below),
             None => self.undo.forget_chain(),
@@ -135,8 +136,8 @@ impl Database {
         tip: (Height, BlockHash),
         source: &dyn SpentCoins,
     ) -> Result<Disconnect, Error> {
-        let at = (self.options.network, sequence);
-        let step = Disconnect::ask(&self.latest, at, tip, source)?;
+        let network = self.options.network;
+        let step = Disconnect::ask(&self.latest, network, sequence, tip, source)?;
         step.ok_or_else(|| self.inconsistent("the outputs of the tip are not in the set"))
     }
 

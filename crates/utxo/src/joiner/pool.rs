@@ -49,8 +49,9 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         check: Check<'d, R, E>,
     ) -> Self {
         let newest = database.latest().clone();
-        let room = Room::new(database.begin_joining(), options.check);
-        let state = State::new(newest, database.publisher(), (options.depth.get(), room));
+        let (limit, used) = database.begin_joining();
+        let room = Room::new(limit, used, options.check);
+        let state = State::new(newest, database.publisher(), options.depth.get(), room);
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),

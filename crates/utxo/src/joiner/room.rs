@@ -24,7 +24,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new((limit, shown): (usize, Arc<AtomicUsize>), check: usize) -> Self {
+    pub(super) fn new(limit: usize, shown: Arc<AtomicUsize>, check: usize) -> Self {
         Self { check, limit, taken: 0, shown }
     }
 

@@ -60,6 +60,13 @@ impl JoinState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(pub(super) u32);
 
+/// A submitted block: a height may be submitted again after a failure, with a new ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockId {
+    pub(super) height: Height,
+    pub(super) ticket: Ticket,
+}
+
 /// What was computed for a block, while no worker holds it.
 #[derive(Debug)]
 pub(super) enum Held<R, X> {
@@ -96,7 +103,8 @@ impl<T, R, X> Slot<T, R, X> {
     pub(super) const fn new(
         block: Arc<T>,
         repeats: Repeats,
-        (ticket, charge): (Ticket, usize),
+        ticket: Ticket,
+        charge: usize,
     ) -> Self {
         let (state, held, seen) = (JoinState::Init, Held::Nothing, Height::GENESIS);
         Self { block, repeats, ticket, state, held, seen, charge, pages: 0, busy: false }

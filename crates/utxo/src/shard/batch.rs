@@ -72,6 +72,8 @@ impl Head {
     /// only with sequences that no reader has reached.
     #[inline]
     pub(crate) fn set_until(&self, sequence: Sequence) {
+        debug_assert!(self.is_add(), "only adds die");
+        debug_assert!(sequence >= self.birth, "no coin dies before it is born");
         self.until.store(sequence.to_u32(), Ordering::Relaxed);
     }
 

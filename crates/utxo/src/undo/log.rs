@@ -114,7 +114,8 @@ impl UndoLog {
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
         store: StoreId,
-        (config, compaction): (UndoConfig, Compaction),
+        config: UndoConfig,
+        compaction: Compaction,
         checkpoint: &UndoCheckpoint,
     ) -> Result<Self, crate::Error> {
         let segments = SegmentsConfig {

@@ -63,7 +63,8 @@ impl WindowImage {
     pub(crate) fn save(
         &self,
         storage: &dyn Storage,
-        (name, id): (&str, FileId),
+        name: &str,
+        id: FileId,
         stop: &Stop,
     ) -> Result<Option<WindowFile>> {
         let writer = PageFileWriter::create(storage, name, KIND, id)?;
@@ -100,7 +101,7 @@ impl Window {
     /// Writes the window to the file `name` and syncs its data. The name is the caller's to sync.
     #[cfg(feature = "test-suite")]
     pub fn save(&self, storage: &dyn Storage, name: &str, id: FileId) -> Result<WindowFile> {
-        let saved = self.image().save(storage, (name, id), &Stop::never())?;
+        let saved = self.image().save(storage, name, id, &Stop::never())?;
         Ok(saved.expect("the flag is never set"))
     }
 
@@ -108,7 +109,8 @@ impl Window {
     pub fn load(
         storage: &dyn Storage,
         saved: &WindowFile,
-        (config, hasher): (WindowConfig, OutpointHasher),
+        config: WindowConfig,
+        hasher: OutpointHasher,
         workers: NonZeroUsize,
     ) -> Result<Self> {
         let file = PageFile::open(storage, &saved.name, (KIND, saved.id), saved.pages)?;

@@ -47,15 +47,23 @@ pub(crate) struct LaidOut {
     pub(crate) numbers: Vec<u32>,
 }
 
+/// How outpoints are distributed over shards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placing<'a> {
+    pub(crate) hasher: &'a OutpointHasher,
+    pub(crate) shards: usize,
+}
+
 impl Layout {
     /// An empty layout of step `from`, with room for what the step adds at these outpoints and for
     /// the deletes it makes.
     pub(crate) fn with_room(
-        (hasher, shards): (&OutpointHasher, usize),
+        placing: Placing<'_>,
         from: Sequence,
         adds: impl Iterator<Item = Outpoint>,
         deletes: impl Iterator<Item = Outpoint>,
     ) -> Self {
+        let Placing { hasher, shards } = placing;
         let count = |outpoints: &mut dyn Iterator<Item = Outpoint>| {
             let mut counts = vec![0; shards];
             for outpoint in outpoints {
@@ -78,11 +86,13 @@ impl Layout {
 
     /// What connecting a block, as step `from`, adds, with room for these deletes.
     pub(crate) fn of_block(
-        (place, from): ((&OutpointHasher, usize), Sequence),
-        (block, changes): (&BlockAt<'_>, &Changes),
+        placing: Placing<'_>,
+        from: Sequence,
+        block: &BlockAt<'_>,
+        changes: &Changes,
         deletes: impl Iterator<Item = Outpoint>,
     ) -> Self {
-        let mut layout = Self::with_room(place, from, changes.left(block), deletes);
+        let mut layout = Self::with_room(placing, from, changes.left(block), deletes);
         changes.for_each_created(block, |outpoint, coin| {
             layout.push(&Entry::add(outpoint, from, coin));
         });

@@ -97,7 +97,7 @@ impl WindowVersion {
 
     /// Whether the coin of this outpoint and birth is at this location, unspent.
     #[inline]
-    pub(crate) fn holds(&self, at: Location, (outpoint, birth): (&Outpoint, Sequence)) -> bool {
+    pub(crate) fn holds(&self, at: Location, outpoint: &Outpoint, birth: Sequence) -> bool {
         let oldest = self.panes.first().map(|view| view.pane.id());
         let position = oldest.and_then(|oldest| at.pane().since(oldest));
         let view = position.and_then(|position| self.panes.get(position));
@@ -114,7 +114,7 @@ impl WindowVersion {
         let hash = self.hasher.hash(outpoint);
         let deaths = self.panes.iter().filter_map(|view| {
             let (shard, table) = (view.shard(hash), view.table(hash));
-            shard.last_death(table, hash, (outpoint, self.sequence))
+            shard.last_death(table, hash, outpoint, self.sequence)
         });
         deaths.max()
     }
