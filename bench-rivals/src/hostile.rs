@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use varve_bench::figures::Figures;
 use varve_types::{Amount, Coin, Height, Outpoint, Txid, compact_size};
-use varve_utxo::pack;
+use varve_utxo::parts::pack;
 
 use crate::block_maker::COINS;
 use crate::command::RESIDENT;

@@ -14,7 +14,7 @@ use std::io::Read;
 use anyhow::{Result, ensure};
 use varve_consensus::BlockAt;
 use varve_types::{Amount, Coin, Height, Outpoint, Txid, compress, varint};
-use varve_utxo::{PackedCoin, pack};
+use varve_utxo::parts::{PackedCoin, pack};
 
 use crate::digest::{Found, SetDigest};
 use crate::key::Key;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use varve_bench::figures::Figures;
 use varve_io::{BLOCK, Disk, Storage};
-use varve_utxo::{Database, RunNumber, Written, merge_runs};
+use varve_utxo::Database;
+use varve_utxo::parts::{RunNumber, Written, merge_runs};
 
 use crate::stock::NETWORK;
 
@@ -39,7 +40,7 @@ pub(crate) fn tell(set: &Database, scratch: &Path) -> Result<()> {
 
     std::fs::create_dir_all(scratch)?;
     let storage: Arc<dyn Storage> = Arc::new(Disk::open(scratch)?);
-    let merged = merge_runs(&storage, *runs.key(), MERGED, (runs.as_slice(), true))?;
+    let merged = merge_runs(&storage, *runs.key(), MERGED, runs.as_slice(), true)?;
     let merged = merged.context("the set is empty")?.info();
     let bytes = merged.pages * BLOCK as u64;
     Figures::tell("disk_per_coin", bytes as f64 / merged.adds as f64);

@@ -11,7 +11,7 @@
 use std::io::{self, Write};
 
 use varve_types::{Amount, BlockHash, Coin, Height, Network, Outpoint, Txid, compact_size};
-use varve_utxo::pack;
+use varve_utxo::parts::pack;
 
 use crate::random::{Random, mix};
 

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow, ensure};
 use varve_consensus::{BlockAt, UnspentOutputsView as _};
 use varve_io::{Disk, StoreId};
+use varve_utxo::parts::Access;
 use varve_utxo::{
-    Access, Database, DatabaseView, Joiner, JoinerOptions, Options, Repeats, Secret, StoreKey,
-    SubmitError,
+    Database, DatabaseView, Joiner, JoinerOptions, Options, Repeats, Secret, StoreKey, SubmitError,
 };
 
 use crate::digest::{Found, SetDigest};

@@ -8,10 +8,10 @@
 
 use varve_io::StoreId;
 use varve_types::{Amount, BlockHash, Coin, Height, Network, Outpoint, Txid};
-use varve_utxo::{
-    Body, Entry, EntryList, Leaf, Manifest, PackedCoin, Parameters, Secret, Sequence, StoreKey,
-    UndoRecord, UndoTx, pack,
+use varve_utxo::parts::{
+    Body, Entry, EntryList, Leaf, Manifest, PackedCoin, Sequence, UndoRecord, UndoTx, pack,
 };
+use varve_utxo::{Parameters, Secret, StoreKey};
 
 use crate::Target;
 

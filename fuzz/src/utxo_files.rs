@@ -13,11 +13,11 @@ use varve_io::{
     PageFileWriter, Storage, StoreId,
 };
 use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
-use varve_utxo::{
-    Coins, Database, Entry, Options, OutpointHasher, PageBuffers, Query, Run, RunInfo, RunNumber,
-    RunWriter, Runs, Secret, Sequence, Source as _, Span, Step, StoreKey, Version, Window,
-    WindowConfig, WindowFile,
+use varve_utxo::parts::{
+    Buffers, Entry, NewRun, OutpointHasher, PageBuffers, Query, Run, RunInfo, RunNumber, RunWriter,
+    Runs, Sequence, Source as _, Span, Step, Window, WindowConfig, WindowFile, unknown_coins,
 };
+use varve_utxo::{Database, Options, Secret, StoreKey, Version};
 
 use crate::Target;
 
@@ -115,7 +115,7 @@ fn run_file(bytes: &[u8]) {
     let fetched = query.fetch(&mut BatchReader::new(4), &mut PageBuffers::default());
     if fetched.is_ok() {
         // An answer or an error; which coins a run of malice has is its own affair.
-        let _ = query.join(&mut Coins::unknown(query.keys().len()), |place| place);
+        let _ = query.join(&mut unknown_coins(query.keys().len()), |place| place);
     }
 }
 
@@ -123,9 +123,9 @@ fn runs() -> Vec<Vec<u8>> {
     let run = |coins: u32, script: &[u8]| {
         let storage = storage();
         let span = Span { first: Sequence::new(1), last: Sequence::new(9) };
-        let named = (RunNumber(3), span);
-        let mut writer = RunWriter::create(&storage, KEY, named, u64::from(coins))
-            .expect("a file in memory is made");
+        let (number, buffers) = (RunNumber(3), Buffers::LARGE);
+        let new = NewRun { number, span, expected: u64::from(coins), buffers };
+        let mut writer = RunWriter::create(&storage, KEY, &new).expect("a file in memory is made");
         let mut keys: Vec<Outpoint> = (0..coins).map(outpoint).collect();
         keys.sort_unstable();
         for (number, key) in keys.iter().enumerate() {
@@ -171,8 +171,8 @@ fn windows() -> Vec<Vec<u8>> {
                 .map(|place| Entry::add(outpoint(number * 9 + place), sequence, coin(&[0x51; 9])))
                 .collect();
             let height = Height::new(number);
-            let step = Step { sequence, height, adds: &adds, spends: &[], replaces: None };
-            window.apply(&step, NonZeroUsize::MIN).expect("new coins can be made");
+            let step = Step { sequence, height, spends: &[], replaces: None };
+            window.apply_entries(&step, &adds, NonZeroUsize::MIN).expect("new coins can be made");
         }
         let storage = storage();
         window.save(&*storage, WINDOW_NAME, WINDOW_ID).expect("a file in memory is made");

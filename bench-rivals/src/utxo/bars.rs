@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 use varve_bench::ratio::Ratio;
-use varve_utxo::{Forecast, Parameters};
+use varve_utxo::Parameters;
+use varve_utxo::parts::Forecast;
 
 use super::Results;
 use super::table::seconds;

@@ -21,7 +21,7 @@ use varve_node::{
     Budget, DataDirectory, Options as NodeOptions, Organizer, Reading, SettingsChange,
 };
 use varve_types::Network;
-use varve_utxo::{Database, MANIFEST_FILE, Options, Secret, StoreKey, Version, is_store_file};
+use varve_utxo::{Database, Options, Secret, StoreKey, Version};
 
 use crate::args::Global;
 use crate::progress::Lazy;
@@ -89,7 +89,7 @@ impl DataDir {
     /// Opens the node, or makes one, and keeps it as told.
     pub(crate) fn create_node(&self, settings: SettingsChange) -> Result<Organizer> {
         self.budget()?;
-        if !self.has_node()? && self.utxo().join(MANIFEST_FILE).exists() {
+        if !self.has_node()? && self.utxo().join(Database::MANIFEST_FILE).exists() {
             bail!(
                 "{} holds an imported set of unspent outputs alone; sync into another --datadir",
                 self.root.display()
@@ -163,7 +163,7 @@ impl DataDir {
     /// Opens the unspent set of a folder without a node, which must be there. An import that was
     /// cut off leaves an empty one, which is none.
     fn open_utxo(&self) -> Result<Database> {
-        let there = self.utxo().join(MANIFEST_FILE).exists();
+        let there = self.utxo().join(Database::MANIFEST_FILE).exists();
         let database = there.then(|| self.open()).transpose()?;
         database.filter(|database| database.tip().is_some()).with_context(|| {
             format!(
@@ -193,7 +193,8 @@ impl DataDir {
     fn remove_utxo(&self) -> Result<()> {
         let storage = Disk::open(&self.utxo())?;
         let files = storage.list()?;
-        for file in files.iter().filter(|file| *file == LOCK_FILE || is_store_file(file)) {
+        for file in files.iter().filter(|file| *file == LOCK_FILE || Database::is_store_file(file))
+        {
             storage.remove(file)?;
         }
         Ok(fs::remove_dir(self.utxo())?)
@@ -241,7 +242,7 @@ impl DataDir {
 /// Refuses the folder of a store that has no manifest, but other things than an interrupted
 /// creation leaves.
 fn check_store_free(folder: &Path) -> Result<()> {
-    if folder.exists() && !folder.join(MANIFEST_FILE).exists() {
+    if folder.exists() && !folder.join(Database::MANIFEST_FILE).exists() {
         DataDirectory::check_free(&Disk::open(folder)?, &[MANIFEST_FILE_TEMPORARY])?;
     }
     Ok(())

@@ -24,7 +24,7 @@ use varve_archive::{ArchiveConfig, MmapConfig, MmapTables, Snapshot, View, store
 use varve_blocks::BlockReader;
 use varve_io::Storage;
 use varve_types::{BlockHash, Height};
-use varve_utxo::{Manifest, MemorySplit, Version};
+use varve_utxo::{Database, MemorySplit, Version};
 
 use crate::budget::{Budget, Measured};
 use crate::checked::ScriptsChecked;
@@ -92,7 +92,7 @@ impl Reading {
             archive: snapshot.archive.clone(),
             blocks: snapshot.blocks.clone(),
             settings: node.settings(),
-            runs: snapshot.utxo.runs().as_slice().len(),
+            runs: snapshot.utxo.run_count(),
             held: Held::Node(Box::new(node)),
         })
     }
@@ -251,7 +251,7 @@ impl AtRest {
             return Ok(None);
         };
         let (network, utxo) = (options.params.network, directory.store("utxo")?);
-        let set = Manifest::load(utxo.as_ref(), network).map_err(varve_utxo::Error::from)?;
+        let set = Database::at_rest(utxo.as_ref(), network)?;
         let set = set.filter(|set| set.checkpoint.tip == Some(rest.tip));
         let settings = Settings::load(directory.root())?;
         let indexes = table_indexes(settings);
@@ -265,6 +265,6 @@ impl AtRest {
         let (Some(set), Some((archive, _)), Some(blocks)) = (set, archive, blocks) else {
             return Ok(None);
         };
-        Ok(Some(Self { rest, archive, blocks, settings, runs: set.runs.len() }))
+        Ok(Some(Self { rest, archive, blocks, settings, runs: set.runs }))
     }
 }

@@ -52,9 +52,9 @@ const BLOCKS: StoreFiles = StoreFiles {
 /// The unspent set.
 pub(crate) const UTXO: StoreFiles = StoreFiles {
     folder: "utxo",
-    manifest: varve_utxo::MANIFEST_FILE,
-    is_own: varve_utxo::is_store_file,
-    in_page_ids: varve_utxo::IN_FILE_ID,
+    manifest: varve_utxo::Database::MANIFEST_FILE,
+    is_own: varve_utxo::Database::is_store_file,
+    in_page_ids: varve_utxo::Database::IN_FILE_ID,
     inside: &[],
 };
 
@@ -71,9 +71,9 @@ pub(crate) const ARCHIVE: StoreFiles = StoreFiles {
 const fn search(folder: &'static str) -> StoreFiles {
     StoreFiles {
         folder,
-        manifest: varve_utxo::MANIFEST_FILE,
+        manifest: varve_utxo::Database::MANIFEST_FILE,
         is_own: varve_archive::is_search_file,
-        in_page_ids: varve_utxo::IN_FILE_ID,
+        in_page_ids: varve_utxo::Database::IN_FILE_ID,
         inside: &[],
     }
 }

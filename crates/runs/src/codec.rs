@@ -1,7 +1,7 @@
 //! What a store supplies: its rows, their order, and their bytes in a page.
 //!
 //! A run is a file of *leaves*, pages of rows in order. Everything around the rows is the same for
-//! every store; what a row is, the store says by a [`Codec`]:
+//! every store; a [`Codec`] says what a row is:
 //!
 //! ```text
 //!  rows in order ─► LeafBuilder ─► Pages ─► file ─► Query ─► payload ─► the store's own search
@@ -11,10 +11,10 @@
 //! - A *key* is what is searched for ([`Keys`]). Its *prefix*, 8 bytes, leads through the
 //!   directory.
 //! - A [`LeafBuilder`] fills pages and hands them to [`Pages`].
-//! - A [`LeafWalk`] goes through the rows of a page, for merges and scans. A lookup does not use
-//!   it: the store joins keys and pages itself, in whatever stages suit its leaves.
+//! - A [`LeafWalk`] walks the rows of a page, for merges and scans. Lookups do not use it: the
+//!   store joins keys and pages itself, in whatever stages suit its leaves.
 //!
-//! All of it is resolved when it is compiled: a row costs no call through a pointer.
+//! All of it is resolved at compile time: a row costs no call through a pointer.
 
 use std::fmt::Debug;
 
@@ -25,9 +25,9 @@ use crate::pages::Pages;
 use crate::run_error::RunError;
 use crate::secret::Secret;
 
-/// What is searched for. Directories and filters know no more of a store.
+/// What is searched for: all that directories and filters know about a store.
 pub trait Keys: Debug + Send + Sync + 'static {
-    /// A key.
+    /// A key; equal keys have equal bytes.
     type Key: Copy + Debug + Ord + Send + Sync;
     /// The length of a key in bytes.
     const KEY_LEN: usize;
@@ -46,23 +46,23 @@ pub trait Keys: Debug + Send + Sync + 'static {
 
 /// What the rows of a store are.
 pub trait Codec: Keys + Sized {
-    /// What the page file of a run says it is.
+    /// The kind in the header of a run's page file.
     const KIND: Kind;
-    /// Whether the rows of one key may fill more than one leaf. A key is then looked for in a range
-    /// of leaves, and its prefix must be all of it. Otherwise a builder keeps them in one leaf.
+    /// Whether the rows of one key may fill more than one leaf. If so, a lookup probes a range of
+    /// leaves, and the prefix must be the whole key. If not, the builder keeps them in one leaf.
     const REPEATS: bool;
 
-    /// Rows ascend by this, strictly, within a run.
+    /// Rows of a run ascend strictly by this.
     type Order: Copy + Debug + Ord + Send + Sync;
     /// A row, which may borrow from a page.
     type Row<'a>: Copy + Debug;
     /// The hash of keys under a secret, for filters.
     type Hasher: Clone + Debug + Send + Sync;
-    /// Writes leaves.
+    /// Fills leaves.
     type Builder: LeafBuilder<Self>;
-    /// Reads leaves from front to back.
+    /// Walks leaves from front to back.
     type Walk: LeafWalk<Self>;
-    /// What can go wrong.
+    /// The store's error, which takes in those of runs.
     type Error: std::error::Error + From<RunError> + Send + Sync + 'static;
 
     /// The hash under a store's secret.
@@ -74,17 +74,17 @@ pub trait Codec: Keys + Sized {
     /// The key of a row.
     fn key(row: &Self::Row<'_>) -> Self::Key;
 
-    /// The place of a row among others.
+    /// What rows are sorted by.
     fn order(row: &Self::Row<'_>) -> Self::Order;
 
-    /// Whether a row takes back one in an older run. They are counted apart.
+    /// Whether a row takes back one in an older run. Such rows are counted apart.
     fn is_delete(_row: &Self::Row<'_>) -> bool {
         false
     }
 
     /// What a merge leaves of rows of equal order, at most one from each source: the number of the
-    /// source whose row stays, if any. `whole` when there is nothing older than all sources. The
-    /// sources are numbered as they were passed, and there is at least one row.
+    /// source whose row stays, if any. `whole` when nothing is older than the sources, which are
+    /// numbered as they were passed. There is at least one row.
     fn settle<'a>(
         rows: impl Iterator<Item = (usize, Self::Row<'a>)>,
         whole: bool,
@@ -93,25 +93,25 @@ pub trait Codec: Keys + Sized {
 
 /// Fills leaves with rows in order.
 pub trait LeafBuilder<C: Codec>: Debug + Send {
-    /// A builder for a run of about so many rows.
+    /// A builder for a run of about `expected` rows.
     fn new(expected: u64) -> Self;
 
-    /// Takes a row, which has a key of this hash. Writes the leaf in the making when it is full.
-    /// Refuses a row that is not behind the one before it.
+    /// Adds a row, whose key has this hash. Writes the current leaf when it is full. Refuses a row
+    /// that does not come after the last one.
     fn push(&mut self, row: &C::Row<'_>, hash: u64, pages: &mut Pages<C>) -> Result<(), C::Error>;
 
-    /// Writes the leaf in the making, if it has rows.
+    /// Writes the current leaf, if it has rows.
     fn finish(&mut self, pages: &mut Pages<C>) -> Result<(), C::Error>;
 }
 
-/// Goes through the rows of one leaf after another.
+/// Walks the rows of one leaf after another.
 pub trait LeafWalk<C: Codec>: Debug + Default + Send {
-    /// Stands before the first row of this leaf.
+    /// Moves to this leaf, before its first row.
     fn enter(&mut self, payload: &[u8], at: LeafPlace<'_, C>) -> Result<(), C::Error>;
 
-    /// Moves to the next row; false behind the last. The cursor compares the order.
+    /// Moves to the next row; false at the end of the leaf. The cursor checks the order.
     fn next(&mut self, at: LeafPlace<'_, C>) -> Result<bool, C::Error>;
 
-    /// The row it stands at; `None` before the first.
+    /// The current row; `None` before the first.
     fn row(&self) -> Option<C::Row<'_>>;
 }

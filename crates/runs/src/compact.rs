@@ -3,23 +3,26 @@
 //! **Deciding** is a pure function over what is known about the runs, youngest first: the owner's.
 //! [`Tiers`] are the two rules that suit every store, of which the first that applies is taken:
 //!
-//! 1. *`fan_in` neighbours are alike*: the largest has at most √`fan_in` times the pages of the
-//!    smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no longer
-//!    like them, even when half of its rows cancelled. So a row is written once more whenever its
-//!    run becomes `fan_in` times as large: three times until a run has `fan_in`² flushes.
+//! 1. *`fan_in` neighbours are of similar size*: the largest has at most √`fan_in` times the pages
+//!    of the smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no
+//!    longer similar, even when half of its rows cancelled. So a row is written once more whenever
+//!    its run becomes `fan_in` times as large: three times until a run has `fan_in`² flushes.
 //! 2. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
 //!    number down.
 //!
-//! Writing less often means probing more runs. An owner whose rows take others back puts a rule of
-//! its own before these.
+//! Writing less often means probing more runs.
+//!
+//! A store whose rows take others back puts a third rule first ([`Tiers::choose_with_rewrites`]):
+//! *a third of the oldest run is dead*. Only this rule rewrites the oldest run when it is large; it
+//! keeps the disk below 1.5 times the living rows.
 //!
 //! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so rows that
-//! cancel within them cancel for good.
+//! cancel among them cancel for all time.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use varve_io::{PAGE_LEN, Storage};
+use varve_io::Storage;
 
 use crate::buffers::Buffers;
 use crate::codec::Codec;
@@ -33,10 +36,10 @@ use crate::run_error::RunError;
 use crate::run_writer::{NewRun, RunWriter};
 use crate::store_key::StoreKey;
 
-/// When alike runs are merged.
+/// When runs of similar size are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiers {
-    /// How many alike neighbours are merged into one; at least 2.
+    /// How many neighbours of similar size are merged into one; at least 2.
     pub fan_in: usize,
     /// The most runs that a lookup probes.
     pub max_probed: usize,
@@ -45,10 +48,19 @@ pub struct Tiers {
 /// What to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The runs are well as they are.
+    /// The runs may stay as they are.
     Nothing,
-    /// Merge the runs in these places.
+    /// Merge the runs at these places.
     Merge(Range<usize>),
+}
+
+/// A merge under way, as far as it limits another beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// The place of its youngest input among the runs.
+    pub first: usize,
+    /// Pages of all its inputs.
+    pub pages: u64,
 }
 
 impl Tiers {
@@ -67,16 +79,29 @@ impl Tiers {
         Choice::Merge(cheapest(runs, excess + 1))
     }
 
-    /// Decides what to merge while the runs from place `busy` on are being merged or wait for that:
-    /// only those before it, which are younger, are free. So a merge of all runs, which takes
-    /// minutes, does not keep the young runs from being merged.
-    ///
-    /// The same rules, over the free runs. A merge is only worth a thread beside the other when it
-    /// is done long before it, so it has at most a `fan_in`-th of its `pages`.
+    /// Decides as [`Tiers::choose`], but first merges all runs when the younger ones delete a third
+    /// of the oldest. Some of their deletes are of rows in runs between; those count too, being
+    /// waste as well.
     #[must_use]
-    pub fn choose_beside(&self, runs: &[RunInfo], (busy, pages): (usize, u64)) -> Choice {
+    pub fn choose_with_rewrites(&self, runs: &[RunInfo]) -> Choice {
+        let Some((oldest, younger)) = runs.split_last() else { return Choice::Nothing };
+        let deletes: u64 = younger.iter().map(|run| run.deletes).sum();
+        if !younger.is_empty() && deletes.saturating_mul(3) >= oldest.adds {
+            return Choice::Merge(0..runs.len());
+        }
+        self.choose(runs)
+    }
+
+    /// Decides what to merge beside a merge that is under way: only the runs younger than its
+    /// inputs are free. So a merge of all runs, which takes minutes, does not keep the young runs
+    /// from being merged.
+    ///
+    /// The same rules, over the free runs. A merge is worth a second thread only when it ends long
+    /// before the other, so its inputs have at most a `fan_in`-th of the other's pages.
+    #[must_use]
+    pub fn choose_beside(&self, runs: &[RunInfo], busy: Busy) -> Choice {
         let fan_in = self.fan_in.max(2);
-        let free = runs.get(..busy).unwrap_or_default();
+        let free = runs.get(..busy.first).unwrap_or_default();
         let alike = free.windows(fan_in).position(|window| are_alike(window, fan_in));
         let excess = runs.len().saturating_sub(self.max_probed.max(1));
         let range = match alike {
@@ -85,7 +110,7 @@ impl Tiers {
             None => 0..0,
         };
         let cost = cost(free.get(range.clone()).unwrap_or_default());
-        let is_short = cost.saturating_mul(fan_in as u64) <= pages;
+        let is_short = cost.saturating_mul(fan_in as u64) <= busy.pages;
         if range.len() < 2 || !is_short { Choice::Nothing } else { Choice::Merge(range) }
     }
 }
@@ -107,40 +132,21 @@ fn are_alike(runs: &[RunInfo], fan_in: usize) -> bool {
     most * most <= fan_in as u128 * least * least
 }
 
-/// The bytes that the merges now due would write, if nothing cancelled: what is still to be paid
-/// for the runs as they are. `choose` is how their owner decides.
-#[must_use]
-pub fn merge_debt(runs: &[RunInfo], choose: impl Fn(&[RunInfo]) -> Choice) -> u64 {
-    let (mut runs, mut pages) = (runs.to_vec(), 0);
-    while let Choice::Merge(range) = choose(&runs) {
-        let whole = range.end == runs.len();
-        let chosen = runs.get(range.clone()).unwrap_or_default();
-        let Some(first) = chosen.first().copied() else { break };
-        let sum = |of: fn(&RunInfo) -> u64| chosen.iter().map(of).sum::<u64>();
-        let deletes = if whole { 0 } else { sum(|run| run.deletes) };
-        let merged =
-            RunInfo { pages: sum(|run| run.pages), adds: sum(|run| run.adds), deletes, ..first };
-        pages += merged.pages;
-        runs.splice(range, [merged]);
-    }
-    pages.saturating_mul(PAGE_LEN as u64)
-}
-
-/// What a merge makes.
+/// The run that a merge writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeInto {
     /// The number of the new file.
     pub number: RunNumber,
-    /// Whether the oldest run of all takes part.
+    /// Whether the oldest run of all is an input.
     pub whole: bool,
-    /// How precise the filter is, if there is one.
+    /// The width of the filter's fingerprints; `None` for no filter.
     pub filter: Option<Width>,
-    /// The memory it may take.
+    /// The sizes of the buffers.
     pub buffers: Buffers,
 }
 
-/// Merges neighbouring runs, youngest first, into a new one, unless told to stop. `None` when
-/// nothing is left of their rows, and then there is no file.
+/// Merges neighbouring runs, youngest first, into a new one, until `stop` is set. `None` when
+/// nothing is left of their rows; then there is no file.
 pub fn merge_runs<C: Codec>(
     stop: &Stop,
     storage: &Arc<dyn Storage>,
@@ -168,7 +174,10 @@ pub fn merge_runs<C: Codec>(
         return Ok(None);
     }
     let run = writer.finish()?;
-    // What was in the cache is not to be cold only because it was merged.
+    let rows = |info: &RunInfo| info.adds + info.deletes;
+    let most = infos.iter().map(rows).sum();
+    assert!(rows(&run.info()) <= most, "a merge leaves no more rows than it was given");
+    // A merge must not turn cached pages cold.
     if runs.iter().all(|run| run.access() == Access::Mapped) {
         run.warm()?;
     }

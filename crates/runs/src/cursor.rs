@@ -1,8 +1,8 @@
-//! Goes through a run's rows in order.
+//! Walks a run's rows in order.
 //!
 //! The pages are streamed past the page cache, so the memory is that of the stream and of one leaf.
-//! Between leaves lie the pages of what they spilled; the directory tells which are leaves. Rows
-//! that are not in order are damage, and so is a page that does not decode.
+//! Between leaves lie the pages that they spilled; the directory says which pages are leaves. Rows
+//! out of order are damage, and so is a page that does not decode.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::page_stream::PageStream;
 use crate::run::Run;
 use crate::run_error::RunError;
 
-/// Something that gives rows in order, one at a time.
+/// A stream of rows in order.
 pub trait Source<C: Codec> {
-    /// The row it stands at; `None` at the end.
+    /// The current row; `None` at the end.
     fn head(&self) -> Option<C::Row<'_>>;
 
-    /// Moves on to the next row. After an error the source must not be used any more.
+    /// Advances to the next row. After an error the source must not be used again.
     fn advance(&mut self) -> Result<(), C::Error>;
 }
 
@@ -29,21 +29,21 @@ pub trait Source<C: Codec> {
 pub struct Cursor<C: Codec> {
     run: Arc<Run<C>>,
     stream: PageStream,
-    /// The leaf after the one it stands in.
+    /// The leaf after the current one.
     next_leaf: LeafNumber,
     page: PageNumber,
     walk: C::Walk,
-    /// The order of the row it stands at; `None` before the first and behind the last.
+    /// The order of the current row; `None` before the first and after the last.
     order: Option<C::Order>,
 }
 
 impl<C: Codec> Cursor<C> {
-    /// Stands at the first row; so many pages are read ahead.
+    /// A cursor at the first row; `ahead` pages are read ahead.
     pub(crate) fn new(run: Arc<Run<C>>, ahead: u64) -> Result<Self, C::Error> {
         Self::at_leaf(run, LeafNumber(0), ahead)
     }
 
-    /// Stands at the first row whose key is not below `key`.
+    /// A cursor at the first row whose key is not below `key`.
     pub(crate) fn from(run: Arc<Run<C>>, key: &C::Key, ahead: u64) -> Result<Self, C::Error> {
         let leaf = run.directory().first_leaf(key);
         let mut cursor = Self::at_leaf(run, leaf, ahead)?;
@@ -64,7 +64,7 @@ impl<C: Codec> Cursor<C> {
         Ok(cursor)
     }
 
-    /// Goes to the next leaf, past what was spilled. False at the end.
+    /// Enters the next leaf, past spilled pages. False at the end.
     fn next_page(&mut self) -> Result<bool, C::Error> {
         let wanted = self.run.directory().page(self.next_leaf);
         while let Some((page, payload)) = self.stream.next().map_err(RunError::from)? {

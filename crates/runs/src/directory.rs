@@ -21,7 +21,7 @@
 //!  section   │ prefixes, u64 each │ ties, 4 + k bytes each │ jumps, 12 bytes each │
 //!
 //!  tie       │ leaf u32 │ first key, k bytes │
-//!  jump      │ leaf u32 │ pages u64 │    so many pages of what was spilled lie before this leaf
+//!  jump      │ leaf u32 │ pages u64 │    spilled pages that lie before this leaf, in all
 //! ```
 //!
 //! Leaf number i is page 1 + i + the pages of the last jump at or before i.
@@ -76,7 +76,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// The length of the section when a key has so many bytes.
+    /// The length of the section; a key has `key_len` bytes.
     pub(crate) const fn encoded_len(&self, key_len: usize) -> u64 {
         self.leaves as u64 * 8
             + self.ties as u64 * (size_of::<u32>() + key_len) as u64
@@ -94,7 +94,7 @@ impl<K: Keys> Directory<K> {
         }
     }
 
-    /// The bytes of memory it takes.
+    /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(self.prefixes.as_slice())
             + size_of_val(self.radix.as_slice())
@@ -102,7 +102,7 @@ impl<K: Keys> Directory<K> {
             + size_of_val(self.jumps.as_slice())
     }
 
-    /// The leaves between which the radix table puts a key. Loads one place of memory.
+    /// The leaves between which the radix table puts a key. One memory access.
     #[inline]
     pub(crate) fn bounds(&self, key: &K::Key) -> (u32, u32) {
         let top = usize::try_from(K::prefix(key) >> self.shift).unwrap_or(usize::MAX);
@@ -267,6 +267,11 @@ impl<K: Keys> DirectoryBuilder<K> {
         (first, last): (K::Key, K::Key),
         page: PageNumber,
     ) {
+        assert_eq!(self.next(), Some(leaf), "leaves are numbered in the order of their pages");
+        assert!(
+            page.0 > u64::from(leaf.0),
+            "a leaf lies behind the header page and earlier leaves"
+        );
         if !K::IS_PREFIX && self.last.is_some_and(|last| K::prefix(&last) == K::prefix(&first)) {
             self.ties.push(Tie { leaf: leaf.0, first });
         }

@@ -5,11 +5,11 @@
 //! 131,072 (32,768 when memory is short) in key order, each with its filter. It is built when the
 //! chunk is complete, in the CPU's cache, while the run is being written. A chunk begins and ends
 //! with a leaf, and the chunk of a key is the last one whose first key is not above it. That is
-//! right also for a key whose rows go on from chunk to chunk: it is the first of the last of them.
+//! also right for a key whose rows span several chunks: it is the first key of the last of them.
 //! Sorted keys walk through the chunks in step.
 //!
-//! A run may have no filter: where a filter would cost more memory than the reads that it saves are
-//! worth, every key may be in the run.
+//! A run may have no filter, where it would cost more memory than the reads it saves are worth.
+//! Then every key may be in the run.
 //!
 //! ```text
 //!  section   │ chunk heads │ fingerprints of all chunks, one after the other │
@@ -39,7 +39,7 @@ const fn head_len<K: Keys>() -> usize {
 /// The filter of one run.
 #[derive(Debug)]
 pub(crate) struct Filter<K: Keys> {
-    /// How precise it is; `None` when the run has none.
+    /// The width of a fingerprint; `None` when the run has no filter.
     width: Option<Width>,
     chunks: Vec<Chunk<K>>,
     fingerprints: Vec<u8>,
@@ -67,20 +67,22 @@ impl<K: Keys> Filter<K> {
         u32::try_from(self.chunks.len()).expect("a chunk is many pages")
     }
 
-    /// The bytes of memory it takes.
+    /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.fingerprints.len() + size_of_val(self.chunks.as_slice())
     }
 
-    /// Asks for sorted `keys` with their keyed hashes: `may` becomes false for those that are
-    /// surely not in the run. `near` is the chunk of the key before and becomes that of the last,
-    /// so that a walk through sorted keys is quick.
+    /// Probes sorted `keys` with their keyed hashes: `may` becomes false for those that are not in
+    /// the run. `near` is the chunk of the key before and becomes that of the last, so that a walk
+    /// over sorted keys is quick.
     pub(crate) fn ask(
         &self,
         near: &mut usize,
-        (mut keys, mut hashes): (&[K::Key], &[u64]),
+        mut keys: &[K::Key],
+        mut hashes: &[u64],
         mut may: &mut [bool],
     ) {
+        debug_assert!(keys.len() == hashes.len() && keys.len() == may.len());
         let Some(width) = self.width else { return may.fill(true) };
         if self.chunks.is_empty() {
             return may.fill(false);
@@ -94,13 +96,13 @@ impl<K: Keys> Filter<K> {
             let (answers, rest) = may.split_at_mut(count);
             let end = chunk.start + width.bytes(chunk.shape.places());
             let fingerprints = self.fingerprints.get(chunk.start..end).unwrap_or_default();
-            ask((&chunk.shape, width), fingerprints, asked, answers);
+            ask(&chunk.shape, width, fingerprints, asked, answers);
             (keys, hashes, may) = (keys.get(count..).unwrap_or_default(), later, rest);
         }
     }
 
-    /// The chunk of a key, looked for near the chunk before. What is below all chunks may ask the
-    /// first; the directory knows better.
+    /// The chunk of a key, searched near the chunk before. A key below all chunks probes the first;
+    /// the directory excludes it.
     fn chunk(&self, near: &mut usize, key: &K::Key) -> &Chunk<K> {
         let here = self.chunks.get(*near).is_some_and(|own| own.starts_by(key));
         let behind = self.chunks.get(*near + 1).is_none_or(|next| !next.starts_by(key));
@@ -127,7 +129,7 @@ impl<K: Keys> Filter<K> {
         out
     }
 
-    /// Decodes a section of so many chunks.
+    /// Decodes a section of this many chunks.
     pub(crate) fn decode(
         mut section: Vec<u8>,
         chunks: u32,
@@ -138,7 +140,7 @@ impl<K: Keys> Filter<K> {
             if chunks == 0 && section.is_empty() {
                 return Ok(Self { width, chunks: Vec::new(), fingerprints: section });
             }
-            return Err(damaged(0, "a run without a filter has one"));
+            return Err(damaged(0, "a run without a filter has bytes of one"));
         };
         let count = usize::try_from(chunks).unwrap_or(usize::MAX);
         let heads_len = count.saturating_mul(head_len::<K>());
@@ -183,7 +185,7 @@ pub(crate) struct FilterBuilder<K: Keys> {
 }
 
 impl<K: Keys> FilterBuilder<K> {
-    /// Chunks are complete with this many keys.
+    /// `chunk_keys` are the keys of a chunk.
     pub(crate) fn new(width: Option<Width>, chunk_keys: usize) -> Self {
         let filter = Filter { width, chunks: Vec::new(), fingerprints: Vec::new() };
         let fuse = FuseBuilder::default();
@@ -258,7 +260,7 @@ mod tests {
     fn asks(filter: &Filter<Tiny>, near: &mut usize, number: u64) -> bool {
         let key = key(number);
         let mut may = [true];
-        filter.ask(near, (&[key], &[mix(key)]), &mut may);
+        filter.ask(near, &[key], &[mix(key)], &mut may);
         may[0]
     }
 
@@ -278,7 +280,7 @@ mod tests {
         let keys: Vec<u64> = (0..count).map(|number| key(2 * number)).collect();
         let hashes: Vec<u64> = keys.iter().copied().map(mix).collect();
         let mut may = vec![false; keys.len()];
-        filter.ask(&mut 2, (&keys, &hashes), &mut may);
+        filter.ask(&mut 2, &keys, &hashes, &mut may);
         assert!(may.iter().all(|may| *may), "all at once, over all chunks");
         let wrong = (0..count).filter(|n| asks(&filter, &mut near, 2 * n + 1)).count();
         assert!(wrong < 2 * 300_000 / 256, "{wrong}");

@@ -78,7 +78,7 @@ impl Span {
     }
 }
 
-/// What the manifest and the compaction know about a run.
+/// What manifests and merge policies know about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunInfo {
     /// The number of the file.
@@ -113,11 +113,7 @@ pub(crate) struct Footer {
 
 impl Footer {
     /// The footer of a run that has no pages yet.
-    pub(crate) fn new(
-        store: StoreId,
-        (number, span): (RunNumber, Span),
-        width: Option<Width>,
-    ) -> Self {
+    pub(crate) fn new(store: StoreId, number: RunNumber, span: Span, width: Option<Width>) -> Self {
         let (adds, deletes, data_pages, chunks, filter_len, digest) = (0, 0, 0, 0, 0, 0);
         let directory = Counts::default();
         Self {
@@ -140,7 +136,7 @@ impl Footer {
         self.data_pages.saturating_add(1)
     }
 
-    /// The first page of the filter's section, when keys have so many bytes.
+    /// The first page of the filter's section; a key has `key_len` bytes.
     pub(crate) const fn filter_page(&self, key_len: usize) -> u64 {
         self.directory_page().saturating_add(section_pages(self.directory.encoded_len(key_len)))
     }
@@ -173,7 +169,7 @@ impl Footer {
         out
     }
 
-    /// Decodes the payload of page `own`, the last of a run whose keys have so many bytes.
+    /// Decodes the payload of page `own`, the last of a run whose keys have `key_len` bytes.
     pub(crate) fn decode(payload: &[u8], own: u64, key_len: usize) -> Result<Self, FormatError> {
         let mut fields = Fields::new(payload);
         if fields.take::<8>()? != MAGIC {

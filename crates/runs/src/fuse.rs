@@ -2,13 +2,14 @@
 //!
 //! An array of fingerprints is divided into segments. A key has one place in each of three
 //! neighbouring segments, and the three fingerprints there, combined by XOR, give the key's own.
-//! Asking is three loads; a key that was not put in agrees by chance, once in 2^4, 2^8 or 2^16.
+//! A probe is three loads; a key that is not in the filter agrees by chance, once in 2^4, 2^8 or
+//! 2^16 times.
 //!
 //! Building (Graf and Lemire, 2022):
 //!
 //! 1. Count for every place how many keys have it, and XOR their hashes there.
-//! 2. *Peel*: a place with one key left tells that key; note the pair of key and place, take
-//!    the key out of its other two places, and go on with those that have one key left now.
+//! 2. *Peel*: a place with one key left identifies that key; note the pair of key and place,
+//!    remove the key from its other two places, and repeat for those that now have one key left.
 //! 3. If all keys were noted, go through the notes backwards: each key's noted place is used by no
 //!    key later in this order, so set it to what makes the key's XOR right.
 //!
@@ -24,17 +25,17 @@ use varve_io::FormatError;
 /// How many bytes a fingerprint has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Half a byte: a false yes in 16. For an oldest run of which one asks what is nearly always
-    /// there, because everything younger has been asked before.
+    /// Half a byte: one false positive in 16. For the oldest run, whose keys are nearly always
+    /// there, because all younger runs were probed first.
     Half = 0,
-    /// One byte: a false yes in 256.
+    /// One byte: one false positive in 256.
     One = 1,
-    /// Two bytes: a false yes in 65,536. For small young runs, of which there are many.
+    /// Two bytes: one false positive in 65,536. For small young runs, of which there are many.
     Two = 2,
 }
 
 impl Width {
-    /// The bytes of so many fingerprints. Of two halves in a byte, the lower is the first.
+    /// Bytes of `places` fingerprints. Of two halves in a byte, the lower comes first.
     #[must_use]
     pub(crate) const fn bytes(self, places: usize) -> usize {
         match self {
@@ -143,7 +144,8 @@ impl Shape {
 /// Asks a filter for many keys: `may` becomes false for those that are surely not in it. The loads
 /// of one key do not wait for those of another.
 pub(crate) fn ask(
-    (shape, width): (&Shape, Width),
+    shape: &Shape,
+    width: Width,
     fingerprints: &[u8],
     hashes: &[u64],
     may: &mut [bool],
@@ -232,7 +234,7 @@ impl FuseBuilder {
         Shape::OPEN
     }
 
-    /// Steps 1 and 2. False when some keys could not be told apart.
+    /// Steps 1 and 2. False when some keys could not be peeled.
     fn peel(&mut self, shape: &Shape, hashes: &[u64]) -> bool {
         let places = shape.places();
         self.counts.clear();
@@ -333,7 +335,7 @@ mod tests {
 
     fn yes(shape: &Shape, width: Width, bytes: &[u8], hashes: &[u64]) -> usize {
         let mut may = vec![false; hashes.len()];
-        ask((shape, width), bytes, hashes, &mut may);
+        ask(shape, width, bytes, hashes, &mut may);
         may.into_iter().filter(|may| *may).count()
     }
 

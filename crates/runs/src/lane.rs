@@ -1,4 +1,4 @@
-//! Work beside a store's writer: flushes, merges and checkpoints in threads of their own.
+//! Background work: flushes, merges and checkpoints in threads beside a store's writer.
 //!
 //! ```text
 //!  writer    ─ step ─ step ─ decide ─ step ─ step ─ … ─ step ─ take in ─ step ─
@@ -6,56 +6,56 @@
 //!  lane                        └──────── writes files ────────────┘
 //! ```
 //!
-//! The writer decides what is to be done, at fixed points between steps, by pure functions of what
-//! it knows. A [`Lane`] does it: one thread that does one [`Job`] after the other. The writer takes
-//! the result in at a later fixed point, which is the only moment at which anything of it is seen.
-//! So a lane touches nothing but files that are its own until then, and the store goes through the
-//! same states whatever the threads do, only at other steps.
+//! The writer decides what to do at fixed points between steps, by pure functions of what it knows.
+//! A [`Lane`], one thread that runs one [`Job`] after another, does it. The writer takes the result
+//! in at a later fixed point; nothing of it is visible before. Until then a lane touches only files
+//! that nobody else knows, so the store passes through the same states whatever the threads do,
+//! only at other steps.
 //!
-//! There is a lane for each kind of work, so that a short flush does not wait behind a long merge,
-//! and never more than one job in each ([`Slot`]).
+//! Each kind of work has its lane, so that a short flush does not wait behind a long merge, and
+//! never more than one job in it ([`Slot`]).
 //!
-//! **Inline.** Without threads a job is done at once, where it is started, and taken in there. Then
-//! the order of all operations on files is fixed, and a test can cut the power at each of them.
+//! **Inline.** Without threads a job runs where it is started. Then the order of all file
+//! operations is fixed, and a test can cut the power at each of them.
 //!
-//! **Stopping.** When the store is closed, jobs are told to stop, and do so between two rows of a
-//! run; a file that was not finished is taken away.
+//! **Stopping.** When the store is closed, a [`Stop`] ends its jobs between two rows of a run;
+//! unfinished files are removed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Where flushes, merges and checkpoints are done.
+/// Where flushes, merges and checkpoints run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Compaction {
-    /// In the writer, when they are due: nothing else is done meanwhile, and the order of
-    /// operations is always the same.
+    /// In the writer's thread, when they are due. The order of file operations is always the
+    /// same.
     Inline,
-    /// In threads of their own, while the writer goes on.
+    /// In background threads, beside the writer.
     #[default]
     Threads,
 }
 
-/// Tells jobs to stop.
+/// A flag that ends jobs early.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// A flag that nobody sets.
+    /// A flag that is never set.
     #[must_use]
     pub fn never() -> Self {
         Self::default()
     }
 
-    /// Whether jobs are to stop.
+    /// Whether jobs should stop.
     #[inline]
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Tells them.
+    /// Asks all jobs that hold this flag to stop.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -63,12 +63,12 @@ impl Stop {
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// Does one job after the other: in a thread, or at once.
+/// Runs one job after another, in a thread or at once.
 #[derive(Debug)]
 pub struct Lane(Option<(Sender<Task>, JoinHandle<()>)>);
 
 impl Lane {
-    /// A lane whose thread, if it has one, has this name.
+    /// A lane; `name` is that of its thread, if it has one.
     pub fn new(compaction: Compaction, name: &str) -> std::io::Result<Self> {
         if compaction == Compaction::Inline {
             return Ok(Self(None));
@@ -79,14 +79,14 @@ impl Lane {
         Ok(Self(Some((tasks, thread))))
     }
 
-    /// Starts a job, or does it.
+    /// Starts a job; inline, runs it.
     pub fn start<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Job<T> {
         let (sender, result) = mpsc::sync_channel(1);
         let end = JobEnd::default();
         let ends = Ends(end.clone());
         let task = move || {
             let _ends = ends;
-            // Whoever has no use for the result any more has dropped the receiver.
+            // Without a receiver the result is not wanted any more.
             drop(sender.send(work()));
         };
         match &self.0 {
@@ -103,13 +103,13 @@ impl Drop for Lane {
     fn drop(&mut self) {
         if let Some((tasks, thread)) = self.0.take() {
             drop(tasks);
-            // A panic there was told to whoever waited for the job.
+            // A panic there was reported to whoever waited for the job.
             let _ = thread.join();
         }
     }
 }
 
-/// Work that was started.
+/// A job that was started.
 #[derive(Debug)]
 pub struct Job<T> {
     result: Receiver<T>,
@@ -117,19 +117,19 @@ pub struct Job<T> {
 }
 
 impl<T> Job<T> {
-    /// A handle to wait for the end of the job without the job.
+    /// A handle that waits for the end of the job without owning it.
     #[must_use]
     pub fn end(&self) -> JobEnd {
         self.end.clone()
     }
 
-    /// What came of it, after waiting for it.
+    /// Waits for the result.
     #[must_use]
     pub fn wait(self) -> T {
         self.take(true).expect("waiting ends with the result")
     }
 
-    /// What came of it, if it is done, or after waiting for it.
+    /// The result, if the job is done or `wait` says to wait for it.
     #[must_use]
     pub fn take(&self, wait: bool) -> Option<T> {
         const PANICKED: &str = "the thread of a job panicked, as its message says";
@@ -170,7 +170,7 @@ impl Drop for Ends {
     }
 }
 
-/// Room for one job, and what it is about.
+/// Room for one job, with a description of it.
 #[derive(Debug)]
 pub struct Slot<A, T>(Option<(A, Job<T>)>);
 
@@ -181,13 +181,13 @@ impl<A, T> Default for Slot<A, T> {
 }
 
 impl<A, T> Slot<A, T> {
-    /// Whether there is no job.
+    /// Whether no job is under way.
     #[must_use]
     pub const fn is_free(&self) -> bool {
         self.0.is_none()
     }
 
-    /// What the job under way is about.
+    /// The description of the job under way.
     #[must_use]
     pub fn about(&self) -> Option<&A> {
         self.0.as_ref().map(|(about, _)| about)
@@ -199,13 +199,13 @@ impl<A, T> Slot<A, T> {
         self.0.as_ref().map(|(_, job)| job.end())
     }
 
-    /// Puts a job in; there must be none.
+    /// Puts a job in. The slot must be free.
     pub fn fill(&mut self, about: A, job: Job<T>) {
-        debug_assert!(self.is_free(), "one job at a time");
+        assert!(self.is_free(), "one job at a time");
         self.0 = Some((about, job));
     }
 
-    /// What came of the job, if there is one and it is done, or after waiting for it.
+    /// The description and result of the job, if it is done or `wait` says to wait for it.
     pub fn take(&mut self, wait: bool) -> Option<(A, T)> {
         let result = self.0.as_ref()?.1.take(wait)?;
         let (about, _) = self.0.take()?;

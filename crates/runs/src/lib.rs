@@ -1,15 +1,16 @@
-//! Sorted runs: what a store of rows on disk needs, whatever a row is.
+//! Sorted runs: what any store of rows on disk needs, whatever a row is.
 //!
-//! A store gives its rows, in order and in batches, to a [`RunWriter`], which makes an immutable
-//! file of them: a [`Run`]. [`Runs`] are those of one version, youngest first, held by count, so
-//! that readers keep what they read. A [`Query`] finds the pages of many keys in all runs at once.
-//! [`merge_runs`] keeps the runs few, when [`Tiers`] or a rule of the owner says so, in a [`Lane`]
-//! beside the writer. A [`Manifest`] names the runs that count.
+//! - **What a row is**, its key, order and bytes, and what a merge leaves of equal rows, is said by
+//!   a [`Codec`] with its [`Keys`], [`LeafBuilder`] and [`LeafWalk`].
+//! - **Writing**: a [`RunWriter`] makes an immutable file of rows in order, a [`Run`].
+//! - **Reading**: [`Runs`] are those of one version, youngest first, held by reference count, so
+//!   that readers keep what they read. A [`Query`] finds the pages of many keys in all of them.
+//! - **Merging**: [`Tiers`] decide, [`Merges`] carry it out in a [`Lane`] beside the writer.
+//! - **Recovery**: a [`Manifest`] names the files that count.
 //!
-//! What a row is, its key, its order, its bytes in a page, and what a merge leaves of rows that
-//! meet, the store says by a [`Codec`], a type parameter of everything here.
+//! The codec is a type parameter of everything here, so a row costs no indirect call.
 //!
-//! `docs/adr/0016-runs.md` tells why, `docs/format/runs.md` draws every byte.
+//! `docs/adr/0016-runs.md` explains the decisions, `docs/format/runs.md` draws every byte.
 //!
 //! Must not know: what a row means. Layer 1, on `varve-io`.
 
@@ -30,6 +31,7 @@ mod lane;
 mod leaf_place;
 mod manifest;
 mod merge;
+mod merges;
 mod page_stream;
 mod pages;
 mod query;
@@ -44,7 +46,7 @@ mod store_key;
 
 pub use buffers::Buffers;
 pub use codec::{Codec, Keys, LeafBuilder, LeafWalk};
-pub use compact::{Choice, MergeInto, Tiers, merge_debt, merge_runs};
+pub use compact::{Busy, Choice, MergeInto, Tiers, merge_runs};
 pub use cursor::{Cursor, Source};
 pub use fields::Fields;
 pub use footer::{RunInfo, RunNumber, Span};
@@ -53,12 +55,15 @@ pub use lane::{Compaction, Job, JobEnd, Lane, Slot, Stop};
 pub use leaf_place::LeafPlace;
 pub use manifest::{Kept, MANIFEST_FILE, Manifest};
 pub use merge::Merge;
+pub use merges::{Merged, Merges};
 pub use pages::Pages;
 pub use query::{Candidate, PageBuffers, Query};
-pub use run::{Access, Run};
+#[cfg(feature = "test-suite")]
+pub use run::Access;
+pub use run::Run;
 pub use run_error::RunError;
 pub use run_writer::{NewRun, RunWriter};
 pub use runs::Runs;
 pub use secret::Secret;
 pub use sequence::Sequence;
-pub use store_key::{IN_FILE_ID, StoreKey};
+pub use store_key::StoreKey;

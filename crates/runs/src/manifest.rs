@@ -1,8 +1,8 @@
 //! One checkpoint: which runs a store consists of, and what its owner adds.
 //!
-//! One small file, `manifest`, replaced atomically (see `varve_io::replace`). A file counts when
-//! the manifest names it, and not before: what a crash leaves of a run that was being written, or
-//! of runs whose merge was named already, is swept away when the store is opened.
+//! One small file, `manifest`, replaced atomically (`varve_io::replace`). Only files that the
+//! manifest names count. What a crash leaves behind, unfinished runs or inputs of a finished merge,
+//! is swept when the store is opened.
 //!
 //! ```text
 //!  store id 16 │ secret 16
@@ -25,7 +25,7 @@ use crate::footer::{RunInfo, RunNumber, Span};
 use crate::run_error::RunError;
 use crate::secret::Secret;
 use crate::sequence::Sequence;
-use crate::store_key::{IN_FILE_ID, StoreKey};
+use crate::store_key::StoreKey;
 
 /// The name of the file.
 pub const MANIFEST_FILE: &str = "manifest";
@@ -33,17 +33,17 @@ const RUN_LEN: usize = 44;
 /// What the files of runs end with.
 const RUN: &str = "run";
 
-/// Files that a manifest does not name and that stay all the same.
+/// Files that a sweep keeps although the manifest does not name them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Files that a later manifest will name, or that the owner's part of this one does.
     pub numbers: Vec<RunNumber>,
-    /// All files from this number on: they were begun after the manifest was made.
+    /// All files from this number on: they were created after the manifest.
     pub from: RunNumber,
 }
 
 impl Kept {
-    /// Nothing stays: nobody is writing.
+    /// Nothing is kept: no writer is at work.
     pub const NOTHING: Self = Self { numbers: Vec::new(), from: RunNumber(u64::MAX) };
 }
 
@@ -86,6 +86,7 @@ impl Manifest {
         storage: &dyn Storage,
         (kind, version): (Kind, u32),
     ) -> Result<(), RunError> {
+        assert!(is_in_order(&self.runs, self.next), "a manifest lists its runs youngest first");
         let payload = self.encode();
         let envelope = Envelope { version, payload: payload.as_slice() };
         Ok(replace(storage, MANIFEST_FILE, kind, &envelope)?)
@@ -93,7 +94,7 @@ impl Manifest {
 
     /// Removes runs, and files of the owner's `extensions`, that the manifest does not name, except
     /// what is `kept`; returns how many. Called when the store is opened, and after a checkpoint.
-    /// Refuses when another file has such a name: the store would write over it some day.
+    /// Refuses when a foreign file has such a name: the store would overwrite it one day.
     pub fn sweep(
         &self,
         storage: &dyn Storage,
@@ -109,7 +110,7 @@ impl Manifest {
             let number = Self::number_of(&name, extensions).filter(|number| !is_kept(*number));
             if let Some(number) = number {
                 let is_far = is_far(number.0, self.next.0);
-                remove_unnamed(storage, &name, (self.key.id, IN_FILE_ID), is_far)?;
+                remove_unnamed(storage, &name, (self.key.id, StoreKey::IN_FILE_ID), is_far)?;
                 removed += 1;
             }
         }
@@ -165,13 +166,17 @@ impl Manifest {
             return Err(damaged("the list of runs has another length than it says"));
         }
         let runs: Vec<RunInfo> = runs.iter().map(decode_run).collect::<Result<_, _>>()?;
-        let in_order = runs.is_sorted_by(|young, old| young.span.first > old.span.last)
-            && runs.iter().all(|run| run.number < next);
-        if !in_order {
+        if !is_in_order(&runs, next) {
             return Err(damaged("the runs are out of order"));
         }
         Ok(Self { key, next, runs, owner })
     }
+}
+
+/// Whether the runs follow one another in time, youngest first, and were numbered below `next`.
+fn is_in_order(runs: &[RunInfo], next: RunNumber) -> bool {
+    runs.is_sorted_by(|young, old| young.span.first > old.span.last)
+        && runs.iter().all(|run| run.number < next)
 }
 
 fn encode_run(run: &RunInfo, out: &mut Vec<u8>) {

@@ -21,11 +21,11 @@ use crate::cursor::Source;
 #[derive(Debug)]
 pub struct Merge<C, S> {
     sources: Vec<S>,
-    /// The prefix of every source's key, the highest number at its end. Nearly every comparison
-    /// ends with them.
+    /// The prefix of every source's current key, `u64::MAX` at its end. They decide nearly every
+    /// comparison.
     prefixes: Vec<u64>,
     whole: bool,
-    /// The source that has the row it stands at.
+    /// The source of the current row.
     head: Option<usize>,
     codec: PhantomData<C>,
 }
@@ -39,7 +39,7 @@ impl<C: Codec, S: Source<C>> Merge<C, S> {
         Ok(merge)
     }
 
-    /// Goes on until it stands at a row that is left, or at the end.
+    /// Advances to the next row that is left, or to the end.
     fn settle(&mut self) -> Result<(), C::Error> {
         self.head = None;
         while let Some(lowest) = self.lowest() {
@@ -51,7 +51,7 @@ impl<C: Codec, S: Source<C>> Merge<C, S> {
         Ok(())
     }
 
-    /// A source that stands lowest, and whether others may stand at the same row.
+    /// A source whose row is lowest, and whether others may have an equal row.
     fn lowest(&self) -> Option<Lowest> {
         let least = self.prefixes.iter().min()?;
         let mut tied = (0..).zip(&self.prefixes).filter(|(_, prefix)| *prefix == least);
@@ -69,7 +69,7 @@ impl<C: Codec, S: Source<C>> Merge<C, S> {
         self.sources.get(source)?.head().as_ref().map(C::order)
     }
 
-    /// What is left of the lowest rows. Moves past them, except the one that stays.
+    /// What is left of the lowest rows. Advances past all of them but the one that stays.
     fn left(&mut self, lowest: Lowest) -> Result<Option<usize>, C::Error> {
         let Some(row) = self.sources.get(lowest.source).and_then(Source::head) else {
             return Ok(None);
@@ -93,7 +93,7 @@ impl<C: Codec, S: Source<C>> Merge<C, S> {
         Ok(left)
     }
 
-    /// Moves one source on.
+    /// Advances one source.
     fn step(&mut self, index: usize) -> Result<(), C::Error> {
         let places = self.sources.get_mut(index).zip(self.prefixes.get_mut(index));
         if let Some((source, place)) = places {
@@ -118,15 +118,15 @@ impl<C: Codec, S: Source<C>> Source<C> for Merge<C, S> {
     }
 }
 
-/// A source that stands lowest.
+/// A source whose row is lowest.
 #[derive(Clone, Copy, Debug)]
 struct Lowest {
     source: usize,
-    /// No other source stands at the same key.
+    /// No other source has a row of the same key.
     alone: bool,
 }
 
-/// The prefix of the key at which a source stands.
+/// The prefix of the key of a source's current row.
 fn prefix<C: Codec>(source: &impl Source<C>) -> u64 {
     source.head().map_or(u64::MAX, |row| C::prefix(&C::key(&row)))
 }

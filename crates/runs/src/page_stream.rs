@@ -1,7 +1,7 @@
 //! Pages of a file one after the other, read ahead past the page cache.
 //!
 //! A merge reads gigabytes once; through the page cache they would push out what lookups need. So
-//! a stream keeps some pages under way by a [`BatchReader`] of its own and hands them out in order.
+//! a stream reads some pages ahead with its own [`BatchReader`] and hands them out in order.
 //! Every page is verified. Memory is the pages read ahead.
 
 use std::ops::Range;

@@ -1,8 +1,8 @@
-//! The pages of a run in the making: where a codec's builder puts its leaves.
+//! The pages of a run being written: where a codec's builder puts its leaves.
 //!
-//! A leaf goes to the file, its first key to the directory, its hashes to the filter. What is too
-//! large for a leaf is *spilled*: it fills whole pages of its own, at once, and the leaf in the
-//! making refers to them.
+//! A leaf goes to the file, its first key to the directory, its hashes to the filter. A row too
+//! large for a leaf is *spilled*: its bytes fill whole pages, written at once, to which the current
+//! leaf refers.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub struct Pages<C: Codec> {
 }
 
 impl<C: Codec> Pages<C> {
-    pub(crate) fn new((file, path): (PageFileWriter, PathBuf), filter: FilterBuilder<C>) -> Self {
+    pub(crate) fn new(file: PageFileWriter, path: PathBuf, filter: FilterBuilder<C>) -> Self {
         let (directory, digest) = (DirectoryBuilder::default(), Checksum::new());
         Self { path, file, directory, filter, digest, data_pages: 0 }
     }
@@ -48,8 +48,8 @@ impl<C: Codec> Pages<C> {
         Ok(())
     }
 
-    /// Writes bytes that are too large for a leaf into pages of their own; returns the first. They
-    /// are read with [`LeafPlace::read_spill`](crate::LeafPlace::read_spill).
+    /// Writes bytes that are too large for a leaf into separate pages; returns the first. They are
+    /// read with [`LeafPlace::read_spill`](crate::LeafPlace::read_spill).
     pub fn spill(&mut self, bytes: &[u8]) -> Result<PageNumber, C::Error> {
         let mut first = None;
         for part in bytes.chunks(PAGE_PAYLOAD_LEN) {
@@ -85,16 +85,21 @@ impl<C: Codec> Pages<C> {
             digest: self.digest.get(),
             ..footer
         };
-        self.file.push(&footer.encode())?;
+        let bytes = footer.encode();
+        let own = self.file.push(&bytes)?;
+        assert_eq!(own.0, footer.own_page(C::KEY_LEN), "the footer is where readers look for it");
+        debug_assert_eq!(Footer::decode(&bytes, own.0, C::KEY_LEN), Ok(footer));
         let file = self.file.finish()?;
-        Ok(Finished { file: (file, self.path), footer, directory, filter })
+        assert_eq!(file.pages(), own.0 + 1, "the footer is the last page");
+        Ok(Finished { file, path: self.path, footer, directory, filter })
     }
 }
 
 /// A run whose file is complete.
 #[derive(Debug)]
 pub(crate) struct Finished<C: Codec> {
-    pub(crate) file: (PageFile, PathBuf),
+    pub(crate) file: PageFile,
+    pub(crate) path: PathBuf,
     pub(crate) footer: Footer,
     pub(crate) directory: Directory<C>,
     pub(crate) filter: Filter<C>,

@@ -1,18 +1,18 @@
 //! Finds the pages of many keys in the runs, all at once.
 //!
-//! Three steps, so that a worker can do something else while the disk is busy:
+//! Three steps, so that a worker can do other work while the disk is busy:
 //!
 //! 1. [`Query::new`] resolves sorted keys to pages, without reading any. Keys go in groups of
 //!    [`GROUP`], and each stage (chunk of the filter, fingerprints, radix table, prefixes) is done
 //!    for the whole group before the next: the loads of a stage do not wait for one another, so the
 //!    CPU has dozens of cache misses under way instead of one.
-//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`](crate::Access::Direct) in
-//!    one submission. A worker that does not want to wait takes the requests
-//!    ([`Query::requests`]) and brings the completions ([`Query::accept`]).
+//! 2. [`Query::fetch`] reads the pages of runs with direct access (`residence`) in
+//!    one submission. A worker that must not block takes the [requests](Query::requests) and
+//!    returns the [completions](Query::accept).
 //! 3. The owner *joins*: for each key ([`Query::by_key`]) it looks into the
 //!    [payloads](Query::payload), from the youngest run to the oldest, best in groups as well.
 //!
-//! Filters let a wrong page through once in 65,536, 256 or 16 times; the keys there decide.
+//! Filters pass a wrong page once in 65,536, 256 or 16 times; the keys in the page decide.
 
 mod plan;
 
@@ -31,9 +31,9 @@ use plan::RunPlan;
 const GROUP: usize = 32;
 /// The page is in no buffer: it is read from the map.
 const MAPPED: u32 = u32::MAX;
-/// Pages that are read into buffers at most, 128 MiB: more than a block of Bitcoin can ask for.
-/// Those of a query with millions of keys beyond that are read from the map, one after another but
-/// in memory that the system can take back. (Tests come to so many with fewer.)
+/// The most pages that are read into buffers, 128 MiB: more than any block of Bitcoin needs. Beyond
+/// that, a query with millions of keys reads pages from the map, one after another but in memory
+/// that the system can reclaim. (Tests use fewer, to get there.)
 const READS_MAX: usize = if cfg!(test) { 1 << 10 } else { 1 << 15 };
 
 /// A page that may hold a key.
@@ -67,7 +67,7 @@ pub struct Query<C: Codec> {
     reads: Vec<PageRead>,
 }
 
-/// A page to be read: which run and page, and the bytes once they have come.
+/// A page to be read: its run and number, and its bytes once they are there.
 type PageRead = (u32, PageNumber, Option<AlignedBuffer>);
 
 impl<C: Codec> Query<C> {
@@ -83,9 +83,10 @@ impl<C: Codec> Query<C> {
 
     fn resolve(&mut self) {
         let runs = self.runs.clone();
-        let mut plans: Vec<RunPlan<'_, C>> = (0..).zip(runs.as_slice()).map(RunPlan::new).collect();
+        let plans = (0..).zip(runs.as_slice()).map(|(index, run)| RunPlan::new(index, run));
+        let mut plans: Vec<RunPlan<'_, C>> = plans.collect();
         self.candidates.reserve(self.keys.len() + self.keys.len() / 8);
-        // Filters take keys in order; out of order, each goes alone.
+        // Filters take keys in order; out of order, each is probed alone.
         let size = if self.keys.is_sorted() { GROUP } else { 1 };
         let groups = self.keys.chunks(size).zip(self.hashes.chunks(size));
         for (first, (keys, hashes)) in (0_u32..).step_by(size).zip(groups) {
@@ -104,8 +105,7 @@ impl<C: Codec> Query<C> {
         self.probe();
     }
 
-    /// Lets every run measure, for the queries to come, whether what is asked of it is in memory:
-    /// by pages of some keys in the middle.
+    /// Samples whether the pages that this query reads are in memory, for later queries.
     fn probe(&self) {
         let (_, asked) = self.candidates.split_at(self.candidates.len() / 2);
         let mut probes = vec![0; self.runs.as_slice().len()];
@@ -124,13 +124,13 @@ impl<C: Codec> Query<C> {
         &self.keys
     }
 
-    /// The number of pages that must be read before their payloads are asked for.
+    /// Pages that must be read before their payloads are available.
     #[must_use]
     pub fn unread(&self) -> usize {
         self.reads.iter().filter(|(_, _, buffer)| buffer.is_none()).count()
     }
 
-    /// The reads of all pages that have not come yet, tagged for [`Query::accept`]. Call it once.
+    /// The reads of all missing pages, tagged for [`Query::accept`]. Call it once.
     pub fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, C::Error> {
         let unread = (0_u64..).zip(&self.reads).filter(|(_, (_, _, buffer))| buffer.is_none());
         let requests =
@@ -161,7 +161,7 @@ impl<C: Codec> Query<C> {
         reader.submit(self.requests(buffers)?);
         let mut failed = None;
         while let Some(completion) = reader.next() {
-            // All completions are taken, also after an error: the reader is left empty.
+            // All completions are taken, even after an error, so that the reader is left empty.
             if let Err(error) = self.accept(completion) {
                 failed.get_or_insert(error);
             }
@@ -212,7 +212,7 @@ impl<C: Codec> Query<C> {
         self.hashes.get(candidate.key as usize).copied().unwrap_or_default()
     }
 
-    /// Gives the pages' memory back for the next query.
+    /// Returns the pages' memory for the next query.
     pub fn release(self, buffers: &mut PageBuffers) {
         let room = PageBuffers::KEPT.saturating_sub(buffers.0.len());
         let pages = self.reads.into_iter().filter_map(|(_, _, buffer)| buffer);

@@ -20,26 +20,26 @@ use varve_io::{PageFile, PageNumber};
 
 use crate::run::Access;
 
-/// Pages that a query asks about in each run.
+/// Pages of each run that a query probes.
 pub(crate) const PROBES: usize = 2;
-/// The average forgets what is so many probes ago.
+/// Probes after which the moving average has mostly forgotten one.
 const MEMORY: u32 = 32;
-/// A share of one.
+/// The fixed-point representation of 1.
 const WHOLE: u32 = 1 << 16;
 const DIRECT_ABOVE: u32 = WHOLE / 8;
 const MAPPED_BELOW: u32 = WHOLE / 16;
 
-/// How a run is read: as measured, or as somebody said.
+/// How a run is read: as measured, or as it was fixed.
 #[derive(Debug)]
 pub(crate) struct Residence {
-    /// The share of pages that were cold.
+    /// Moving average of the share of cold pages.
     cold: AtomicU32,
     mode: AtomicU8,
 }
 
 const MAPPED: u8 = 0;
 const DIRECT: u8 = 1;
-/// The decision was somebody's, and is not measured.
+/// The mode was fixed and is not measured.
 const FIXED: u8 = 2;
 
 impl Residence {
@@ -47,7 +47,7 @@ impl Residence {
         Self { cold: AtomicU32::new(0), mode: AtomicU8::new(MAPPED) }
     }
 
-    /// That of a file: one that cannot be mapped is read directly, always.
+    /// The residence of a file. One that cannot be mapped is always read directly.
     pub(crate) fn of(file: &PageFile) -> Self {
         let residence = Self::new();
         if file.is_cached(PageNumber(0)).is_err() {
@@ -64,7 +64,7 @@ impl Residence {
         }
     }
 
-    /// Decides for good.
+    /// Fixes the mode; probes no longer change it.
     pub(crate) fn fix(&self, access: Access) {
         let mode = if access == Access::Direct { DIRECT } else { MAPPED };
         self.mode.store(mode | FIXED, Ordering::Relaxed);
@@ -75,7 +75,7 @@ impl Residence {
         self.mode.load(Ordering::Relaxed) & FIXED == 0
     }
 
-    /// Takes a probe. Threads may overwrite each other's: it is an estimate.
+    /// Records a probe. Threads may overwrite one another's: it is an estimate.
     pub(crate) fn note(&self, is_cached: bool) {
         let cold = self.cold.load(Ordering::Relaxed);
         let probe = if is_cached { 0 } else { WHOLE };

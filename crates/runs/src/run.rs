@@ -1,8 +1,8 @@
 //! An immutable sorted file of rows, open for reading.
 //!
 //! In memory a run has its directory and its filter. A lookup asks the filter, then the directory,
-//! which names the page; reading that page, by the map or by a batch of reads, is another step
-//! (`query`) and a matter of [`Access`]. `run_writer` draws the file.
+//! which names the page; reading that page, through the map or in a batch, is a step of its own
+//! (`query`, [`Access`]). `run_writer` draws the file.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,25 @@ use crate::filter::Filter;
 use crate::footer::{Footer, RunInfo, section_pages};
 use crate::leaf_place::LeafPlace;
 use crate::page_stream::{AHEAD, PageStream};
+use crate::pages::Finished;
 use crate::residence::Residence;
 use crate::run_error::RunError;
 use crate::store_key::StoreKey;
 
-/// Pages that a cursor which may stop soon reads ahead.
+/// Pages read ahead by a cursor that may stop soon.
 const AHEAD_OF_SCAN: u64 = 8;
 
 /// How lookups read a run's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "suites choose it"))]
 pub enum Access {
-    /// Through the map: right for what is in the page cache, five times faster there.
+    /// Through the map: for pages in the page cache, where it is five times faster.
     Mapped,
-    /// By a batch of reads past the cache: right for what is not, all of a query at once.
+    /// By reads past the cache, all of a query in one batch: for pages that are not cached.
     Direct,
 }
 
-/// A run.
+/// An open run: the file, its directory and its filter.
 #[derive(Debug)]
 pub struct Run<C: Codec> {
     file: Arc<PageFile>,
@@ -45,11 +47,8 @@ pub struct Run<C: Codec> {
 }
 
 impl<C: Codec> Run<C> {
-    pub(crate) fn assemble(
-        (file, path): (PageFile, PathBuf),
-        footer: Footer,
-        (directory, filter): (Directory<C>, Filter<C>),
-    ) -> Self {
+    pub(crate) fn assemble(finished: Finished<C>) -> Self {
+        let Finished { file, path, footer, directory, filter } = finished;
         let residence = Residence::of(&file);
         let file = Arc::new(file);
         Self { file, path, footer, directory, filter, residence }
@@ -71,7 +70,7 @@ impl<C: Codec> Run<C> {
         Ok(run)
     }
 
-    /// Reads what is in memory of a run. It may be another run.
+    /// Loads directory and filter. The caller checks that it is the right run.
     fn load(storage: &dyn Storage, key: &StoreKey, info: &RunInfo) -> Result<Self, RunError> {
         let name = info.number.file_name();
         let path = storage.path().join(&name);
@@ -103,41 +102,41 @@ impl<C: Codec> Run<C> {
         self.footer.own_page(C::KEY_LEN)
     }
 
-    /// What the manifest keeps about this run.
+    /// What a manifest says about this run.
     #[must_use]
     pub fn info(&self) -> RunInfo {
         let Footer { number, span, adds, deletes, digest, .. } = self.footer;
         RunInfo { number, span, adds, deletes, pages: self.file.pages(), digest }
     }
 
-    /// The file, for messages.
+    /// The path of the file, for messages.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The bytes of memory that directory and filter take.
+    /// Bytes of memory of directory and filter.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.directory.memory() + self.filter.memory()
     }
 
-    /// How lookups read this run's pages now.
-    #[must_use]
-    pub fn access(&self) -> Access {
+    /// How lookups currently read this run's pages.
+    pub(crate) fn access(&self) -> Access {
         self.residence.access()
     }
 
-    /// Decides how lookups from now on read this run's pages, where otherwise it is measured
-    /// (`residence`); both ways give the same answers.
+    /// Fixes how lookups read this run's pages from now on, instead of measuring it (`residence`).
+    /// Both ways give the same answers.
+    #[cfg(feature = "test-suite")]
     pub fn set_access(&self, access: Access) {
         self.residence.fix(access);
     }
 
-    /// Asks whether a page that is about to be looked at is in memory.
+    /// Samples whether a page that is about to be read is in memory.
     pub(crate) fn probe(&self, page: PageNumber) {
         if self.residence.is_measured() {
-            // A file that cannot be mapped will say so when it is read.
+            // A file that cannot be mapped reports that when it is read.
             self.residence.note(self.file.is_cached(page).unwrap_or(false));
         }
     }
@@ -147,12 +146,12 @@ impl<C: Codec> Run<C> {
         Cursor::new(Arc::clone(self), AHEAD)
     }
 
-    /// The rows from this key on, in order. Little is read ahead.
+    /// The rows from this key on, in order. Reads little ahead, for scans that stop soon.
     pub fn cursor_from(self: &Arc<Self>, key: &C::Key) -> Result<Cursor<C>, C::Error> {
         Cursor::from(Arc::clone(self), key, AHEAD_OF_SCAN)
     }
 
-    /// Reads everything and compares it with all checksums.
+    /// Reads the whole file and verifies every checksum.
     pub fn verify(&self) -> Result<(), C::Error> {
         let own = self.own_page();
         let mut stream = PageStream::new(Arc::clone(&self.file), 1..own, AHEAD);
@@ -166,7 +165,7 @@ impl<C: Codec> Run<C> {
         Err(self.damage(PageNumber(own), 96, "the run's digest is wrong"))
     }
 
-    /// Brings the run's pages into the page cache, reading the map from front to back.
+    /// Brings the run's pages into the page cache by reading the map from front to back.
     pub fn warm(&self) -> Result<(), C::Error> {
         for page in 1..=self.footer.data_pages {
             self.resident(PageNumber(page))?;
@@ -174,8 +173,8 @@ impl<C: Codec> Run<C> {
         Ok(())
     }
 
-    /// The leaves that may have rows of a key, where keys repeat, by their numbers. None when there
-    /// is surely no such row.
+    /// The numbers of the leaves that may have rows of a key, where keys repeat. Empty when there
+    /// is no such row.
     #[must_use]
     pub fn leaves(&self, key: &C::Key) -> Range<u32> {
         let last = self.directory.leaf(key, self.directory.bounds(key));
@@ -196,7 +195,7 @@ impl<C: Codec> Run<C> {
         &self.filter
     }
 
-    /// The pages that hold leaves, from this one on, and what they spilled.
+    /// The pages from this leaf on: leaves and spilled bytes.
     pub(crate) fn data_stream(&self, from: LeafNumber, ahead: u64) -> PageStream {
         let first = if from.0 == 0 { 1 } else { self.directory.page(from).0 };
         PageStream::new(Arc::clone(&self.file), first..self.footer.directory_page(), ahead)
@@ -226,7 +225,7 @@ impl<C: Codec> Run<C> {
         Ok(self.file.request(page, tag, buffer).map_err(RunError::from)?)
     }
 
-    /// What a decoder found in a page, as an error of this file.
+    /// A decoder's error in a page, as an error that names this file.
     pub(crate) fn in_page(&self, page: PageNumber, error: FormatError) -> C::Error {
         RunError::from(error.in_file(&self.path, page.offset())).into()
     }

@@ -16,7 +16,7 @@ pub enum RunError {
         /// The file.
         path: PathBuf,
     },
-    /// The store is being closed, so what was being written is given up.
+    /// The store is being closed; the file being written was given up.
     #[error("the store was closed before the file was written; open it again")]
     Stopped,
 }

@@ -22,7 +22,7 @@ use crate::codec::{Codec, LeafBuilder as _};
 use crate::filter::FilterBuilder;
 use crate::footer::{Footer, RunNumber, Span};
 use crate::fuse::Width;
-use crate::pages::{Finished, Pages};
+use crate::pages::Pages;
 use crate::run::Run;
 use crate::run_error::RunError;
 use crate::store_key::StoreKey;
@@ -32,19 +32,19 @@ use crate::store_key::StoreKey;
 pub struct NewRun {
     /// The number of the file.
     pub number: RunNumber,
-    /// What the owner counts its rows by.
+    /// The steps whose changes the rows are.
     pub span: Span,
-    /// A guess at the number of rows.
+    /// An estimate of the number of rows.
     pub expected: u64,
-    /// How precise the filter is; `None` for a run that has no filter and answers by its directory
-    /// alone.
+    /// The width of the filter's fingerprints; `None` for a run without a filter, which answers by
+    /// its directory alone.
     pub filter: Option<Width>,
-    /// Keys of a chunk of the filter.
+    /// Keys in a chunk of the filter.
     pub chunk_keys: usize,
 }
 
-/// A run in the making. Dropped before it is finished, it takes its file away: a disk that is full
-/// must not stay full.
+/// A run being written. Dropped before it is finished, it removes its file, so that a full disk
+/// does not stay full.
 #[derive(Debug)]
 pub struct RunWriter<C: Codec> {
     claim: Claim,
@@ -65,7 +65,7 @@ struct Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         if !self.finished {
-            // A file that cannot be removed now is swept away when the store is opened.
+            // A file that cannot be removed now is swept when the store is next opened.
             let _ = self.storage.remove(&self.name);
         }
     }
@@ -87,9 +87,9 @@ impl<C: Codec> RunWriter<C> {
         Ok(Self {
             claim: Claim { storage: Arc::clone(storage), name, finished: false },
             hasher: C::hasher(key.secret),
-            footer: Footer::new(key.id, (number, span), filter),
+            footer: Footer::new(key.id, number, span, filter),
             leaf: C::Builder::new(expected),
-            pages: Pages::new((file, path), FilterBuilder::new(filter, chunk_keys)),
+            pages: Pages::new(file, path, FilterBuilder::new(filter, chunk_keys)),
         })
     }
 
@@ -99,7 +99,7 @@ impl<C: Codec> RunWriter<C> {
         self.footer.adds + self.footer.deletes
     }
 
-    /// Adds a row behind all before it.
+    /// Adds a row, which must come after all before it.
     pub fn push(&mut self, row: &C::Row<'_>) -> Result<(), C::Error> {
         if C::is_delete(row) {
             self.footer.deletes += 1;
@@ -110,12 +110,12 @@ impl<C: Codec> RunWriter<C> {
         self.leaf.push(row, hash, &mut self.pages)
     }
 
-    /// Writes the rest, syncs the file and its name, and opens it.
+    /// Writes directory, filter and footer, syncs the file and its name, and opens the run.
     pub fn finish(mut self) -> Result<Run<C>, C::Error> {
         self.leaf.finish(&mut self.pages)?;
-        let Finished { file, footer, directory, filter } = self.pages.finish(self.footer)?;
+        let finished = self.pages.finish(self.footer)?;
         self.claim.storage.sync_dir().map_err(RunError::from)?;
         self.claim.finished = true;
-        Ok(Run::assemble(file, footer, (directory, filter)))
+        Ok(Run::assemble(finished))
     }
 }

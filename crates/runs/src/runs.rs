@@ -1,7 +1,7 @@
 //! The runs of one version of a store, youngest first.
 //!
-//! A set of runs is a shared list: cloning it is one count, and a new one with a run added or some
-//! runs replaced by their merge leaves the old one as it is for those who read it.
+//! The list is shared: cloning it increments a reference count. Adding a run or replacing some by
+//! their merge makes a new list and leaves the old one to its readers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl<C: Codec> Runs<C> {
         self.runs.iter().map(|run| run.info()).collect()
     }
 
-    /// The bytes of memory that directories and filters take.
+    /// Bytes of memory of all directories and filters.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.runs.iter().map(|run| run.memory()).sum()

@@ -1,9 +1,8 @@
 //! The store's secret.
 //!
-//! Whoever makes the keys of a store chooses them by trying, and would choose those that fall into
-//! one place of a table or pass one filter. So nothing here places a key by its own bytes: filters,
-//! and whatever else is found by hash, take its [keyed hash](crate::Codec::hash) under 16 random
-//! bytes that every store draws for itself and nobody outside knows.
+//! An adversary can grind keys, and would choose those that share one place of a table or pass one
+//! filter. So nothing here places a key by its own bytes: filters and tables take its
+//! [keyed hash](crate::Codec::hash) under 16 random bytes that each store draws and keeps secret.
 
 use std::fmt;
 

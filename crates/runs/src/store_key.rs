@@ -5,9 +5,6 @@ use varve_io::{FileId, StoreId};
 use crate::footer::RunNumber;
 use crate::secret::Secret;
 
-/// The id of a numbered file begins with so many bytes of the store's.
-pub const IN_FILE_ID: usize = 8;
-
 /// What all runs of a store share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreKey {
@@ -18,11 +15,14 @@ pub struct StoreKey {
 }
 
 impl StoreKey {
+    /// How many bytes of the store's id begin the id of a numbered file.
+    pub const IN_FILE_ID: usize = 8;
+
     /// The id in the pages of a numbered file: half of the store's, and the number.
     #[must_use]
     pub fn file_id(&self, number: RunNumber) -> FileId {
         let mut id = self.id.0;
-        let (_, rest) = id.split_at_mut(IN_FILE_ID);
+        let (_, rest) = id.split_at_mut(Self::IN_FILE_ID);
         rest.copy_from_slice(&number.0.to_le_bytes());
         FileId(id)
     }

@@ -15,6 +15,7 @@
 //! | [`status`] | Electrum's status of a script, extended as its history grows |
 //! | [`merkle`], [`proof`] | roots and branches; proofs in the TSC format |
 //! | [`muhash`] | the hash of a set that can be updated |
+//! | [`KeyedHasher`] | where a store places a key, unknown to those who choose keys |
 //! | [`compact_size`], [`mod@varint`], [`compress`] | the integers and compressed outputs of Core |
 //!
 //! Hostile bytes give a [`DecodeError`] with the offset and the field that was expected, never a
@@ -63,6 +64,7 @@ mod genesis;
 mod hash;
 mod header;
 mod height;
+mod keyed_hash;
 pub mod merkle;
 pub mod muhash;
 mod network;
@@ -86,6 +88,7 @@ pub use hash::{
 };
 pub use header::Header;
 pub use height::Height;
+pub use keyed_hash::{KeyedHasher, mix64};
 pub use network::{Network, ParseNetworkError};
 pub use outpoint::{Outpoint, ParseOutpointError};
 pub use reader::Reader;

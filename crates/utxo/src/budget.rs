@@ -1,4 +1,4 @@
-//! One number of bytes for the whole set, and who gets how much of it.
+//! One memory budget for the whole set, and how it is split.
 //!
 //! ```text
 //!  memory  ├─ index ─┬─ merge ─┬─ joiner ─┬─ undo ─┬─ buffers ─┬─ window ────────────────────┤
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! - **index**: the directories and filters of all runs, about 1.3 bytes a coin, in memory always.
-//! - **merge**: the same again, always set aside: a merge of all runs has an index of its own.
+//! - **merge**: the same again, always reserved: a merge of all runs builds a second index.
 //! - **joiner**: a quarter of the whole, between 1 and 128 MiB, while one is at work: its blocks
 //!   and what was found for them. A block that takes more than that is let through alone.
 //! - **undo**: a sixteenth for the cache of recent records (or less, as the owner says), and a
@@ -20,7 +20,7 @@
 //!   being merged, and the order of the entries of a pane. A small set takes small chunks, reads
 //!   fewer pages ahead and merges in one lane ([`buffers_of`], [`has_two_merges`]).
 //! - **window**: W, what is left, but no less than an eighth of the whole. When the index of a
-//!   large set leaves less than that, the owner hears of it ([`needed`]): such a set is not opened,
+//!   large set leaves less than that, an error says so ([`needed`]): such a set is not opened,
 //!   and [`Database::set_memory`](crate::Database::set_memory) refuses.
 //!
 //! **The window keeps below W** as long as no block takes more than W/8. A pane that has W/3 is
@@ -50,12 +50,12 @@ const UNWRITTEN: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 /// The least memory that a set can be given: below that the buffers of files take most of it.
 pub(crate) const MEMORY_MIN: usize = 16 << 20;
 
-/// How large the buffers of one file are in a set with so much memory.
+/// The sizes of the buffers of one file in a set with this budget.
 pub(crate) fn buffers_of(memory: usize) -> Buffers {
     if SMALL.contains(&memory) { Buffers::SMALL } else { Buffers::LARGE }
 }
 
-/// Whether two merges may be under way at once in a set with so much memory.
+/// Whether a set with this budget may run two merges at once.
 pub(crate) fn has_two_merges(memory: usize) -> bool {
     !SMALL.contains(&memory)
 }
@@ -124,8 +124,8 @@ pub(crate) struct Budget {
     pub(crate) unwritten: usize,
 }
 
-/// The least memory for a set whose runs have an index of so many bytes: it is there twice while
-/// all runs are merged.
+/// The least budget for a set whose runs have `index` bytes of directories and filters, which exist
+/// twice while all runs are merged.
 const fn needed(index: usize) -> usize {
     index.saturating_mul(2).saturating_add(MEMORY_MIN)
 }

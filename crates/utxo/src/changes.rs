@@ -1,4 +1,4 @@
-//! What a block does to the set, before anybody has asked the set.
+//! What a block does to the set, computed from the block alone.
 //!
 //! The block is walked once, transaction by transaction: first its inputs, then its outputs.
 //!
@@ -65,7 +65,8 @@ impl Changes {
     pub(crate) fn of(
         network: Network,
         hasher: &OutpointHasher,
-        (block, repeats): (&BlockAt<'_>, Repeats),
+        block: &BlockAt<'_>,
+        repeats: Repeats,
     ) -> Self {
         let txs = block.block().txs();
         let inputs = txs.iter().map(|tx| tx.inputs().len()).sum();

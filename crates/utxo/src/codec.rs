@@ -33,9 +33,9 @@ pub type Run = varve_runs::Run<CoinCodec>;
 /// same outpoint may be made again in.
 pub type Runs = varve_runs::Runs<CoinCodec>;
 /// A place among the entries of a run.
-pub type Cursor = varve_runs::Cursor<CoinCodec>;
+pub(crate) type Cursor = varve_runs::Cursor<CoinCodec>;
 /// Sources of entries merged into one, what cancels left out.
-pub type Merge<S> = varve_runs::Merge<CoinCodec, S>;
+pub(crate) type Merge<S> = varve_runs::Merge<CoinCodec, S>;
 
 /// An entry with its coin still packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,23 +31,16 @@ struct Found {
 
 impl Coins {
     /// As many as there are keys, none of them found yet.
-    #[must_use]
-    pub fn unknown(keys: usize) -> Self {
+    pub(crate) fn unknown(keys: usize) -> Self {
         Self { found: vec![None; keys], scripts: Vec::with_capacity(keys * USUAL_SCRIPT) }
-    }
-
-    /// Begins anew with so many keys, in the memory it has.
-    pub fn clear(&mut self, keys: usize) {
-        self.scripts.clear();
-        self.found.clear();
-        self.found.resize(keys, None);
     }
 
     /// Puts in a coin of the window.
     pub(crate) fn set(
         &mut self,
         place: usize,
-        (birth, coin): (Sequence, Coin<'_>),
+        birth: Sequence,
+        coin: Coin<'_>,
         location: Location,
     ) {
         let start = self.scripts.len();
@@ -64,7 +57,8 @@ impl Coins {
     pub(crate) fn set_packed(
         &mut self,
         place: usize,
-        (birth, packed): (Sequence, PackedCoin<'_>),
+        birth: Sequence,
+        packed: PackedCoin<'_>,
     ) -> Result<(), DecodeError> {
         let start = self.scripts.len();
         let head = packed.unpack(&mut self.scripts)?;
@@ -95,8 +89,7 @@ impl Coins {
     }
 
     /// The step that created the coin in this place.
-    #[must_use]
-    pub fn birth(&self, place: usize) -> Option<Sequence> {
+    pub(crate) fn birth(&self, place: usize) -> Option<Sequence> {
         self.found.get(place)?.as_ref().map(|found| found.birth)
     }
 

@@ -20,11 +20,10 @@
 //!    the same step, so that runs and window always fit one another.
 //! 5. The undo record is handed to the lane that writes it. A step that was refused leaves none.
 //! 6. The new version is published by one atomic store, at once or, when the block is appended on
-//!    trust ([`Database::append_prepared`]), after others have checked it.
+//!    trust (by a [`Joiner`](crate::Joiner)), after its check has passed.
 //!
-//! So an error means that nothing has changed, and a reader sees whole steps only. Nothing in a
-//! step waits for a disk, except where [`Waits`] counts it: when the writer runs too far ahead of
-//! its threads.
+//! So an error means that nothing has changed, and readers see whole steps only. A step does not
+//! wait for the disk, unless the writer has run too far ahead of its threads (`Waits` counts it).
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
 //! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
@@ -44,8 +43,8 @@ use std::sync::atomic::AtomicUsize;
 
 use arc_swap::ArcSwap;
 use varve_consensus::BlockAt;
-use varve_io::{LockGuard, Storage, is_segment};
-use varve_runs::{Kept, Sequence};
+use varve_io::{LockGuard, Storage, is_envelope, is_segment};
+use varve_runs::{Kept, MANIFEST_FILE, Merged, Sequence, StoreKey};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 
 use crate::budget::{self, Budget};
@@ -59,12 +58,12 @@ use crate::undo::{UNDO_PREFIX, UndoConfig, UndoLog};
 use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::{Layout, Spend, Step, StepError, Window, WindowConfig};
-use checkpoint::Merged;
 use maintain::Waiting;
 use work::Work;
 
 pub use connect::Appended;
 pub(crate) use connect::Pause;
+#[cfg(feature = "test-suite")]
 pub use work::{Waits, Written};
 
 /// The unspent set in a directory, and its one writer.
@@ -106,16 +105,16 @@ pub struct Database {
     undo: UndoLog,
     tip: Option<(Height, BlockHash)>,
     sequence: Sequence,
-    /// A pane whose run is written and takes its place with the next step.
+    /// A pane whose run is written; the next step replaces the pane by it.
     waiting: Option<Waiting>,
-    /// A run has taken a pane's place since the last checkpoint.
+    /// A run has replaced a pane since the last checkpoint.
     checkpoint_due: bool,
-    /// The owner has asked for a checkpoint that is not begun.
+    /// The owner has asked for a checkpoint that has not started.
     checkpoint_asked: bool,
-    /// What was merged since the last whole checkpoint was decided, in that order.
+    /// Merges since the last whole checkpoint was planned, in order.
     merged: Vec<Merged>,
     work: Work,
-    /// Bytes that the blocks in a joiner may take and do take, while one is at work.
+    /// The limit and the use of a joiner's memory in bytes, while one is at work.
     joining: Option<(usize, Arc<AtomicUsize>)>,
     /// The set after the last step.
     latest: Arc<Version>,
@@ -124,12 +123,45 @@ pub struct Database {
     _lock: LockGuard,
 }
 
+/// What the last checkpoint of a set says, read without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtRest {
+    /// The step and the block that the set stands at.
+    pub checkpoint: Checkpoint,
+    /// How many runs hold its coins.
+    pub runs: usize,
+}
+
 impl Database {
-    /// Opens the set of a directory as it was at its last checkpoint, or makes an empty one. The
-    /// directory is the opener's alone until the database is dropped.
+    /// The file that names all others. A directory without it holds no set.
+    pub const MANIFEST_FILE: &'static str = MANIFEST_FILE;
+    /// How many bytes of the store's id begin the id in the pages of runs and window files.
+    pub const IN_FILE_ID: usize = StoreKey::IN_FILE_ID;
+
+    /// Whether a set writes files of this name.
+    #[must_use]
+    pub fn is_store_file(name: &str) -> bool {
+        is_envelope(MANIFEST_FILE, name)
+            || Manifest::is_swept(name)
+            || is_segment(UNDO_PREFIX, name)
+    }
+
+    /// Reads the last checkpoint of the set in a directory; `None` when there is no set. Takes no
+    /// lock, so the answer holds only while nobody writes.
+    pub fn at_rest(storage: &dyn Storage, network: Network) -> Result<Option<AtRest>, Error> {
+        let manifest = Manifest::load(storage, network)?;
+        let at_rest = |manifest: Manifest| AtRest {
+            checkpoint: manifest.checkpoint,
+            runs: manifest.runs.len(),
+        };
+        Ok(manifest.map(at_rest))
+    }
+
+    /// Opens the set of a directory at its last checkpoint, or creates an empty one. Holds the
+    /// directory's lock until the database is dropped.
     pub fn open(storage: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         let lock = storage.lock()?;
-        let work = Work::new(options.compaction).map_err(Error::Thread)?;
+        let work = Work::new(&storage, options.compaction).map_err(Error::Thread)?;
         storage.sync_dir()?;
         let manifest = load_or_create(&*storage, &options)?;
         manifest.sweep(&*storage, &Kept::NOTHING)?;
@@ -141,7 +173,7 @@ impl Database {
         let window = match &manifest.window {
             Some(saved) => {
                 let file = saved.file(&key);
-                Window::load(&*storage, &file, (config, hasher), options.workers)?
+                Window::load(&*storage, &file, config, hasher, options.workers)?
             }
             None => Window::new(config, hasher, sequence),
         };
@@ -150,10 +182,11 @@ impl Database {
             return Err(inconsistent("the window file is of another step than the manifest"));
         }
         let cache = Budget::cache(options.memory, options.undo.cache);
-        let undo = (UndoConfig { cache, ..options.undo }, options.compaction);
-        let undo = UndoLog::open(Arc::clone(&storage), key.id, undo, &manifest.undo)?;
+        let config = UndoConfig { cache, ..options.undo };
+        let (files, compaction) = (Arc::clone(&storage), options.compaction);
+        let undo = UndoLog::open(files, key.id, config, compaction, &manifest.undo)?;
         let version =
-            Version::new((sequence, tip), crate::sync::Arc::clone(window.version()), runs.clone());
+            Version::new(sequence, tip, crate::sync::Arc::clone(window.version()), runs.clone());
         let latest = Arc::new(version);
         Ok(Self {
             storage,
@@ -176,19 +209,19 @@ impl Database {
         })
     }
 
-    /// The block that the set stands at; `None` before the first.
+    /// The last block appended; `None` for the empty set.
     #[must_use]
     pub const fn tip(&self) -> Option<(Height, BlockHash)> {
         self.tip
     }
 
-    /// The moment to which a crash now would take the set back.
+    /// The last durable checkpoint: where the set would stand after a crash.
     #[must_use]
     pub const fn checkpoint(&self) -> Checkpoint {
         self.manifest.checkpoint
     }
 
-    /// The set as it is now, for as long as one likes.
+    /// The set as it is now. The snapshot never changes, whatever happens to the set.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Version> {
         self.published.load_full()
@@ -205,7 +238,7 @@ impl Database {
         self.snapshot().get(keys)
     }
 
-    /// The set with all blocks that were appended, also those that are not published yet.
+    /// The set with all appended blocks, published or not.
     #[must_use]
     pub const fn latest(&self) -> &Arc<Version> {
         &self.latest
@@ -213,45 +246,44 @@ impl Database {
 
     /// A handle that publishes in other threads.
     #[must_use]
-    pub fn publisher(&self) -> Publisher {
+    pub(crate) fn publisher(&self) -> Publisher {
         Publisher { published: Arc::clone(&self.published) }
     }
 
-    /// What the rules may ask about a block on the tip.
+    /// The view for the rules of a block that extends the tip.
     pub fn view(&self, block: &BlockAt<'_>) -> Result<DatabaseView, Error> {
         let view = DatabaseView::new(&self.latest, self.options.network, block)?;
         Ok(view.with_reason(|reason| self.spender_search().name(reason)))
     }
 
-    /// The chain whose coins these are.
+    /// The network whose coins the set holds.
     #[must_use]
     pub const fn network(&self) -> Network {
         self.options.network
     }
 
-    /// Makes the set durable as it is now.
+    /// Makes the set durable as it is now, and waits for it.
     pub fn flush(&mut self) -> Result<Checkpoint, Error> {
         self.maintain_and_save()?;
         Ok(self.checkpoint())
     }
 
-    /// Reads every undo record in the log, and gives how many there are. A walk over the coins of a
-    /// snapshot reads the rest.
+    /// Reads and verifies every undo record, and returns how many there are. A walk over the coins
+    /// of a snapshot verifies the rest.
     pub fn verify_undo(&self) -> Result<u64, Error> {
         Ok(self.undo.verify()?)
     }
 
-    /// Begins to make the set durable as it is now, beside the steps that follow. While another
-    /// checkpoint is under way it begins after that, before a later step; the step before which a
-    /// failure is noticed fails.
+    /// Starts to make the set durable in the background. If a checkpoint is already under way, this
+    /// one starts after it, before a later step. A failure is reported by a later step.
     pub fn begin_flush(&mut self) -> Result<(), Error> {
         self.checkpoint_asked = true;
         self.checkpoint_if_due()
     }
 
-    /// Sets memory aside for a joiner, and gives what it may take. It notes what its blocks take.
-    /// What could not be written for an earlier joiner is tried again, so that this one does not
-    /// fail because of a disk that was full then.
+    /// Reserves memory for a joiner: its limit in bytes, and the counter of what it uses. Retries
+    /// what could not be written for an earlier joiner, so that this one does not fail because the
+    /// disk was full then.
     pub(crate) fn begin_joining(&mut self) -> (usize, Arc<AtomicUsize>) {
         self.undo.retry();
         let joining = (Budget::joining(self.options.memory), Arc::new(AtomicUsize::new(0)));
@@ -259,7 +291,7 @@ impl Database {
         joining
     }
 
-    /// The joiner is done.
+    /// Releases the joiner's memory.
     pub(crate) fn end_joining(&mut self) {
         self.joining = None;
     }
@@ -269,18 +301,14 @@ impl Database {
         at.next().ok_or(StepError::Order { sequence, at })
     }
 
-    /// Makes the step in the window, on up to `workers` threads, and with it lets the waiting run
-    /// take the place of its pane.
-    fn step(
-        &mut self,
-        (sequence, height): (Sequence, Height),
-        (adds, spends): (Layout, &[Spend]),
-        tip: Option<(Height, BlockHash)>,
-        workers: NonZeroUsize,
-    ) -> Result<(), StepError> {
+    /// Applies the step to the window, on up to `workers` threads. In the same step, the waiting
+    /// run replaces its pane.
+    fn step(&mut self, next: NextStep<'_>, workers: NonZeroUsize) -> Result<(), StepError> {
+        let NextStep { sequence, height, adds, spends, tip } = next;
+        debug_assert_eq!(self.sequence.next(), Some(sequence), "steps are numbered without gaps");
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
-        let step = Step { sequence, height, adds: &[], spends, replaces };
-        self.window.apply_laid_out(&step, adds, workers)?;
+        let step = Step { sequence, height, spends, replaces };
+        self.window.apply(&step, adds, workers)?;
         (self.sequence, self.tip) = (sequence, tip);
         if let Some(waiting) = self.waiting.take() {
             self.runs = self.runs.with_replaced(0..0, waiting.run);
@@ -290,58 +318,75 @@ impl Database {
         Ok(())
     }
 
-    /// Makes the latest version anew. When the step is published, readers get it at once: only
-    /// where coins lie has changed since.
+    /// Rebuilds the latest version. If its step is already published, readers get it at once: only
+    /// the places of coins have changed.
     fn renew(&mut self) {
         let window = crate::sync::Arc::clone(self.window.version());
-        let version = Version::new((self.sequence, self.tip), window, self.runs.clone());
+        let version = Version::new(self.sequence, self.tip, window, self.runs.clone());
         self.latest = Arc::new(version);
         if self.snapshot().sequence() == self.sequence {
             self.publish();
         }
     }
 
-    /// Shows the latest version to readers.
+    /// Publishes the latest version to readers.
     fn publish(&self) {
+        debug_assert!(self.snapshot().sequence() <= self.sequence, "readers never go back");
         self.published.store(Arc::clone(&self.latest));
     }
 }
 
-/// Shows appended blocks to readers, from any thread. Publish them in their order.
+/// A step that is ready to be made.
+#[derive(Debug)]
+struct NextStep<'a> {
+    sequence: Sequence,
+    /// The height of the block that is connected or disconnected.
+    height: Height,
+    adds: Layout,
+    spends: &'a [Spend],
+    /// The tip after the step.
+    tip: Option<(Height, BlockHash)>,
+}
+
+/// Publishes appended blocks to readers, from any thread. Call it in the order of the blocks.
 #[derive(Clone, Debug)]
-pub struct Publisher {
+pub(crate) struct Publisher {
     published: Arc<ArcSwap<Version>>,
 }
 
 impl Publisher {
-    /// Lets readers see the set up to this block.
-    pub fn publish(&self, version: Arc<Version>) {
+    /// Readers see this version from now on.
+    pub(crate) fn publish(&self, version: Arc<Version>) {
+        debug_assert!(
+            self.published.load().sequence() < version.sequence(),
+            "blocks are published in their order"
+        );
         self.published.store(version);
     }
 }
 
-/// Takes snapshots of a database, in any thread, also when the database is gone.
+/// Takes snapshots of a database from any thread, even after the database was dropped.
 #[derive(Clone, Debug)]
 pub struct Reader {
     published: Arc<ArcSwap<Version>>,
 }
 
 impl Reader {
-    /// The set as it is now, for as long as one likes. Waits for nobody.
+    /// The set as it is now. The snapshot never changes, and taking it never blocks.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Version> {
         self.published.load_full()
     }
 }
 
-/// How the window of a set is made.
+/// The configuration of the window.
 fn window_of(manifest: &Manifest, options: &Options) -> (WindowConfig, OutpointHasher) {
     let pane_steps = manifest.parameters.flush_interval as usize;
     let config = WindowConfig { shards: options.shards, pane_steps };
     (config, OutpointHasher::new(&manifest.secret.to_bytes()))
 }
 
-/// The manifest of a directory. Where there is none, there must be nothing.
+/// The manifest of a directory. A directory without one must hold no files of a set.
 fn load_or_create(storage: &dyn Storage, options: &Options) -> Result<Manifest, Error> {
     if let Some(manifest) = Manifest::load(storage, options.network)? {
         return Ok(manifest);

@@ -74,6 +74,7 @@ impl EntryList {
     }
 
     /// Whether there is none.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.items.is_empty()

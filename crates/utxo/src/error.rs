@@ -1,4 +1,4 @@
-//! What can go wrong with the whole: one error that says which part, and what to do.
+//! The one error of the set: which part failed, and what to do.
 
 use std::path::PathBuf;
 
@@ -15,12 +15,12 @@ use crate::window::StepError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The block spends what it cannot spend.
+    /// The block spends a coin that is missing or already spent.
     #[error("the block cannot be connected: {0}; refuse it")]
     Prevout(#[from] PrevoutError),
-    /// The block does not stand on the tip.
+    /// The block does not extend the tip.
     #[error(
-        "block {block} at {height} stands on {previous}, but the tip is {}; append the block \
+        "block {block} at {height} extends {previous}, but the tip is {}; append the block \
          above the tip, or rewind first", tip_name(*.tip)
     )]
     NotNext {
@@ -33,17 +33,19 @@ pub enum Error {
         /// The tip of the set.
         tip: Option<(Height, BlockHash)>,
     },
-    /// The record that it takes to disconnect the tip is gone.
+    /// The undo record of the tip is not kept any more.
     #[error(
-        "no undo record is kept for the block at {height}; pass a source of spent coins, or build \
-         the set anew"
+        "no undo record is kept for the block at {height}; pass a source of spent coins, or \
+         rebuild the set from the blocks"
     )]
     RewindTooDeep {
         /// The height of the tip.
         height: Height,
     },
-    /// A source of spent coins was asked, and did not help.
-    #[error("the block at {height} cannot be disconnected: {error}; build the set anew")]
+    /// The source of spent coins could not supply what it takes.
+    #[error(
+        "the block at {height} cannot be disconnected: {error}; rebuild the set from the blocks"
+    )]
     Source {
         /// The height of the tip.
         height: Height,
@@ -53,7 +55,7 @@ pub enum Error {
     /// There is no block to disconnect.
     #[error("the set is empty; there is nothing to rewind")]
     Empty,
-    /// A view was asked about another block than the one it was made for.
+    /// A view was asked about a block other than its own.
     #[error("the view was made for block {made_for}, not for {asked}; make one for each block")]
     OtherBlock {
         /// The block it was made for.
@@ -61,7 +63,7 @@ pub enum Error {
         /// The block asked about.
         asked: BlockHash,
     },
-    /// A block was prepared as one whose outputs cannot repeat others, and then asked about that.
+    /// A block was prepared with `Repeats::Impossible`, and then asked whether it repeats outputs.
     #[error(
         "whether block {block} repeats older outputs was not looked up; prepare it with \
          `Repeats::Possible`"
@@ -70,32 +72,32 @@ pub enum Error {
         /// The block.
         block: BlockHash,
     },
-    /// Files of a set without the manifest that names them.
+    /// The directory has files of a set but no manifest.
     #[error(
         "{} has files of an unspent set but no manifest; restore the manifest, or empty the \
-         directory and build the set anew", path.display()
+         directory and rebuild the set from the blocks", path.display()
     )]
     NoManifest {
         /// The directory.
         path: PathBuf,
     },
-    /// Parts of a checkpoint that do not belong together.
-    #[error("{} is damaged: {what}; build the set anew", path.display())]
+    /// The parts of a checkpoint do not belong together.
+    #[error("{} is damaged: {what}; rebuild the set from the blocks", path.display())]
     Inconsistent {
         /// The directory.
         path: PathBuf,
         /// What does not fit.
         what: &'static str,
     },
-    /// The set cannot work with so little memory.
+    /// The memory budget is too small for this set.
     #[error(
         "the unspent set needs at least {} MiB of memory and was given {} MiB; give it more",
         needed.div_ceil(1 << 20), given >> 20
     )]
     Memory {
-        /// The bytes that it was given.
+        /// Bytes of the budget.
         given: usize,
-        /// The least that it takes.
+        /// The least bytes that work.
         needed: usize,
     },
     /// A thread of the set, or the first worker of a joiner, could not be started.

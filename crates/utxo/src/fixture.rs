@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use varve_io::{BatchReader, Disk, Storage, StoreId};
-use varve_runs::{Access, PageBuffers, RunNumber, Secret, Sequence, Source, Span, StoreKey};
+use varve_runs::{
+    Access, Buffers, PageBuffers, RunNumber, Secret, Sequence, Source, Span, StoreKey,
+};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 
 use crate::codec::{CoinCodec, Run, Runs};
@@ -12,7 +14,7 @@ use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::query::Query;
 use crate::run_error::RunError;
-use crate::run_writer::RunWriter;
+use crate::run_writer::{NewRun, RunWriter};
 
 pub(crate) const KEY: StoreKey =
     StoreKey { id: StoreId([0x11; 16]), secret: Secret::new([0x22; 16]) };
@@ -67,6 +69,11 @@ pub(crate) fn span(first: u32, last: u32) -> Span {
     Span { first: Sequence::new(first), last: Sequence::new(last) }
 }
 
+pub(crate) fn new_run(number: u64, span: Span, entries: usize) -> NewRun {
+    let (number, buffers) = (RunNumber(number), Buffers::LARGE);
+    NewRun { number, span, expected: entries as u64, buffers }
+}
+
 /// Writes a run of `changes`.
 pub(crate) fn write_run(
     storage: &Arc<dyn Storage>,
@@ -74,8 +81,7 @@ pub(crate) fn write_run(
     span: Span,
     changes: &Changes,
 ) -> Result<Run, RunError> {
-    let named = (RunNumber(number), span);
-    let mut writer = RunWriter::create(storage, KEY, named, changes.len() as u64)?;
+    let mut writer = RunWriter::create(storage, KEY, &new_run(number, span, changes.len()))?;
     for ((outpoint, birth), coin) in changes {
         let (outpoint, birth) = (*outpoint, Sequence::new(*birth));
         writer.push(&match coin {

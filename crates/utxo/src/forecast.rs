@@ -1,9 +1,9 @@
-//! What the set will write in the long run, by counts alone.
+//! What the set will write in the long run, computed from counts alone.
 //!
-//! Nobody can measure a hundred thousand blocks on top of the whole set at every change of a
-//! parameter. So the life of a set is played with numbers of entries in place of entries: panes
-//! become runs, [`choose`] decides about merges, checkpoints write the window, blocks write undo
-//! records, and the bytes of each are added up.
+//! Measuring a hundred thousand blocks on top of the whole set at every change of a parameter would
+//! take days. So the life of a set is simulated with counts in place of entries: panes become runs,
+//! [`Tiers::choose_with_rewrites`] decides about merges, checkpoints write the window, blocks write
+//! undo records, and the bytes of each are added up.
 //!
 //! **The chain.** A block of 1.5 MB has 2,800 transactions and makes 7,500 outputs. A coin outlives
 //! n blocks with the chance (1 + n/1.4)^-0.3: a quarter outlives 144 blocks, a fifteenth 10,000, as
@@ -21,7 +21,6 @@
 
 use varve_runs::{Choice, RunInfo, RunNumber, Sequence, Span, Tiers};
 
-use crate::compact::choose;
 use crate::manifest::Parameters;
 
 /// Bytes of a coin in a run, with its share of directory and filter.
@@ -55,12 +54,12 @@ pub struct Forecast {
     pub undo: f64,
     /// The most runs that there were at once.
     pub most_runs: usize,
-    /// How often the oldest run was written anew.
+    /// How often the oldest run was rewritten.
     pub oldest_rewrites: usize,
 }
 
 impl Forecast {
-    /// Plays `blocks` blocks on top of 170 million coins that are `age` blocks old on average.
+    /// Simulates `blocks` blocks on top of 170 million coins that are `age` blocks old on average.
     #[must_use]
     pub fn of(parameters: &Parameters, blocks: u32, age: u32) -> Self {
         let mut life = Life::new(parameters, f64::from(age));
@@ -84,7 +83,7 @@ impl Forecast {
     }
 }
 
-/// The chance that a coin outlives so many blocks.
+/// The probability that a coin outlives `blocks` blocks.
 fn outlive(blocks: f64) -> f64 {
     (1.0 + blocks / 1.4).powf(-0.3)
 }
@@ -191,7 +190,7 @@ impl Life {
     fn merge(&mut self) {
         loop {
             let infos: Vec<RunInfo> = self.runs.iter().map(Model::info).collect();
-            let Choice::Merge(range) = choose(&infos, &self.tiers) else { break };
+            let Choice::Merge(range) = self.tiers.choose_with_rewrites(&infos) else { break };
             self.bytes.oldest_rewrites += usize::from(range.end == infos.len());
             let merged = Model::merge(self.runs.get(range.clone()).unwrap_or_default());
             self.bytes.merged += merged.bytes();

@@ -1,4 +1,4 @@
-//! Blocks in, checked and published blocks out: a pool of workers and a state machine a block.
+//! Blocks in, checked and published blocks out: a pool of workers and a state machine per block.
 //!
 //! ```text
 //!              any worker, any order              in order       any worker      in order
@@ -22,17 +22,17 @@
 //!    A block that was looked up long before its turn is looked up again on the way, for what the
 //!    blocks below it have made since (`Prepared::refresh`).
 //! 2. **Fetched → Appended**, by one worker at a time, from the lowest height up: the step is made,
-//!    and nobody sees it. This comes after the fetch, because the death of a coin names its birth,
-//!    so that the coin must be known.
+//!    but not published. It comes after the fetch, because the death of a coin names its birth, so
+//!    the coin must be known.
 //! 3. **Appended → Joined.** The caller's check runs over the block and its view. The blocks above
 //!    are appended meanwhile, on trust.
 //! 4. A joined block whose parents have all been published is *published*, and retires with what
 //!    the check gave.
 //!
-//! **A block fails** when the set refuses it, its check does, or a read fails. Nothing at its
-//! height or above is begun any more. When all below it has retired, its step and those above it,
-//! which nobody has seen, are rewound, it retires with the error, and those above as cancelled. The
-//! set stands at the block below, and the caller may submit another one in its place.
+//! **A block fails** when the set refuses it, its check does, or a read fails. No work starts at
+//! its height or above any more. When all blocks below have retired, its step and those above it,
+//! which were never published, are rewound; it retires with the error, those above as cancelled.
+//! The set stands at the block below, and the caller may submit another one in its place.
 //!
 //! Work is taken under one lock, which is held for moments; a job takes milliseconds. The set has
 //! another, which is held while a step is made in memory. Whatever a step has to wait for (pages,
@@ -57,9 +57,10 @@ use crate::prepare::Repeats;
 use crate::view::DatabaseView;
 use pool::Pool;
 
+#[cfg(feature = "test-suite")]
 pub use slot::JoinState;
 
-/// Something that holds a block in its place: the block itself, or whatever keeps its bytes.
+/// Holds a block and its height: the borrowed block itself, or an owner of its bytes.
 pub trait AsBlock {
     /// The block.
     fn as_block(&self) -> &BlockAt<'_>;
@@ -77,14 +78,14 @@ impl<T: AsBlock> AsBlock for &T {
     }
 }
 
-/// How a joiner works.
+/// The size of a joiner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JoinerOptions {
-    /// Threads.
+    /// Worker threads.
     pub workers: NonZeroUsize,
-    /// Blocks under way at most.
+    /// The most blocks under way.
     pub depth: NonZeroUsize,
-    /// Bytes of memory that the check of a block takes for each of its bytes.
+    /// Bytes of memory that the caller's check takes per byte of the block.
     pub check: usize,
 }
 
@@ -102,12 +103,12 @@ impl JoinerOptions {
     }
 }
 
-/// A block that has left the joiner.
+/// A block that has left the joiner, in the order of heights.
 #[derive(Debug)]
 pub struct Retired<T, R, E> {
     /// The block.
     pub block: Arc<T>,
-    /// What the check gave; the block is published then. Otherwise why it is not.
+    /// The result of the check, and then the block is published; or why it is not.
     pub result: Result<R, JoinError<E>>,
 }
 
@@ -128,10 +129,10 @@ pub enum JoinError<E> {
     },
 }
 
-/// Why a block was not taken. It comes back.
+/// Why a block was not accepted. The block is returned.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError<T> {
-    /// A block has failed since. Whoever submits must know before it goes on.
+    /// A block has failed. The submitter must learn of it before submitting more.
     #[error("a block has failed; retire all blocks first")]
     Failed(T),
     /// It does not fit into the joiner's memory beside the blocks that are there. Retire one first.
@@ -211,7 +212,7 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     ///
     /// [`Error::Thread`] when the system has no thread for a single worker: `body` was not run. Any
     /// other when what was not published could not be rewound. Readers have not seen it, but the
-    /// set is to be opened anew.
+    /// database must be reopened.
     ///
     /// # Panics
     ///
@@ -256,25 +257,26 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
         self.pool.try_retire()
     }
 
-    /// Begins to make the set durable as far as steps have been made, while blocks go on
+    /// Starts to make the set durable up to the last step, in the background
     /// ([`Database::begin_flush`]).
     pub fn begin_flush(&self) -> Result<(), Error> {
         self.pool.with_database(Database::begin_flush)
     }
 
-    /// How the memory of the set is split at this moment.
+    /// How the set's memory is used now.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
         self.pool.with_database(|set| set.memory())
     }
 
-    /// Gives the set another amount of memory ([`Database::set_memory`]). The joiner keeps the
-    /// share that it began with.
+    /// Changes the memory budget ([`Database::set_memory`]). The joiner keeps the share that it
+    /// started with.
     pub fn set_memory(&self, memory: usize) -> Result<(), Error> {
         self.pool.with_database(|set| set.set_memory(memory))
     }
 
     /// How far each block under way has come, by height.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn states(&self) -> Vec<(Height, JoinState)> {
         self.pool.states()

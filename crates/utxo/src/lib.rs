@@ -1,33 +1,66 @@
-//! The unspent set, after Hornet: a young window in memory, immutable sorted runs on disk.
+//! The unspent set as an engine: a young window in memory, immutable sorted runs on disk.
 //!
-//! A [`Database`] is opened on a directory; its one writer [appends](Database::append) blocks and
-//! [rewinds](Database::rewind) them, [queries](Database::query) coins, and
-//! [flushes](Database::flush); readers in any thread take a [snapshot](Reader::snapshot), which is
-//! one [`Version`], and the rules of consensus take a [view](Database::view).
+//! A [`Database`] lives in one directory. Its single writer [appends](Database::append) and
+//! [rewinds](Database::rewind) blocks and [flushes](Database::flush) them; readers in any thread
+//! take [snapshots](Reader::snapshot), each of which is one [`Version`]. The engine resolves every
+//! prevout of a block and refuses what is spent or missing. All other rules are the caller's: they
+//! ask a [`DatabaseView`], in the joiner's check or before an append.
 //!
-//! For speed, a [`Joiner`] takes many blocks at once: its workers prepare them in any order, append
-//! them in theirs, run the caller's check, and publish what is good.
+//! ```
+//! use std::num::NonZeroUsize;
+//! use std::sync::Arc;
+//! use varve_consensus::{BlockAt, UnspentOutputsView as _};
+//! use varve_io::{Disk, StoreId};
+//! use varve_types::{Block, Height, Network};
+//! use varve_utxo::{Database, DatabaseView, Joiner, JoinerOptions, Options, Repeats};
+//! use varve_utxo::{Secret, SetHash, StoreKey};
 //!
-//! `docs/adr/0005-unspent-set.md` tells the whole design on a page, `docs/format/utxo.md` draws
-//! every byte.
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (dir, copy) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! // Draw both at random: whoever knows the secret can choose what lookups cost.
+//! let key = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
+//! let options = Options::new(Network::Regtest, key);
+//! let mut set = Database::open(Arc::new(Disk::open(dir.path())?), options)?;
 //!
-//! A version tells its [`Statistics`], with either of Core's hashes of the whole set, and
-//! [exports](Version::export) Core's snapshot file; a new set [imports](Database::import) one.
+//! let bytes = Network::Regtest.genesis_block();
+//! let block = Block::parse(&bytes, Network::Regtest.format())?;
+//! let genesis = BlockAt::new(Height::GENESIS, &block);
 //!
-//! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves
-//! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
-//! youngest first, asked by a [`Query`] for all inputs of a block at once; [`merge_runs`] keeps
-//! them few; a [`Manifest`] names them. All but the entries themselves is that of `varve-runs`.
+//! // One block at a time: ask the rules, then append; rewind takes the tip off again.
+//! set.view(&genesis)?.query_prevouts_unspent(&genesis)?;
+//! set.append(&genesis)?;
+//! let before = set.snapshot(); // stays as it is, whatever happens to the set
+//! set.rewind()?;
+//! assert_eq!((set.tip(), before.tip().is_some()), (None, true));
 //!
-//! Flushes, merges and checkpoints are done in threads beside the writer, or [inline](Compaction).
-//! What they write is counted ([`Database::written`]) and can be [forecast](Forecast).
+//! // Many blocks at once: workers look coins up and run your rules, the set stays in order.
+//! let rules = |block: &BlockAt<'_>, view: &DatabaseView| view.query_prevouts_unspent(block);
+//! let workers = JoinerOptions::new(NonZeroUsize::new(2).expect("two"));
+//! Joiner::scope(&mut set, &workers, rules, |joiner| {
+//!     joiner.submit(genesis, Repeats::Possible).expect("the joiner is empty");
+//!     assert!(joiner.retire().is_some_and(|done| done.result.is_ok()));
+//! })?;
+//! set.flush()?; // durable from here on
 //!
-//! The memory: a [`Window`] of panes takes one [`Step`] a block and gives a [`WindowVersion`];
-//! an [`UndoRecord`] a block keeps what it takes to go back.
+//! // The whole set: statistics with Core's hash, and Core's snapshot file, out and in.
+//! let (serialized, threads) = (SetHash::HashSerialized3, workers.workers);
+//! let hash = |set: &Database| set.snapshot().statistics(serialized, threads, &mut |_, _| {});
+//! let mut file = Vec::new();
+//! set.snapshot().export(Network::Regtest, &mut file, &mut |_, _| {})?;
+//! let mut imported = Database::open(Arc::new(Disk::open(copy.path())?), options)?;
+//! imported.import(file.as_slice(), Height::GENESIS, &mut |_, _| {})?;
+//! assert_eq!(hash(&imported)?, hash(&set)?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `docs/adr/0005-unspent-set.md` explains the design on a page; `docs/format/utxo.md` draws every
+//! byte. `varve-runs` holds everything about runs except what a coin is.
 //!
 //! Must not know: the history of blocks, the archive, the records, HTTP or JSON. Layer 2.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "shown by `parts`"))]
 
 mod budget;
 mod changes;
@@ -40,6 +73,7 @@ mod entry_list;
 mod error;
 #[cfg(test)]
 mod fixture;
+#[cfg(feature = "test-suite")]
 mod forecast;
 mod hasher;
 mod joiner;
@@ -49,6 +83,8 @@ mod packed;
 mod page;
 mod page_builder;
 mod pane;
+#[cfg(feature = "test-suite")]
+pub mod parts;
 mod prepare;
 mod query;
 mod record_builder;
@@ -66,36 +102,17 @@ mod view;
 mod window;
 
 pub use budget::{MemorySplit, MemoryUse};
-pub use codec::{CoinCodec, Cursor, Merge, Record, Run, Runs};
 pub use coins::Coins;
-pub use compact::merge_runs;
-pub use database::{Appended, Database, Publisher, Reader, Waits, Written};
-pub use entry::Entry;
-pub use entry_list::{EntryError, EntryList};
+pub use database::{AtRest, Database, Reader};
 pub use error::Error;
-pub use forecast::Forecast;
-pub use hasher::OutpointHasher;
-pub use joiner::{AsBlock, JoinError, JoinState, Joiner, JoinerOptions, Retired, SubmitError};
-pub use manifest::{Checkpoint, Manifest, Parameters, SavedWindow, is_store_file};
+pub use joiner::{AsBlock, JoinError, Joiner, JoinerOptions, Retired, SubmitError};
+pub use manifest::{Checkpoint, Parameters};
 pub use options::Options;
-pub use packed::{CoinHead, PackedCoin, pack};
-pub use page::{Body, Leaf, LeafEntry, Spill};
-pub use pane::{Flush, FlushEntries, PaneId, PaneInfo};
-pub use prepare::{Prepared, Repeats};
-pub use query::Query;
-pub use run_error::RunError;
-pub use run_writer::RunWriter;
+pub use prepare::Repeats;
 pub use snapshot_file::{SnapshotError, SnapshotHeader};
 pub use spent_coins::{SourceError, SourceFailure, SpentCoins};
 pub use statistics::{SetHash, Statistics};
-pub use undo::{UndoCheckpoint, UndoConfig, UndoError, UndoHead, UndoRecord, UndoTx};
-pub use varve_runs::{
-    Access, Compaction, IN_FILE_ID, Kept, MANIFEST_FILE, PageBuffers, RunInfo, RunNumber, Secret,
-    Sequence, Source, Span, StoreKey,
-};
+pub use undo::UndoConfig;
+pub use varve_runs::{Compaction, Secret, StoreKey};
 pub use version::{CoinWalk, Version};
 pub use view::DatabaseView;
-pub use window::{
-    FoundCoin, Location, Lookup, Spend, Step, StepError, Window, WindowConfig, WindowFile,
-    WindowVersion, spends_of_disconnect,
-};

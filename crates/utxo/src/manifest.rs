@@ -14,37 +14,34 @@
 //!
 //! The envelope is of kind `UTXOMAN`, version 2.
 
-use varve_io::{FormatError, Kind, Storage, StoreId, is_envelope, is_segment};
-use varve_runs::{
-    Fields, Kept, MANIFEST_FILE, RunInfo, RunNumber, Secret, Sequence, StoreKey, Tiers,
-};
+use varve_io::{FormatError, Kind, Storage, StoreId};
+use varve_runs::{Fields, Kept, RunInfo, RunNumber, Secret, Sequence, StoreKey, Tiers};
 use varve_types::{BlockHash, Height, Network, Reader};
 
 use crate::run_error::RunError;
-use crate::undo::{UNDO_PREFIX, UndoCheckpoint};
+use crate::undo::UndoCheckpoint;
 use crate::window::WindowFile;
 
 const FORMAT: (Kind, u32) = (Kind(*b"UTXOMAN\0"), 2);
 /// What window files end with.
 const WINDOW: &str = "window";
 
-/// What was chosen when the set was made.
+/// The shape of a set, chosen when it is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// How deep a block is before it leaves the window.
     pub window: u32,
     /// How many blocks are flushed into one run.
     pub flush_interval: u32,
-    /// How many alike runs are merged into one.
+    /// How many runs of similar size are merged into one.
     pub fan_in: u32,
     /// The most runs that a lookup probes.
     pub max_probed: u32,
 }
 
 impl Parameters {
-    /// When alike runs are merged.
-    #[must_use]
-    pub const fn tiers(&self) -> Tiers {
+    /// The merge policy.
+    pub(crate) const fn tiers(&self) -> Tiers {
         Tiers { fan_in: self.fan_in as usize, max_probed: self.max_probed as usize }
     }
 }
@@ -55,12 +52,12 @@ impl Default for Parameters {
     }
 }
 
-/// The moment the files stand for.
+/// A durable moment of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Checkpoint {
     /// The last step whose changes are in the files.
     pub sequence: Sequence,
-    /// The block the set stood at after that step; `None` for the empty set.
+    /// The last block of the set at that step; `None` for the empty set.
     pub tip: Option<(Height, BlockHash)>,
 }
 
@@ -97,9 +94,9 @@ pub struct Manifest {
     pub secret: Secret,
     /// The chain whose coins these are.
     pub network: Network,
-    /// What was chosen when the set was made.
+    /// The shape of a set, chosen when it is created.
     pub parameters: Parameters,
-    /// The moment the files stand for.
+    /// A durable moment of the set.
     pub checkpoint: Checkpoint,
     /// The number for the next file.
     pub next_run: RunNumber,
@@ -152,8 +149,8 @@ impl Manifest {
     }
 
     /// Removes runs and window files that the manifest does not name, except what is `kept`;
-    /// returns how many. Called when the store is opened, and after a checkpoint. Refuses when
-    /// another file has such a name: the store would write over it some day.
+    /// returns how many. Called when the store is opened, and after a checkpoint. Refuses when a
+    /// foreign file has such a name: the store would overwrite it one day.
     pub fn sweep(&self, storage: &dyn Storage, kept: &Kept) -> Result<usize, RunError> {
         let window = self.window.map(|window| window.number);
         let numbers = kept.numbers.iter().copied().chain(window).collect();
@@ -167,12 +164,14 @@ impl Manifest {
     }
 
     /// The payload.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.parts().encode()
     }
 
     /// Decodes a payload.
+    #[cfg(feature = "test-suite")]
     pub fn decode(payload: &[u8]) -> Result<Self, FormatError> {
         Self::of(varve_runs::Manifest::decode(payload)?)
     }
@@ -237,12 +236,6 @@ impl Manifest {
         let StoreKey { id: store, secret } = key;
         Ok(Self { store, secret, network, parameters, checkpoint, next_run, window, undo, runs })
     }
-}
-
-/// Whether a set writes files of this name.
-#[must_use]
-pub fn is_store_file(name: &str) -> bool {
-    is_envelope(MANIFEST_FILE, name) || Manifest::is_swept(name) || is_segment(UNDO_PREFIX, name)
 }
 
 fn decode_network(fields: &mut Fields<'_>) -> Result<Network, FormatError> {

@@ -13,12 +13,11 @@ use crate::undo::UndoConfig;
 /// How a set is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The chain whose coins these are. A set of another chain is not opened.
+    /// The network of the coins. A set of another network is not opened.
     pub network: Network,
-    /// Id and secret for a set that does not exist yet, drawn at random by the caller. One that
-    /// exists keeps its own.
+    /// Id and secret of a new set, drawn at random by the caller. An existing set keeps its own.
     pub key: StoreKey,
-    /// How a set that does not exist yet is cut. One that exists keeps its own.
+    /// The shape of a new set. An existing set keeps its own.
     pub parameters: Parameters,
     /// Shards of the window: more than threads, so that work divides evenly.
     pub shards: usize,
@@ -29,7 +28,7 @@ pub struct Options {
     /// flushes early when that is little. [`Database::memory`](crate::Database::memory) says how it
     /// is split.
     pub memory: usize,
-    /// Where flushes, merges and checkpoints are done.
+    /// Where flushes, merges and checkpoints run.
     pub compaction: Compaction,
     /// How undo records are kept.
     pub undo: UndoConfig,

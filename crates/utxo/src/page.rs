@@ -20,14 +20,14 @@
 //!
 //! `distance` is birth − height, with the sign in the lowest bit (0, −1, 1, −2, …): one byte while
 //! there have been few reorganisations. A coin too large for a leaf is *spilled*: its packed bytes
-//! fill whole pages of their own, which lie before the leaf in the file.
+//! fill whole pages that lie before the leaf in the file.
 //!
 //! A tag is one byte of the outpoint's keyed hash. A lookup scans the tags, follows the slots
 //! of those that agree and compares the outpoint: two or three cache lines of the 64. Every
-//! page stands alone, the txid is repeated when a transaction goes on in the next page, and all
+//! page stands alone: the txid is repeated when a transaction continues in the next page. All
 //! entries of one outpoint are in one page.
 //!
-//! Decoders take bytes from anyone: what does not decode is a [`FormatError`] with its place.
+//! Decoders trust nothing: bytes that do not decode give a [`FormatError`] with their place.
 
 use varve_io::FormatError;
 use varve_runs::Sequence;
@@ -74,7 +74,7 @@ pub struct LeafEntry<'a> {
 pub enum Body<'a> {
     /// The coin was added, and is here.
     Packed(PackedCoin<'a>),
-    /// The coin was added, and its packed bytes fill pages of their own.
+    /// The coin was added; its packed bytes fill separate pages.
     Spilled(Spill),
     /// The coin was deleted.
     Deleted,
@@ -125,6 +125,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// True when there is no entry, which no writer writes.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.tags.is_empty()

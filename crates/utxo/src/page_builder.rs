@@ -1,8 +1,8 @@
 //! Fills leaves, in the order of outpoint and birth.
 //!
 //! 1. [`LeafBuilder::push`] adds an entry, or says that the page is full.
-//! 2. When it is full, [`LeafBuilder::tail`] says how many entries go on into the next page, so
-//!    that neither an outpoint nor a small transaction is torn: the whole last transaction up to
+//! 2. When it is full, [`LeafBuilder::tail`] says how many entries move to the next page, so that
+//!    neither an outpoint nor a small transaction is torn: the whole last transaction up to
 //!    [`CARRY_MAX`] bytes, else the entries of the outpoint that comes next. A transaction that is
 //!    torn all the same has its txid repeated in the next page.
 //! 3. [`LeafBuilder::split_tail`] moves them, and [`LeafBuilder::encode`] gives the page's bytes.
@@ -67,12 +67,7 @@ impl LeafBuilder {
 
     /// Adds an entry: its flags, and its body from the output's place on. False when it does not
     /// fit.
-    pub(crate) fn push(
-        &mut self,
-        (outpoint, hash): (Outpoint, u64),
-        flags: u16,
-        body: &[u8],
-    ) -> bool {
+    pub(crate) fn push(&mut self, outpoint: Outpoint, hash: u64, flags: u16, body: &[u8]) -> bool {
         debug_assert!(body.len() <= BODY_MAX, "larger coins are spilled");
         let start = self.records.len();
         let sibling = self.last().is_some_and(|last| last.txid == outpoint.txid);
@@ -122,7 +117,7 @@ impl LeafBuilder {
             let body = self.start(index) + usize::from(entry.key_len)..self.start(index + 1);
             let body = self.records.get(body).unwrap_or_default();
             let flags = entry.slot & !(OFFSET_MASK | SIBLING);
-            let fits = tail.push((entry.outpoint, entry.hash), flags, body);
+            let fits = tail.push(entry.outpoint, entry.hash, flags, body);
             debug_assert!(fits, "a part of a page fits into a page");
         }
         self.records.truncate(self.start(from));
@@ -145,5 +140,7 @@ impl LeafBuilder {
         payload.extend(self.placed.iter().map(|entry| tag(entry.hash)));
         payload.extend(self.placed.iter().flat_map(|entry| entry.slot.to_le_bytes()));
         payload.extend_from_slice(&self.records);
+        debug_assert!(self.placed.is_sorted_by_key(|entry| entry.outpoint), "a leaf is in order");
+        assert!(payload.len() <= PAGE_PAYLOAD_LEN, "a leaf fits into its page");
     }
 }

@@ -18,7 +18,7 @@ use std::fmt;
 use crate::shard::{Shard, Table};
 use crate::sync::Arc;
 
-pub use flush::{Flush, FlushEntries};
+pub(crate) use flush::Flush;
 use varve_runs::Sequence;
 use varve_types::Height;
 

@@ -1,7 +1,6 @@
-//! A block on its way into the set, as far as that goes without its turn.
+//! The expensive part of connecting a block, which does not depend on the blocks before it.
 //!
-//! Everything dear about connecting a block is done here, in any thread and in any order, also for
-//! blocks whose parents are not connected yet:
+//! It runs in any thread and in any order, also for blocks whose parents are not connected yet:
 //!
 //! 1. [`Parsed`]: the block is walked ([`Changes`]).
 //! 2. [`Queried`]: its keys are looked up at the version of the moment, V. The keys are the
@@ -13,24 +12,24 @@
 //! [`Prepared::bring_up_to`], with a few probes of memory. The rule, for each key:
 //!
 //! - **Found in the window** at a location. If the location still holds the coin alive at W, it is
-//!   the coin: at most one coin of an outpoint lives. Nobody looks beforehand: the step itself,
-//!   which ends the coin there, refuses when it is not, and then the key is asked anew
-//!   ([`Prepared::find_again`]). It is also asked anew when its pane has left the window.
+//!   the coin: at most one coin of an outpoint lives. This is not checked beforehand: the step that
+//!   ends the coin there refuses if it is gone, and then the key is looked up again
+//!   ([`Prepared::find_again`]). It is also looked up again when its pane has left the window.
 //! - **Found in a run, or not at all.** Whatever happened to the outpoint after V is an entry in
 //!   V's youngest pane or a younger one: a spend of a coin in a run adds a delete there, and every
 //!   coin made or given back is an add there. So these panes are asked. A coin found there is the
 //!   answer. A coin of a run whose birth they do not delete is still the answer. And what was not
 //!   there at V and is not found there is not there at W.
 //!
-//! Two things bend this. If V's youngest pane has itself become a run, the panes no longer tell
+//! There are two exceptions. If V's youngest pane has itself become a run, the panes no longer hold
 //! everything since V. And when a pane becomes a run, a coin that was given back while the run was
 //! being written is dropped from the window in favour of the run (`shard/writer.rs`), so "not
 //! there" cannot be concluded from the panes. So when any pane has left the window since V, keys
-//! without a coin are asked anew, and when V's youngest has, all that were not found at a location.
+//! without a coin are looked up again, and when V's youngest has, all not found at a location.
 //! Merges of runs do not matter: they move coins and change none. All of this happens once in a
 //! flush interval, to the few blocks that were under way.
 //!
-//! To ask anew is an ordinary lookup at W, which is right whatever the rest is worth.
+//! Looking a key up again is an ordinary lookup at W, which is right in any case.
 //!
 //! **Blocks prepared long before their turn** miss the outputs of all blocks between. So that their
 //! turn does not become long, they are [refreshed](Prepared::refresh) on the way, by any worker:
@@ -54,7 +53,7 @@ use crate::run_error::RunError;
 use crate::search::Search;
 use crate::undo::encode_txs;
 use crate::version::{READ_DEPTH, Version};
-use crate::window::{Layout, Location, Lookup, Window};
+use crate::window::{Layout, Location, Lookup, Placing, Window};
 
 /// Bytes of an encoded coin that are made room for.
 const USUAL_ENTRY: usize = 64;
@@ -81,9 +80,10 @@ impl Parsed {
     pub(crate) fn new(
         version: &Version,
         network: Network,
-        (block, repeats): (&BlockAt<'_>, Repeats),
+        block: &BlockAt<'_>,
+        repeats: Repeats,
     ) -> Self {
-        let changes = Changes::of(network, version.window().hasher(), (block, repeats));
+        let changes = Changes::of(network, version.window().hasher(), block, repeats);
         Self { height: block.height(), repeats, changes }
     }
 
@@ -91,9 +91,9 @@ impl Parsed {
     pub(crate) fn query(self, version: &Version) -> Queried {
         let search = Search::new(version, &self.changes.keys);
         let moment = Moment { sequence: version.sequence(), panes: version.window().panes() };
-        let layout = (version.window().hasher().clone(), version.window().shards());
+        let (hasher, shards) = (version.window().hasher().clone(), version.window().shards());
         let step = version.step_of(self.height);
-        Queried { parsed: self, search, moment, layout, step }
+        Queried { parsed: self, search, moment, hasher, shards, step }
     }
 }
 
@@ -104,7 +104,8 @@ pub(crate) struct Queried {
     search: Search,
     moment: Moment,
     /// How the window places outpoints.
-    layout: (OutpointHasher, usize),
+    hasher: OutpointHasher,
+    shards: usize,
     /// The step that the block will be, if nothing is disconnected before its turn.
     step: Sequence,
 }
@@ -127,7 +128,8 @@ impl Queried {
         block: &BlockAt<'_>,
         buffers: &mut PageBuffers,
     ) -> Result<Prepared, RunError> {
-        let Self { parsed: Parsed { repeats, changes, .. }, search, moment, layout, step } = self;
+        let Self { parsed, search, moment, hasher, shards, step } = self;
+        let Parsed { repeats, changes, .. } = parsed;
         let coins = search.finish(buffers)?;
         let spent = SpentBytes::of(changes.prevouts(), &coins);
         let txs = encode_txs(&changes.undo_txs(block), changes.left(block));
@@ -135,8 +137,8 @@ impl Queried {
         let of_runs = prevouts
             .filter(|(place, _)| coins.birth(*place).is_some() && coins.location(*place).is_none());
         let deletes = of_runs.map(|(_, outpoint)| *outpoint);
-        let place = (&layout.0, layout.1);
-        let adds = Layout::of_block((place, step), (block, &changes), deletes);
+        let placing = Placing { hasher: &hasher, shards };
+        let adds = Layout::of_block(placing, step, block, &changes, deletes);
         let (block, adds) = (block.hash(), Some(adds));
         Ok(Prepared { block, repeats, changes, coins, spent, txs, adds, moment })
     }
@@ -176,7 +178,7 @@ impl Prepared {
         block: &BlockAt<'_>,
         repeats: Repeats,
     ) -> Result<Self, Error> {
-        let mut queried = Parsed::new(version, network, (block, repeats)).query(version);
+        let mut queried = Parsed::new(version, network, block, repeats).query(version);
         let mut buffers = PageBuffers::default();
         if queried.search.unread() > 0 {
             let mut reader = BatchReader::new(READ_DEPTH);
@@ -225,7 +227,7 @@ impl Prepared {
         let keys = self.changes.keys.iter().enumerate();
         let moved = keys.filter(|(place, key)| {
             let found = self.coins.location(*place).zip(self.coins.birth(*place));
-            found.is_some_and(|(at, birth)| !version.window().holds(at, (key, birth)))
+            found.is_some_and(|(at, birth)| !version.window().holds(at, key, birth))
         });
         let places: Vec<usize> = moved.map(|(place, _)| place).collect();
         self.ask_anew(version, &places)
@@ -254,7 +256,7 @@ impl Prepared {
             let located = coins.location(place).is_some();
             let decided = match (found, coins.birth(place).filter(|_| !located)) {
                 (Lookup::Found(found), _) => {
-                    coins.set(place, (found.birth, found.coin), found.location);
+                    coins.set(place, found.birth, found.coin, found.location);
                     spent.forget(place);
                     true
                 }

@@ -1,9 +1,9 @@
 //! Finds the coins of a block's inputs in the runs, all at once.
 //!
 //! 1. [`Query::new`] resolves sorted outpoints to pages, without reading any.
-//! 2. [`Query::fetch`] reads the pages of runs with [`Access::Direct`](crate::Access::Direct) in
-//!    one submission. A worker that does not want to wait takes the requests
-//!    ([`Query::requests`]) and brings the completions ([`Query::accept`]).
+//! 2. [`Query::fetch`] reads the pages of runs with direct access in
+//!    one submission. A worker that must not block takes the [requests](Query::requests) and
+//!    returns the [completions](Query::accept).
 //! 3. [`Query::join`] looks into the pages, in groups of [`GROUP`] keys and in stages, so that the
 //!    CPU has dozens of cache misses under way instead of one. It unpacks the coins into a list of
 //!    [`Coins`], in which the window's may be already. For each outpoint the pages are asked from
@@ -42,14 +42,15 @@ impl Query {
         Self { pages: varve_runs::Query::new(runs, keys), deleted: Vec::new() }
     }
 
-    /// Says that coins of these births are gone at the key in this place, whatever the runs have:
-    /// what is younger than the runs deleted them. Keys come in order.
+    /// Excludes coins of these births at the key in this place: something younger than the runs
+    /// deleted them. Call it in the order of keys.
     pub fn pass_over(&mut self, key: usize, births: &[Sequence]) {
         debug_assert!(self.deleted.last().is_none_or(|(last, _)| *last <= key));
         self.deleted.extend(births.iter().map(|birth| (key, *birth)));
     }
 
     /// The outpoints, in the order of the answers.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn keys(&self) -> &[Outpoint] {
         self.pages.keys()
@@ -99,7 +100,7 @@ impl Query {
             if count == 0 {
                 return Ok(());
             }
-            self.join_group(group.get(..count).unwrap_or_default(), (coins, &place))?;
+            self.join_group(group.get(..count).unwrap_or_default(), coins, &place)?;
         }
     }
 
@@ -112,7 +113,8 @@ impl Query {
     fn join_group(
         &self,
         group: &[&[Candidate]],
-        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
+        coins: &mut Coins,
+        to: &impl Fn(usize) -> usize,
     ) -> Result<(), RunError> {
         let mut payloads: [&[u8]; GROUP] = [&[]; GROUP];
         let mut touched = 0;
@@ -146,8 +148,8 @@ impl Query {
                 let found = leaf.find_from(*place, self.pages.key(candidate), &mut deleted);
                 let found = found.map_err(|error| self.error(candidate, error))?;
                 match found {
-                    Some(entry) => self.answer(candidate, &entry, (coins, to))?,
-                    None => self.join_older(candidates, deleted, (coins, to))?,
+                    Some(entry) => self.answer(candidate, &entry, coins, to)?,
+                    None => self.join_older(candidates, deleted, coins, to)?,
                 }
             }
         }
@@ -166,14 +168,15 @@ impl Query {
         &self,
         pages: &[Candidate],
         mut deleted: Vec<Sequence>,
-        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
+        coins: &mut Coins,
+        to: &impl Fn(usize) -> usize,
     ) -> Result<(), RunError> {
         for candidate in pages.iter().skip(1) {
             let leaf = self.leaf(candidate, self.pages.payload(candidate)?)?;
             let (hash, key) = (self.pages.hash(candidate), self.pages.key(candidate));
             let found = leaf.find(hash, key, &mut deleted);
             if let Some(entry) = found.map_err(|error| self.error(candidate, error))? {
-                return self.answer(candidate, &entry, (coins, to));
+                return self.answer(candidate, &entry, coins, to);
             }
         }
         Ok(())
@@ -184,7 +187,8 @@ impl Query {
         &self,
         candidate: &Candidate,
         entry: &LeafEntry<'_>,
-        (coins, to): (&mut Coins, &impl Fn(usize) -> usize),
+        coins: &mut Coins,
+        to: &impl Fn(usize) -> usize,
     ) -> Result<(), RunError> {
         let mut spilled = Vec::new();
         let packed = match entry.body {
@@ -195,7 +199,7 @@ impl Query {
                 PackedCoin::new(&spilled)
             }
         };
-        let unpacked = coins.set_packed(to(candidate.key()), (entry.birth, packed));
+        let unpacked = coins.set_packed(to(candidate.key()), entry.birth, packed);
         unpacked.map_err(|_| self.pages.place(candidate).damage(0, "a coin does not unpack"))
     }
 

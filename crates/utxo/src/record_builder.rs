@@ -52,14 +52,14 @@ impl Builder<CoinCodec> for RecordBuilder {
                 varint::write(u64::from(birth.to_u32()), &mut self.body);
                 DELETE
             }
-            Some(coin) => self.put_coin((row, alone), coin, pages)?,
+            Some(coin) => self.put_coin(row, alone, coin, pages)?,
         };
-        if !self.leaf.push((outpoint, hash), flags, &self.body) {
+        if !self.leaf.push(outpoint, hash, flags, &self.body) {
             let stays = self.leaf.tail(&outpoint);
             let next = self.leaf.split_tail(stays);
             self.finish(pages)?;
             self.leaf = next;
-            let fits = self.leaf.push((outpoint, hash), flags, &self.body);
+            let fits = self.leaf.push(outpoint, hash, flags, &self.body);
             debug_assert!(fits, "what is carried over leaves room for the largest record");
         }
         Ok(())
@@ -95,7 +95,8 @@ impl RecordBuilder {
     /// Puts the body of an added coin behind the output's place; returns its flags.
     fn put_coin(
         &mut self,
-        (record, alone): (&Record<'_>, bool),
+        record: &Record<'_>,
+        alone: bool,
         coin: PackedCoin<'_>,
         pages: &mut Pages<CoinCodec>,
     ) -> Result<u16, RunError> {

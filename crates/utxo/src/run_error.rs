@@ -15,7 +15,7 @@ pub enum RunError {
     /// Entries count to something that no history of a coin gives.
     #[error(
         "the runs disagree about coin {outpoint} of birth {birth}: its entries count to {count}; \
-         build the set anew from the blocks"
+         rebuild the set from the blocks"
     )]
     Count {
         /// The coin's place.
@@ -36,7 +36,7 @@ pub enum RunError {
         birth: Sequence,
     },
     /// More entries of one outpoint than a page takes.
-    #[error("{outpoint} was made and reorganised away too often; build the set anew")]
+    #[error("{outpoint} was made and reorganised away too often; rebuild the set from the blocks")]
     Crowd {
         /// The outpoint.
         outpoint: Outpoint,

@@ -1,9 +1,9 @@
-//! Writes a run from entries in order: packs their coins, and says how precise the filter is.
+//! Writes a run from entries in order: packs their coins and chooses the width of the filter.
 
 use std::sync::Arc;
 
 use varve_io::Storage;
-use varve_runs::{Buffers, NewRun, RunNumber, Sequence, Span, StoreKey, Width};
+use varve_runs::{Buffers, RunNumber, Sequence, Span, StoreKey, Width};
 use varve_types::Amount;
 
 use crate::codec::{CoinCodec, Record, Run};
@@ -15,12 +15,11 @@ use crate::run_error::RunError;
 /// which a lookup asks many; all of them together are a small part of the set.
 const WIDE_BELOW: u64 = 1 << 20;
 
-/// The width of the fingerprints of a run with so many entries.
+/// The width of the fingerprints of a run of about `expected` entries.
 ///
-/// The oldest run, which has the first step of all, is by far the largest. A key comes down to it
-/// when nothing younger has its coin, so but for questions about coins that nobody has it is there:
-/// a precise filter would keep few readings away. One key costs one page of it at most, whatever
-/// the filter says.
+/// The oldest run, which has the first step of all, is by far the largest. A lookup reaches it when
+/// nothing younger has the coin, so unless the coin does not exist it is there: a precise filter
+/// would save few reads. A key costs at most one page of it, whatever the filter says.
 pub(crate) fn width_of(expected: u64, span: Span) -> Width {
     if expected < WIDE_BELOW {
         Width::Two
@@ -31,8 +30,21 @@ pub(crate) fn width_of(expected: u64, span: Span) -> Width {
     }
 }
 
-/// A run in the making. Dropped before it is finished, it takes its file away: a disk that is full
-/// must not stay full.
+/// A run that is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewRun {
+    /// The number of the file.
+    pub number: RunNumber,
+    /// The steps whose changes it holds.
+    pub span: Span,
+    /// An estimate of the number of entries.
+    pub expected: u64,
+    /// The sizes of its buffers.
+    pub buffers: Buffers,
+}
+
+/// A run being written. Dropped before it is finished, it removes its file, so that a full disk
+/// does not stay full.
 #[derive(Debug)]
 pub struct RunWriter {
     writer: varve_runs::RunWriter<CoinCodec>,
@@ -41,26 +53,15 @@ pub struct RunWriter {
 }
 
 impl RunWriter {
-    /// Begins run `number` with the changes of the steps of `span`. `expected` is a guess at the
-    /// number of entries.
+    /// Begins a run.
     pub fn create(
         storage: &Arc<dyn Storage>,
         key: StoreKey,
-        named: (RunNumber, Span),
-        expected: u64,
+        new: &NewRun,
     ) -> Result<Self, RunError> {
-        Self::with_buffers(storage, (key, Buffers::LARGE), named, expected)
-    }
-
-    /// The same with buffers of these sizes.
-    pub(crate) fn with_buffers(
-        storage: &Arc<dyn Storage>,
-        (key, buffers): (StoreKey, Buffers),
-        (number, span): (RunNumber, Span),
-        expected: u64,
-    ) -> Result<Self, RunError> {
+        let NewRun { number, span, expected, buffers } = *new;
         let (filter, chunk_keys) = (Some(width_of(expected, span)), buffers.chunk_keys);
-        let new = NewRun { number, span, expected, filter, chunk_keys };
+        let new = varve_runs::NewRun { number, span, expected, filter, chunk_keys };
         let writer = varve_runs::RunWriter::create(storage, key, &new)?;
         Ok(Self { writer, packed: Vec::new() })
     }
@@ -71,7 +72,7 @@ impl RunWriter {
         self.writer.rows()
     }
 
-    /// Adds an entry behind all before it.
+    /// Adds an entry, which must come after all before it.
     pub fn push(&mut self, entry: &Entry<'_>) -> Result<(), RunError> {
         let Entry { outpoint, birth, coin } = *entry;
         let Some(coin) = coin else {
@@ -84,11 +85,6 @@ impl RunWriter {
         pack(&coin, &mut self.packed);
         let coin = Some(PackedCoin::new(&self.packed));
         self.writer.push(&Record { outpoint, birth, coin })
-    }
-
-    /// Adds an entry whose coin is packed already.
-    pub fn push_record(&mut self, record: &Record<'_>) -> Result<(), RunError> {
-        self.writer.push(record)
     }
 
     /// Writes the rest, syncs the file and its name, and opens it.

@@ -2,8 +2,8 @@
 //!
 //! 1. [`Search::new`] asks the window. Keys that it does not know are sorted and resolved to pages
 //!    of the runs, with the births that the window saw deleted. Nothing is read.
-//! 2. The pages that are not in memory are read: all at once by [`Search::fetch`], or by whoever
-//!    takes the [requests](Search::requests) and brings the [completions](Search::accept).
+//! 2. The pages that are not in memory are read: all at once by [`Search::fetch`], or by a worker
+//!    that takes the [requests](Search::requests) and returns the [completions](Search::accept).
 //! 3. [`Search::finish`] looks into the pages. The coins are in the order of the keys.
 
 use varve_io::{BatchReader, Completion, ReadRequest};
@@ -36,7 +36,7 @@ impl Search {
         version.window().lookup_since(None, keys, |place, found| {
             let number = u32::try_from(place).expect("a block has fewer inputs and outputs");
             if let Lookup::Found(found) = found {
-                coins.set(place, (found.birth, found.coin), found.location);
+                coins.set(place, found.birth, found.coin, found.location);
                 return;
             }
             left.push((keys.get(place).map_or(0, CoinCodec::prefix), number));
@@ -44,7 +44,7 @@ impl Search {
                 deleted.push((number, births));
             }
         });
-        if left.is_empty() || version.runs().as_slice().is_empty() {
+        if left.is_empty() || version.run_count() == 0 {
             return Self { coins, query: None, places: Vec::new() };
         }
         let key = |place: &u32| keys.get(*place as usize);
@@ -53,7 +53,7 @@ impl Search {
         });
         let places: Vec<u32> = left.into_iter().map(|(_, place)| place).collect();
         let sorted = places.iter().filter_map(key).copied().collect();
-        let mut query = Query::new(version.runs(), sorted);
+        let mut query = Query::new(&version.runs, sorted);
         if !deleted.is_empty() {
             for (number, place) in places.iter().enumerate() {
                 if let Ok(at) = deleted.binary_search_by_key(place, |(place, _)| *place) {

@@ -37,7 +37,7 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// A shard of so many cells, at most [`BATCHES_MAX`].
+    /// A shard of `cells` cells, at most [`BATCHES_MAX`].
     pub(crate) fn new(cells: usize) -> Self {
         Self { batches: (0..cells.min(BATCHES_MAX)).map(|_| OnceLock::new()).collect() }
     }
@@ -81,7 +81,8 @@ impl Shard {
         &self,
         table: &Table,
         hash: OutpointHash,
-        (outpoint, at): (&Outpoint, Sequence),
+        outpoint: &Outpoint,
+        at: Sequence,
     ) -> Option<Sequence> {
         let (mut probe, mut last) = (table.first(hash), None);
         while let Some((slot, behind)) = table.next(hash, probe) {

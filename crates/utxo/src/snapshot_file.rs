@@ -18,10 +18,10 @@
 //! These bytes sort as the numbers do only below 16,512, whose `80 80 00` comes before the `81 00`
 //! of 256. The set hashes take the coins by number.
 //!
-//! **There is no checksum.** What is damaged in a way that still reads as coins in order is another
-//! set, and only the hash of the set tells: compare the [`Statistics`](crate::Statistics) after an
-//! import with a hash that you trust, as Core does with the one that it was built with. The base
-//! block's height is not in the file either.
+//! **There is no checksum.** A damaged file that still decodes to coins in order is a different
+//! set, and only the hash of the set shows it: after an import, compare the
+//! [`Statistics`](crate::Statistics) with a hash that you trust, as Core does with the one built
+//! into it. The base block's height is not in the file either.
 //!
 //! [`Version::export`](crate::Version::export) writes one,
 //! [`Database::import`](crate::Database::import) fills an empty set from one.
@@ -97,7 +97,7 @@ pub enum SnapshotError {
         what: &'static str,
     },
     /// Something is wrong with a transaction or its number of coins.
-    #[error("the snapshot is damaged before byte {at}: {what}; get the file anew")]
+    #[error("the snapshot is damaged before byte {at}: {what}; fetch the file again")]
     Damaged {
         /// Behind what is wrong.
         at: u64,
@@ -107,7 +107,7 @@ pub enum SnapshotError {
     /// A coin does not decode.
     #[error(
         "the snapshot is damaged: coin {outpoint}, before byte {at}, does not unpack: {error}; \
-         get the file anew"
+         fetch the file again"
     )]
     Coin {
         /// The coin's place.
@@ -120,7 +120,7 @@ pub enum SnapshotError {
     /// A coin of a block above the base block.
     #[error(
         "coin {outpoint} is of height {height}, above the base block at {base}; pass the height \
-         of the base block, or get the file anew"
+         of the base block, or fetch the file again"
     )]
     AboveBase {
         /// The coin's place.
@@ -131,7 +131,9 @@ pub enum SnapshotError {
         base: Height,
     },
     /// The walk gave another number of coins than the header says.
-    #[error("the set has {found} coins, but its runs count {expected}; build the set anew")]
+    #[error(
+        "the set has {found} coins, but its runs count {expected}; rebuild the set from the blocks"
+    )]
     Count {
         /// Coins in the header.
         expected: u64,
@@ -149,7 +151,7 @@ fn magic_name(magic: &[u8; 4]) -> String {
 pub struct SnapshotHeader {
     /// The magic of the network.
     pub magic: [u8; 4],
-    /// The block that the set stands at.
+    /// The last block of the set.
     pub base: BlockHash,
     /// How many coins follow.
     pub coins: u64,

@@ -1,19 +1,19 @@
-//! Coins that neither the set nor its undo log has any more, from whoever keeps the blocks.
+//! Spent coins that neither the set nor its undo log has any more, from a keeper of the blocks.
 //!
-//! A block below the last undo record can be disconnected when somebody says what it took from the
-//! set. The outputs that it put there need no help: they are looked up, with their births.
+//! A block below the last undo record can be disconnected if a source supplies the coins that it
+//! took from the set. The outputs that it created are looked up in the set, with their births.
 //!
-//! **Births of what comes back.** The births that those coins had are lost with the record, so they
-//! are born anew, by the step that brings them back. This is right, because
+//! **Births of restored coins.** Their original births are lost with the record, so they are born
+//! again in the step that restores them. This is right, because
 //!
 //! 1. no entry has that birth yet, as it is above every birth before it, so nothing old can cancel
 //!    the new coin, and an old pair of add and delete still cancels itself;
-//! 2. one step brings an outpoint back once, so outpoint and birth still name one coin for ever;
-//! 3. who spends the coin later reads its birth with it. Only the undo record of the block that
+//! 2. one step restores an outpoint once, so outpoint and birth still name one coin for ever;
+//! 3. a later spend reads the birth together with the coin. Only the undo record of the block that
 //!    *created* a coin assumes its birth; but that block lies below one without a record, so it has
 //!    no record either.
 //!
-//! A delete of the old birth may even come later than the coin made anew, in a younger part of the
+//! A delete of the old birth may even arrive later than the restored coin, in a younger part of the
 //! set: births decide, not places (`docs/adr/0005-unspent-set.md`).
 
 use std::collections::HashSet;
@@ -33,7 +33,7 @@ use crate::window::Spend;
 /// Why a source could not answer, in its own words.
 pub type SourceFailure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Gives blocks, and the coins that they took from the set.
+/// A source of old blocks and of the coins that they took from the set.
 pub trait SpentCoins {
     /// The bytes of a block of the chain.
     fn block(&self, height: Height, hash: BlockHash) -> Result<Vec<u8>, SourceFailure>;
@@ -90,7 +90,8 @@ impl Disconnect {
     /// `None` when the set does not have what its tip made, so that it is damaged.
     pub(crate) fn ask(
         version: &Version,
-        (network, sequence): (Network, Sequence),
+        network: Network,
+        sequence: Sequence,
         (height, hash): (Height, BlockHash),
         source: &dyn SpentCoins,
     ) -> Result<Option<Self>, Error> {
@@ -103,7 +104,7 @@ impl Disconnect {
             return Err(failed(SourceError::OtherBlock { asked: hash, given: block.hash() }));
         }
         let hasher = version.window().hasher();
-        let changes = Changes::of(network, hasher, (&block, Repeats::Possible));
+        let changes = Changes::of(network, hasher, &block, Repeats::Possible);
         let adds = coins_below(&block, &changes, sequence, source).map_err(failed)?;
         let created: Vec<Outpoint> = changes.left(&block).collect();
         let coins = version.get(&created)?;

@@ -1,6 +1,6 @@
-//! What Core's `gettxoutsetinfo` says about a set: counts, amount, and a hash of all coins.
+//! The figures of Core's `gettxoutsetinfo`: counts, total amount, and a hash of all coins.
 //!
-//! One walk over a [`Version`], so the figures are those of one moment while the database goes on.
+//! One walk over a [`Version`], so all figures are of one moment, whatever the writer does.
 //! Every coin becomes the bytes of `Coin::write_for_hash`; what happens to them depends on the
 //! hash that was asked for:
 //!
@@ -11,9 +11,9 @@
 //!                                     each multiplies a product, and these are combined
 //! ```
 //!
-//! Multiplication does not care for order, so no thread waits for another. A walk gives coins many
-//! times faster than one thread multiplies them; the channel holds it back. Memory: the walk's, and
-//! two batches a thread.
+//! Multiplication is commutative, so no thread waits for another. The walk produces coins many
+//! times faster than one thread multiplies them; the bounded channel holds it back. Memory: the
+//! walk's, and two batches a thread.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -29,13 +29,13 @@ use crate::version::Version;
 
 /// A batch is handed to a thread when it has this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
-/// Progress is told every so many coins.
+/// Progress is reported once per this many coins.
 pub(crate) const TELL_EVERY: u64 = 1 << 16;
 
-/// Which hash of all coins is wanted. They cost very differently: see [`Statistics`].
+/// Which hash of all coins to compute. Their costs differ widely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetHash {
-    /// None.
+    /// No hash: counts and sums only.
     None,
     /// MuHash3072: a few microseconds a coin, divided among the threads.
     Muhash,
@@ -43,14 +43,14 @@ pub enum SetHash {
     HashSerialized3,
 }
 
-/// The figures of a set.
+/// Counts, sums and the hash of a set at one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// The block that the set stands at; `None` before the first.
+    /// The last block of the set; `None` for the empty set.
     pub tip: Option<(Height, BlockHash)>,
-    /// How many coins there are.
+    /// The number of coins.
     pub txouts: u64,
-    /// How many transactions have a coin.
+    /// The number of transactions that have a coin.
     pub transactions: u64,
     /// Core's measure of size, independent of any database.
     pub bogosize: u64,
@@ -61,8 +61,7 @@ pub struct Statistics {
 }
 
 impl Version {
-    /// Goes through the whole set once. `progress` is told how many coins are done and how many
-    /// there are.
+    /// Walks the whole set once. `progress` gets the coins done and the coins in all.
     pub fn statistics(
         &self,
         hash: SetHash,

@@ -1,4 +1,4 @@
-//! What it takes to disconnect a block without having it.
+//! The undo record: what it takes to disconnect a block without its bytes.
 //!
 //! ```text
 //!  │ sequence u32 │ height u32 │ block hash 32 │ previous hash 32 │
@@ -14,9 +14,8 @@
 //! before BIP30. The coins it created were all born at `sequence`, so an outpoint is enough to name
 //! them.
 //!
-//! Disconnecting is a step forward ([`Step`](crate::Step)): the created coins are spent
-//! ([`spends_of_disconnect`](crate::spends_of_disconnect)), the spent ones added with the births
-//! they had.
+//! Disconnecting is a step forward (`window/step.rs`): the created coins are spent, the spent ones
+//! are added with the births they had.
 
 mod checkpoint;
 mod error;
@@ -29,7 +28,7 @@ use varve_types::{BlockHash, Height, Outpoint, Reader, Txid, varint};
 
 use crate::entry_list::{EntryError, EntryList, plausible, read_u32, write_entry};
 
-pub use checkpoint::UndoCheckpoint;
+pub(crate) use checkpoint::UndoCheckpoint;
 pub use error::UndoError;
 pub use log::UndoConfig;
 pub(crate) use log::{Below, RecordRead, UNDO_PREFIX, UndoLog};
@@ -86,8 +85,8 @@ pub struct UndoHead {
 }
 
 impl UndoHead {
-    /// Appends the bytes of the record, whose spent coins, so many, `write_spent` appends, and
-    /// whose transactions [`encode_txs`] made.
+    /// Appends the bytes of the record. `write_spent` appends its spent coins, whose count comes
+    /// with it; its transactions come from [`encode_txs`].
     pub(crate) fn encode(
         &self,
         (spent, write_spent): (usize, impl FnOnce(&mut Vec<u8>)),

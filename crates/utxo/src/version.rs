@@ -34,25 +34,26 @@ pub struct Version {
     sequence: Sequence,
     tip: Option<(Height, BlockHash)>,
     window: Arc<WindowVersion>,
-    runs: Runs,
+    pub(crate) runs: Runs,
 }
 
 impl Version {
     pub(crate) const fn new(
-        (sequence, tip): (Sequence, Option<(Height, BlockHash)>),
+        sequence: Sequence,
+        tip: Option<(Height, BlockHash)>,
         window: Arc<WindowVersion>,
         runs: Runs,
     ) -> Self {
         Self { sequence, tip, window, runs }
     }
 
-    /// The step.
+    /// The step after which the set is in this state.
     #[must_use]
     pub const fn sequence(&self) -> Sequence {
         self.sequence
     }
 
-    /// The block that the set stands at; `None` before the first.
+    /// The last block connected; `None` for the empty set.
     #[must_use]
     pub const fn tip(&self) -> Option<(Height, BlockHash)> {
         self.tip
@@ -66,7 +67,14 @@ impl Version {
         Sequence::new(self.sequence.to_u32().saturating_add(steps))
     }
 
+    /// How many runs there are; a lookup that the window cannot answer probes all of them.
+    #[must_use]
+    pub fn run_count(&self) -> usize {
+        self.runs.as_slice().len()
+    }
+
     /// The runs.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub const fn runs(&self) -> &Runs {
         &self.runs
@@ -87,8 +95,8 @@ impl Version {
         Ok(search.finish(&mut buffers)?)
     }
 
-    /// How many coins there are, without going through the runs: every coin is one add more than
-    /// deletes, wherever its entries lie.
+    /// The number of coins, without a walk over the runs: every coin is one more add than deletes,
+    /// wherever its entries lie.
     #[must_use]
     pub fn coin_count(&self) -> u64 {
         let (mut adds, mut deletes) = (0_u64, 0_u64);
@@ -102,7 +110,7 @@ impl Version {
         adds.saturating_sub(deletes)
     }
 
-    /// All coins in the order of their outpoints. Takes memory for the window's entries, packed.
+    /// All coins in the order of outpoints. Takes memory for the window's entries, packed.
     pub fn coins(&self) -> Result<CoinWalk, Error> {
         Ok(CoinWalk { merge: self.records()?, script: Vec::new() })
     }
@@ -128,7 +136,7 @@ pub struct CoinWalk {
 }
 
 impl CoinWalk {
-    /// The next coin; `None` behind the last. After an error the walk must not go on.
+    /// The next coin; `None` after the last. After an error the walk must not be continued.
     pub fn next_coin(&mut self) -> Result<Option<(Outpoint, varve_types::Coin<'_>)>, Error> {
         let Some(record) = self.merge.head() else { return Ok(None) };
         let (outpoint, birth) = (record.outpoint, record.birth);
@@ -182,6 +190,7 @@ impl SortedEntries {
         for same in sorted.chunk_by(|a, b| a.key() == b.key()) {
             let adds = same.iter().filter(|entry| entry.coin.is_some()).count();
             let deletes = same.len() - adds;
+            debug_assert!(adds.abs_diff(deletes) <= 1, "adds and deletes of a birth take turns");
             let kept = match adds.cmp(&deletes) {
                 std::cmp::Ordering::Equal => None,
                 std::cmp::Ordering::Greater => same.iter().find(|entry| entry.coin.is_some()),

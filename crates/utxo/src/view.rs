@@ -1,8 +1,8 @@
 //! The set below one block, for the rules of consensus.
 //!
-//! A view is made for a block and asks the set once, for everything that any rule may want to know:
-//! the prevouts, and whether the outputs are there already. What it found it owns, so that the
-//! rules can go over it as often as they like, in several threads.
+//! A view is made for one block and queries the set once, for everything that a rule may need: the
+//! prevouts, and whether the outputs exist already. It owns what it found, so the rules can read it
+//! repeatedly and from several threads.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ pub struct DatabaseView {
     /// The coins of the prevouts.
     coins: Coins,
     verdict: Result<(), PrevoutError>,
-    /// `None` when nobody asked the set whether outputs repeat others.
+    /// The first output that exists already; outer `None` when that was not looked up.
     repeated: Option<Option<Outpoint>>,
 }
 

@@ -47,9 +47,10 @@ use crate::sync::Arc;
 
 pub use file::WindowFile;
 pub(crate) use file::WindowImage;
-pub(crate) use layout::{LaidOut, Layout};
-pub use step::{Location, Spend, Step, StepError, spends_of_disconnect};
-pub use version::{FoundCoin, Lookup, WindowVersion};
+pub(crate) use layout::{LaidOut, Layout, Placing};
+pub(crate) use step::{Location, spends_of_disconnect};
+pub use step::{Spend, Step, StepError};
+pub use version::{Lookup, WindowVersion};
 
 /// Cells of a shard beyond those for steps: what was loaded from a file, a gibibyte each.
 const LOADED_BATCHES: usize = 64;
@@ -78,7 +79,7 @@ impl Default for WindowConfig {
 /// ```
 /// use std::num::NonZeroUsize;
 /// use varve_types::{Amount, Coin, Height, Outpoint, Txid};
-/// use varve_utxo::{
+/// use varve_utxo::parts::{
 ///     Entry, Lookup, OutpointHasher, Sequence, Spend, Step, StepError, Window, WindowConfig,
 /// };
 ///
@@ -92,8 +93,8 @@ impl Default for WindowConfig {
 /// // A block that makes a coin.
 /// let (sequence, height) = (Sequence::new(1), Height::new(0));
 /// let adds = [Entry::add(outpoint, sequence, coin)];
-/// let step = Step { sequence, height, adds: &adds, spends: &[], replaces: None };
-/// let before = window.apply(&step, NonZeroUsize::MIN)?;
+/// let step = Step { sequence, height, spends: &[], replaces: None };
+/// let before = window.apply_entries(&step, &adds, NonZeroUsize::MIN)?;
 ///
 /// // A block that spends it.
 /// let mut found = Vec::new();
@@ -102,10 +103,10 @@ impl Default for WindowConfig {
 /// assert_eq!(found.coin, coin);
 /// let spends = [Spend { outpoint, birth: found.birth, location: Some(found.location) }];
 /// let (sequence, height) = (Sequence::new(2), Height::new(1));
-/// let step = Step { sequence, height, adds: &[], spends: &spends, replaces: None };
-/// let after = window.apply(&step, NonZeroUsize::MIN)?;
+/// let step = Step { sequence, height, spends: &spends, replaces: None };
+/// let after = window.apply_entries(&step, &[], NonZeroUsize::MIN)?;
 ///
-/// // Whoever holds the first version still sees the coin.
+/// // The first version still has the coin.
 /// assert_eq!((before.entries().count(), after.entries().count()), (1, 0));
 /// # Ok(())
 /// # }
@@ -152,8 +153,8 @@ impl Window {
         window
     }
 
-    /// The bytes of memory that so many entries with so long scripts take at most: their heads, and
-    /// three slots each in a table that is just being made larger.
+    /// Upper bound on the bytes of memory of `entries` entries with `scripts` bytes of scripts:
+    /// their heads, and three slots each in a table that is being enlarged.
     pub(crate) const fn memory_of(entries: usize, scripts: usize) -> usize {
         entries * (HEAD_LEN + 3 * size_of::<u64>()) + scripts
     }
@@ -183,17 +184,16 @@ impl Window {
         })
     }
 
-    /// Makes one step, on up to `workers` threads, and returns the version after it.
-    ///
-    /// Versions before it are not disturbed, now or later. When the step is refused, no version and
-    /// no later step is different from what it would have been.
-    pub fn apply(
+    /// Lays out these entries and applies the step.
+    #[cfg(feature = "test-suite")]
+    pub fn apply_entries(
         &mut self,
         step: &Step<'_>,
+        adds: &[Entry<'_>],
         workers: NonZeroUsize,
     ) -> Result<Arc<WindowVersion>, StepError> {
-        let layout = self.lay_out(step.sequence, step.adds.iter().copied());
-        self.apply_laid_out(step, layout, workers)
+        let layout = self.lay_out(step.sequence, adds.iter().copied());
+        self.apply(step, layout, workers)
     }
 
     /// Lays out what a step adds.
@@ -202,8 +202,8 @@ impl Window {
         sequence: Sequence,
         adds: impl Iterator<Item = Entry<'e>> + Clone,
     ) -> Layout {
-        let (outpoints, place) = (adds.clone().map(|add| add.outpoint), self.placing());
-        let mut layout = Layout::with_room(place, sequence, outpoints, std::iter::empty());
+        let outpoints = adds.clone().map(|add| add.outpoint);
+        let mut layout = Layout::with_room(self.placing(), sequence, outpoints, std::iter::empty());
         adds.for_each(|add| layout.push(&add));
         layout
     }
@@ -212,18 +212,21 @@ impl Window {
     pub(crate) fn lay_out_block(
         &self,
         sequence: Sequence,
-        (block, changes): (&BlockAt<'_>, &Changes),
+        block: &BlockAt<'_>,
+        changes: &Changes,
     ) -> Layout {
-        Layout::of_block((self.placing(), sequence), (block, changes), std::iter::empty())
+        Layout::of_block(self.placing(), sequence, block, changes, std::iter::empty())
     }
 
-    /// How outpoints are placed: their hash, and the number of shards.
-    const fn placing(&self) -> (&OutpointHasher, usize) {
-        (&self.hasher, self.shards.len())
+    const fn placing(&self) -> Placing<'_> {
+        Placing { hasher: &self.hasher, shards: self.shards.len() }
     }
 
-    /// Makes one step whose adds are laid out already, as [`Window::apply`] does.
-    pub(crate) fn apply_laid_out(
+    /// Makes one step, on up to `workers` threads, and returns the version after it.
+    ///
+    /// Earlier versions stay as they are. A refused step leaves no trace: every version and every
+    /// later step is what it would have been without it.
+    pub(crate) fn apply(
         &mut self,
         step: &Step<'_>,
         adds: Layout,
@@ -266,9 +269,9 @@ impl Window {
 
     /// Begins to make a run of the oldest pane, if it is sealed and no flush is under way.
     ///
-    /// The run is written from [`Flush::entries`], in another thread if the owner likes. When it is
-    /// durable, the next step names the pane in [`Step::replaces`], and the owner publishes its
-    /// version together with the run. Until then the pane stays in the window.
+    /// The run is written from [`Flush::entries`], possibly in another thread. When it is durable,
+    /// the next step names the pane in [`Step::replaces`], and the owner publishes its version
+    /// together with the run. Until then the pane stays in the window.
     pub fn begin_flush(&mut self) -> Option<Flush> {
         let at = self.sequence;
         let oldest = self.panes.front_mut().filter(|oldest| oldest.flushing.is_none());
@@ -323,7 +326,7 @@ impl Window {
         let small = adds.len() + step.spends.len() < PARALLEL_MIN;
         let workers = if small { 1 } else { workers.get().min(shards) };
         let width = shards.div_ceil(workers);
-        let hasher = &self.hasher;
+        let placing = Placing { hasher: &self.hasher, shards };
         let not_laid_out = adds.refused.take().map(|Refused { rank, error }| {
             let rank = step.spends.len() + rank;
             Refused { rank, error }
@@ -332,11 +335,9 @@ impl Window {
         let ranges = self.shards.chunks_mut(width).enumerate();
         let mut ranges = ranges.map(|(number, range)| {
             let adds: Vec<LaidOut> = adds.by_ref().take(width).collect();
-            (number * width, range, adds)
+            ShardRange { first: number * width, shards: range, adds }
         });
-        let stage = move |(first, range, adds): (usize, &mut [ShardWriter], Vec<LaidOut>)| {
-            stage_range((range, adds), (first, shards), hasher, step)
-        };
+        let stage = move |range: ShardRange<'_>| range.stage(placing, step);
         std::thread::scope(|scope| {
             let mine = ranges.next();
             let others: Vec<_> = ranges.map(|range| scope.spawn(move || stage(range))).collect();
@@ -368,31 +369,39 @@ impl std::fmt::Debug for Window {
     }
 }
 
-/// Sorts out what of `step` concerns the shards from `first` on, of `count`, and has them stage it.
-fn stage_range(
-    (range, adds): (&mut [ShardWriter], Vec<LaidOut>),
-    (first, count): (usize, usize),
-    hasher: &OutpointHasher,
-    step: &Step<'_>,
-) -> Option<Refused> {
-    let expected = step.spends.len() / count + step.spends.len() / count / 4;
-    let part = |adds| ShardStep {
-        sequence: step.sequence,
-        adds,
-        first_add: step.spends.len(),
-        spends: Vec::with_capacity(expected),
-        replaces_oldest: step.replaces.is_some(),
-    };
-    let mut parts: Vec<ShardStep<'_>> = adds.into_iter().map(part).collect();
-    for (rank, spend) in step.spends.iter().enumerate() {
-        let shard = spend.location.map(Location::shard).filter(|shard| *shard < count);
-        let shard = shard.unwrap_or_else(|| hasher.hash(&spend.outpoint).shard(count));
-        if let Some(part) = shard.checked_sub(first).and_then(|shard| parts.get_mut(shard)) {
-            part.spends.push((rank, spend));
+/// Neighbouring shards that one thread stages, and what a step adds to each.
+struct ShardRange<'a> {
+    /// The number of the first shard.
+    first: usize,
+    shards: &'a mut [ShardWriter],
+    adds: Vec<LaidOut>,
+}
+
+impl ShardRange<'_> {
+    /// Selects what of `step` concerns these shards, and has them stage it.
+    fn stage(self, placing: Placing<'_>, step: &Step<'_>) -> Option<Refused> {
+        let Self { first, shards, adds } = self;
+        let Placing { hasher, shards: count } = placing;
+        debug_assert_eq!(shards.len(), adds.len(), "every shard has its part of the layout");
+        let expected = step.spends.len() / count + step.spends.len() / count / 4;
+        let part = |adds| ShardStep {
+            sequence: step.sequence,
+            adds,
+            first_add: step.spends.len(),
+            spends: Vec::with_capacity(expected),
+            replaces_oldest: step.replaces.is_some(),
+        };
+        let mut parts: Vec<ShardStep<'_>> = adds.into_iter().map(part).collect();
+        for (rank, spend) in step.spends.iter().enumerate() {
+            let shard = spend.location.map(Location::shard).filter(|shard| *shard < count);
+            let shard = shard.unwrap_or_else(|| hasher.hash(&spend.outpoint).shard(count));
+            if let Some(part) = shard.checked_sub(first).and_then(|shard| parts.get_mut(shard)) {
+                part.spends.push((rank, spend));
+            }
         }
+        let staged = shards.iter_mut().zip(parts).map(|(shard, part)| shard.stage(part).err());
+        staged.flatten().min_by_key(|refused| refused.rank)
     }
-    let staged = range.iter_mut().zip(parts).map(|(shard, part)| shard.stage(part).err());
-    staged.flatten().min_by_key(|refused| refused.rank)
 }
 
 #[cfg(test)]

@@ -15,10 +15,11 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use varve_io::{Disk, Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
-use varve_utxo::{
-    Access, Coins, Entry, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Secret, Sequence,
-    Span, StoreKey, merge_runs,
+use varve_utxo::parts::{
+    Access, Buffers, Entry, NewRun, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Sequence,
+    Span, merge_runs, unknown_coins,
 };
+use varve_utxo::{Secret, StoreKey};
 
 const COUNT: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
@@ -39,8 +40,13 @@ struct Cost {
 
 fn write(storage: &Arc<dyn Storage>, number: u64, keys: &[Outpoint]) -> Arc<Run> {
     let step = Sequence::new(u32::try_from(number).unwrap());
-    let named = (RunNumber(number), Span { first: step, last: step });
-    let mut writer = RunWriter::create(storage, KEY, named, keys.len() as u64).unwrap();
+    let new = NewRun {
+        number: RunNumber(number),
+        span: Span { first: step, last: step },
+        expected: keys.len() as u64,
+        buffers: Buffers::LARGE,
+    };
+    let mut writer = RunWriter::create(storage, KEY, &new).unwrap();
     let (height, value) = (Height::new(1), Amount::from_sat(1));
     let coin = Coin { height, coinbase: false, value, script: &[0x51; 25] };
     for key in keys {
@@ -62,7 +68,7 @@ fn ask(runs: &Runs, keys: &[Outpoint]) -> usize {
             continue;
         }
         query.fetch(&mut varve_io::BatchReader::new(1), &mut PageBuffers::default()).unwrap();
-        let mut coins = Coins::unknown(query.keys().len());
+        let mut coins = unknown_coins(query.keys().len());
         query.join(&mut coins, |place| place).unwrap();
         assert_eq!(coins.iter().flatten().count(), keys.len());
     }
@@ -85,7 +91,7 @@ fn cost(key: impl Fn(u64) -> Outpoint) -> Cost {
         let [young, old] = parts.clone();
         let two = Runs::empty(KEY).with_replaced(0..0, Some(old)).with_replaced(0..0, Some(young));
         assert_eq!(ask(&two, &keys), 0, "all in maps");
-        let merged = merge_runs(&storage, KEY, RunNumber(3), (&parts, true)).unwrap();
+        let merged = merge_runs(&storage, KEY, RunNumber(3), &parts, true).unwrap();
         let merged = Arc::new(merged.unwrap());
         let one = Runs::empty(KEY).with_replaced(0..0, Some(Arc::clone(&merged)));
         ask(&one, &keys);

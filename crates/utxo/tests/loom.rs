@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 
 use loom::sync::{Arc, Mutex};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
-use varve_utxo::{
+use varve_utxo::parts::{
     Entry, Lookup, OutpointHasher, Sequence, Spend, Step, Window, WindowConfig, WindowVersion,
 };
 
@@ -52,8 +52,9 @@ impl Writer {
 
     fn step(&mut self, sequence: u32, adds: &[Entry<'_>], spends: &[Spend]) {
         let (sequence, height) = (Sequence::new(sequence), Height::new(sequence));
-        let step = Step { sequence, height, adds, spends, replaces: None };
-        let version = self.window.apply(&step, NonZeroUsize::MIN).expect("the step is sound");
+        let step = Step { sequence, height, spends, replaces: None };
+        let version =
+            self.window.apply_entries(&step, adds, NonZeroUsize::MIN).expect("the step is sound");
         *self.published.lock().expect("nobody panics") = version;
     }
 }
@@ -116,8 +117,11 @@ fn a_refused_step_is_never_seen() {
         let spend = writer.spend(1, 1);
         let twice = [add(2, 2), add(2, 2)];
         let (sequence, height) = (Sequence::new(2), Height::new(2));
-        let step = Step { sequence, height, adds: &twice, spends: &[spend], replaces: None };
-        writer.window.apply(&step, NonZeroUsize::MIN).expect_err("a coin is made twice");
+        let step = Step { sequence, height, spends: &[spend], replaces: None };
+        writer
+            .window
+            .apply_entries(&step, &twice, NonZeroUsize::MIN)
+            .expect_err("a coin is made twice");
         assert_eq!(births(writer.window.version()), [Some(1), None]);
         reader.join().expect("the reader saw what it should");
     });

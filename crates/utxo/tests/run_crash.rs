@@ -12,10 +12,11 @@ use std::sync::Arc;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Storage, StoreId};
 use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
-use varve_utxo::{
-    Entry, Kept, Manifest, Parameters, Run, RunError, RunWriter, Runs, Secret, Sequence,
-    Source as _, Span, StoreKey, merge_runs,
+use varve_utxo::parts::{
+    Buffers, Entry, Kept, Manifest, NewRun, Run, RunError, RunWriter, Runs, Sequence, Source as _,
+    Span, merge_runs,
 };
+use varve_utxo::{Parameters, Secret, StoreKey};
 
 const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
 
@@ -47,8 +48,9 @@ impl Store {
     fn flush(&mut self, adds: &[u32], deletes: &[u32]) -> Result<(), RunError> {
         let step = self.manifest.checkpoint.sequence.next().expect("there are enough");
         let number = self.manifest.next_run;
-        let named = (number, Span { first: step, last: step });
-        let mut writer = RunWriter::create(&self.storage, KEY, named, 10)?;
+        let (span, buffers) = (Span { first: step, last: step }, Buffers::LARGE);
+        let new = NewRun { number, span, expected: 10, buffers };
+        let mut writer = RunWriter::create(&self.storage, KEY, &new)?;
         let mut changes: Vec<(u32, bool)> = adds.iter().map(|number| (*number, true)).collect();
         changes.extend(deletes.iter().map(|number| (*number, false)));
         changes.sort_by_key(|(number, _)| outpoint(*number));
@@ -70,7 +72,7 @@ impl Store {
     fn merge(&mut self) -> Result<(), RunError> {
         let number = self.manifest.next_run;
         let chosen = self.runs.as_slice();
-        let merged = merge_runs(&self.storage, KEY, number, (chosen, true))?;
+        let merged = merge_runs(&self.storage, KEY, number, chosen, true)?;
         self.manifest.next_run.0 += 1;
         let all = 0..chosen.len();
         self.publish(self.runs.with_replaced(all, merged.map(Arc::new)))

@@ -47,7 +47,7 @@ fn state_of(node: &Organizer) -> State {
 
 fn state_read(node: &Reading) -> State {
     let (set, mut bytes) = (node.set().unwrap(), Vec::new());
-    assert_eq!((set.coin_count(), set.runs().as_slice().len()), node.coins());
+    assert_eq!((set.coin_count(), set.run_count()), node.coins());
     set.export(Network::Regtest, &mut bytes, &mut |_, _| {}).unwrap();
     (
         node.tip(),

@@ -36,13 +36,29 @@ fn too_many_runs_are_merged_where_it_costs_least() {
     assert_eq!(tiers.choose(&runs(&[1000, 20, 300, 20_000])), Choice::Merge(1..3));
 }
 
+#[test]
+fn a_dying_oldest_run_takes_everything_with_it() {
+    let run = |(pages, adds, deletes): &(u64, u64, u64)| RunInfo {
+        adds: *adds,
+        deletes: *deletes,
+        ..runs(&[*pages])[0]
+    };
+    let chosen = |sizes: &[(u64, u64, u64)]| {
+        TIERS.choose_with_rewrites(&sizes.iter().map(run).collect::<Vec<_>>())
+    };
+    assert_eq!(chosen(&[(5, 100, 200), (9, 100, 134), (1000, 1000, 0)]), Choice::Merge(0..3));
+    assert_eq!(chosen(&[(5, 100, 200), (9, 100, 133), (1000, 1000, 0)]), Choice::Nothing);
+    assert_eq!(chosen(&[(5, 0, 0)]), Choice::Nothing, "it is alone");
+    assert_eq!(chosen(&[(10, 60, 0); 4]), Choice::Merge(0..4), "the other rules still hold");
+}
+
 /// While the runs from a place on are being merged, those before it go on being merged, when that
 /// takes much less.
 #[test]
 fn young_runs_are_merged_beside_a_long_merge() {
     let beside = |pages: &[u64], busy| {
         let merging = pages[busy..].iter().sum();
-        TIERS.choose_beside(&runs(pages), (busy, merging))
+        TIERS.choose_beside(&runs(pages), Busy { first: busy, pages: merging })
     };
     assert_eq!(beside(&[10, 10, 10, 10, 9_000], 4), Choice::Merge(0..4));
     assert_eq!(beside(&[10, 10, 10, 9_000], 3), Choice::Nothing, "fewer than the fan-in");
@@ -84,14 +100,6 @@ fn choosing_ends_and_writes_a_logarithm() {
             }
         }
     }
-}
-
-#[test]
-fn the_debt_is_what_all_due_merges_write() {
-    let debt = |pages: &[u64]| merge_debt(&runs(pages), |runs| TIERS.choose(runs)) / 4096;
-    assert_eq!(debt(&[10, 10, 10]), 0);
-    assert_eq!(debt(&[10, 10, 10, 10]), 40);
-    assert_eq!(debt(&[10, 10, 10, 10, 40, 40, 40]), 40 + 160, "one merge brings the next");
 }
 
 fn into(number: u64, whole: bool) -> MergeInto {

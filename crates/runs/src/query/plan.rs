@@ -1,7 +1,5 @@
 //! One run while keys are resolved to its pages.
 
-use std::sync::Arc;
-
 use varve_io::PageNumber;
 
 use super::{GROUP, MAPPED, PageRead, READS_MAX};
@@ -20,7 +18,7 @@ pub(super) struct RunPlan<'a, C: Codec> {
 }
 
 impl<'a, C: Codec> RunPlan<'a, C> {
-    pub(super) fn new((index, run): (u32, &'a Arc<Run<C>>)) -> Self {
+    pub(super) fn new(index: u32, run: &'a Run<C>) -> Self {
         let direct = run.access() == Access::Direct;
         Self { index, run, direct, chunk: 0, last: None }
     }
@@ -35,7 +33,7 @@ impl<'a, C: Codec> RunPlan<'a, C> {
         let (filter, directory) = (self.run.filter(), self.run.directory());
         let mut may = [false; GROUP];
         let answers = may.get_mut(..keys.len()).expect("a group is not larger");
-        filter.ask(&mut self.chunk, (keys, hashes), answers);
+        filter.ask(&mut self.chunk, keys, hashes, answers);
         let mut bounds = [(0, 0); GROUP];
         for ((bounds, key), may) in bounds.iter_mut().zip(keys).zip(may) {
             if may {

@@ -4,6 +4,7 @@ use varve_io::PAGE_LEN;
 use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 
 use super::*;
+use crate::cursor::Source as _;
 use crate::fixture::{
     DELETE, KEY, LEAF_ROWS, Row, Tiny, TinyError, UNCHECKED, collect, disk, look_up, span,
     write_run, writer,
@@ -134,4 +135,32 @@ fn failed_reads_are_errors_and_a_full_disk_leaves_nothing_behind() {
     assert!(error.is_disk_full(), "{error}");
     drop(second);
     assert_eq!(storage.list().unwrap(), ["0000000001.run"]);
+}
+
+/// From every key, present or not, also between leaves and behind the last row; with keys whose
+/// rows fill several leaves.
+#[test]
+fn a_cursor_from_a_key_stands_at_its_first_row() {
+    let (_dir, storage) = disk();
+    let single = (0..1_000_u64).map(|n| (n * 10, 0));
+    let crowd = (0..3 * LEAF_ROWS as u32).map(|value| (5_005, value));
+    let mut rows: Vec<Row> = single.chain(crowd).collect();
+    rows.sort_unstable();
+    let run = write_run(&storage, 1, None, &rows);
+    assert!(run.leaves(&5_005).len() >= 3, "the crowd fills several leaves");
+    for key in (0..10_020).step_by(5).chain([u64::MAX]) {
+        let expected = rows.iter().position(|row| row.0 >= key).unwrap_or(rows.len());
+        let cursor = run.cursor_from(&key).unwrap();
+        assert_eq!(cursor.head(), rows.get(expected).copied(), "{key}");
+        if key % 1_001 == 0 {
+            assert!(collect(cursor).unwrap() == rows[expected..], "{key}");
+        }
+    }
+}
+
+#[test]
+fn a_cursor_from_a_key_in_an_empty_run_stands_at_the_end() {
+    let (_dir, storage) = disk();
+    let run = write_run(&storage, 1, None, &[]);
+    assert_eq!(run.cursor_from(&7).unwrap().head(), None);
 }

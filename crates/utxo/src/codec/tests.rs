@@ -13,7 +13,7 @@ use super::*;
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::fixture::{
-    Changes, KEY, Owned, collect, disk, look_up, outpoint, owned, span, txid, write_run,
+    Changes, KEY, Owned, collect, disk, look_up, new_run, outpoint, owned, span, txid, write_run,
 };
 use crate::query::Query;
 use crate::run_writer::RunWriter;
@@ -128,13 +128,12 @@ fn hostile_txids_that_share_their_first_bytes() {
 #[test]
 fn entries_out_of_order_are_refused() {
     let (_dir, storage) = disk();
-    let named = (RunNumber(1), span(1, 1));
     let coin = owned(1);
     let add = |birth| Entry::add(outpoint(1), Sequence::new(birth), coin.coin());
     let delete = |birth| Entry::delete(outpoint(1), Sequence::new(birth));
     let refused: [&[Entry<'_>]; 2] = [&[add(2), delete(1)], &[add(2), delete(2)]];
     for entries in refused {
-        let mut writer = RunWriter::create(&storage, KEY, named, 9).unwrap();
+        let mut writer = RunWriter::create(&storage, KEY, &new_run(1, span(1, 1), 9)).unwrap();
         let (last, before) = entries.split_last().unwrap();
         before.iter().for_each(|entry| writer.push(entry).unwrap());
         assert!(matches!(writer.push(last), Err(RunError::Order { .. })), "{entries:?}");
@@ -148,7 +147,7 @@ fn an_outpoint_with_many_births_stays_in_one_page() {
     let (_dir, storage) = disk();
     let large = Owned { script: vec![7; 1_900], ..owned(1) };
     let add = |birth| Entry::add(outpoint(1), Sequence::new(birth), large.coin());
-    let mut writer = RunWriter::create(&storage, KEY, (RunNumber(1), span(1, 1)), 9).unwrap();
+    let mut writer = RunWriter::create(&storage, KEY, &new_run(1, span(1, 1), 9)).unwrap();
     writer.push(&Entry::add(outpoint(0), Sequence::new(1), large.coin())).unwrap();
     (0..48).for_each(|birth| writer.push(&add(birth)).unwrap());
     assert!(matches!(writer.push(&add(48)), Err(RunError::Crowd { .. })));

@@ -1,31 +1,31 @@
 //! Makes the set durable as it is at one step.
 //!
 //! A checkpoint is *whole*: manifest, runs, window file and undo log are all of the same step. The
-//! writer notes that step: the runs, an image of the window, where the undo log stands. Then, in a
-//! thread while steps go on:
+//! writer records that step: the runs, an image of the window, the end of the undo log. Then, in a
+//! thread beside the steps that follow:
 //!
 //! 1. The window file is written and synced. (Run files were synced by those who wrote them.)
 //! 2. The undo log's lane has written all records of that step; then the log is synced as far as it
 //!    went then, and the names of files are.
 //! 3. The manifest is replaced atomically. From here on the checkpoint counts.
-//! 4. Files that neither it nor the running set needs any more are removed.
+//! 4. Files that neither the manifest nor the running set needs are removed.
 //!
 //! A crash anywhere leaves one whole checkpoint, the old or the new. It is *due* when a pane has
-//! become a run since the last and `flush_interval` steps have been made, so small panes of a small
-//! memory do not cost a window file each; and when the owner has asked for one.
+//! become a run since the last one and `flush_interval` steps have been made (so the small panes of
+//! a small budget do not cost a window file each), or when the owner asks for one.
 //!
 //! **Naming.** A merge changes no coin, at any step. So a manifest in which the merged run stands
 //! in place of its parts is a checkpoint of the same step as before, with the same window file, and
 //! costs nothing but itself. It is made after a merge whose parts are all in the manifest, so that
 //! they can be removed; other merges come in with the next whole checkpoint.
 //!
-//! Only one of these is under way at a time. A flush that the owner asks for waits for it and then
-//! does the same in the owner's thread; it does not wait for panes or merges.
+//! Only one is under way at a time. [`Database::flush`] waits for it and then makes another in the
+//! caller's thread; it does not wait for pane flushes or merges.
 
 use std::sync::Arc;
 
 use varve_io::{PAGE_LEN, Storage};
-use varve_runs::{Kept, RunInfo, RunNumber, Stop};
+use varve_runs::{Kept, Merged, RunInfo, RunNumber, Stop};
 
 use crate::database::Database;
 use crate::error::Error;
@@ -34,27 +34,20 @@ use crate::run_error::RunError;
 use crate::undo::PendingUndo;
 use crate::window::WindowImage;
 
-/// A manifest that is durable, and what it took.
+/// A durable checkpoint.
 #[derive(Debug)]
 pub(super) struct Saved {
     manifest: Manifest,
     /// Bytes of the window file.
     window: u64,
-    /// What came of removing files. The checkpoint counts all the same.
+    /// The result of removing files. The checkpoint counts in any case.
     swept: Result<usize, RunError>,
 }
 
-/// Runs that were merged into one, or into nothing.
-#[derive(Debug)]
-pub(super) struct Merged {
-    pub(super) inputs: Vec<RunNumber>,
-    pub(super) run: Option<RunInfo>,
-}
-
-/// All that it takes to make a checkpoint elsewhere.
+/// Everything needed to make a checkpoint in another thread.
 struct Plan {
     storage: Arc<dyn Storage>,
-    /// As it will be, but for the window file of a whole checkpoint.
+    /// The new manifest, without the window file of a whole checkpoint.
     manifest: Manifest,
     whole: Option<Whole>,
     kept: Kept,
@@ -68,7 +61,7 @@ struct Whole {
 }
 
 impl Database {
-    /// Takes in a checkpoint that is done, and starts one that is due.
+    /// Takes in a finished checkpoint, and starts one that is due.
     pub(super) fn checkpoint_if_due(&mut self) -> Result<(), Error> {
         self.take_checkpoint(false)?;
         if !self.work.checkpoint.is_free() {
@@ -85,13 +78,13 @@ impl Database {
     /// Makes a whole checkpoint of this step and waits for it.
     pub(super) fn make_checkpoint(&mut self) -> Result<(), Error> {
         self.take_checkpoint(true)?;
-        // What the lane has met is the error, not what it kept the checkpoint from.
+        // Report the lane's own error, not that the checkpoint could not proceed.
         self.undo.wait()?;
         let saved = self.whole().carry_out(&Stop::never());
         self.note(saved)
     }
 
-    /// Waits for a checkpoint that is under way, and lets none begin that was asked for before.
+    /// Waits for a checkpoint that is under way, and cancels earlier requests for one.
     pub(super) fn forget_checkpoints(&mut self) -> Result<(), Error> {
         self.take_checkpoint(true)?;
         (self.checkpoint_due, self.checkpoint_asked) = (false, false);
@@ -135,7 +128,7 @@ impl Database {
         Some(self.plan(Manifest { runs, ..self.manifest.clone() }, None))
     }
 
-    /// What the running set needs stays, and so do files that were begun after this moment.
+    /// Keeps what the running set needs, and files created after this moment.
     fn plan(&self, manifest: Manifest, whole: Option<Whole>) -> Plan {
         let waiting = self.waiting.as_ref().and_then(|waiting| waiting.run.as_ref());
         let runs = self.runs.as_slice().iter().chain(waiting).map(|run| run.info().number);
@@ -144,7 +137,7 @@ impl Database {
         Plan { storage: Arc::clone(&self.storage), manifest, whole, kept }
     }
 
-    /// Goes on from a checkpoint that was made, or decides again about one that failed.
+    /// Takes in the result of a checkpoint. One that failed is due again.
     fn note(&mut self, saved: Result<Saved, Error>) -> Result<(), Error> {
         let Saved { manifest, window, swept } = match saved {
             Ok(saved) => saved,
@@ -171,11 +164,11 @@ impl Plan {
         if let Some(Whole { number, image, undo }) = whole {
             let name = SavedWindow::file_name(number);
             let id = manifest.key().file_id(number);
-            let saved = match image.save(&*storage, (&name, id), stop) {
+            let saved = match image.save(&*storage, &name, id, stop) {
                 Ok(Some(saved)) => saved,
                 given_up => {
-                    // A disk that is full must not stay full. What cannot be removed now is swept
-                    // away after the next checkpoint.
+                    // A full disk must not stay full. A file that cannot be removed now is swept
+                    // after the next checkpoint.
                     let _ = storage.remove(&name);
                     return Err(given_up.map_or_else(Error::from, |_| RunError::Stopped.into()));
                 }
@@ -194,11 +187,11 @@ impl Plan {
 /// The runs of a manifest after these merges, as far as all of their parts are in it.
 fn renamed(named: &[RunInfo], merged: &[Merged]) -> Vec<RunInfo> {
     let mut runs = named.to_vec();
-    for Merged { inputs, run } in merged {
+    for Merged { inputs, output } in merged {
         let numbers: Vec<RunNumber> = runs.iter().map(|run| run.number).collect();
         let start = numbers.windows(inputs.len()).position(|window| window == inputs);
         if let Some(start) = start {
-            runs.splice(start..start + inputs.len(), *run);
+            runs.splice(start..start + inputs.len(), *output);
         }
     }
     runs
@@ -225,7 +218,7 @@ mod tests {
         let named: Vec<RunInfo> = named.iter().copied().map(info).collect();
         let merged = merged.iter().map(|(inputs, run)| Merged {
             inputs: inputs.iter().copied().map(RunNumber).collect(),
-            run: run.map(info),
+            output: run.map(info),
         });
         let runs = renamed(&named, &merged.collect::<Vec<_>>());
         runs.iter().map(|run| run.number.0).collect()

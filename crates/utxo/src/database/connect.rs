@@ -19,7 +19,7 @@ use varve_consensus::{BlockAt, PrevoutError};
 use varve_runs::JobEnd;
 use varve_types::{BlockHash, Outpoint};
 
-use super::Database;
+use super::{Database, NextStep};
 use crate::changes::Changes;
 use crate::coins::Coins;
 use crate::error::Error;
@@ -29,16 +29,16 @@ use crate::version::Version;
 use crate::view::DatabaseView;
 use crate::window::Spend;
 
-/// A block that was connected and not published.
+/// A block that was connected but not published.
 #[derive(Debug)]
 pub struct Appended {
     /// The set with the block in it.
     pub version: Arc<Version>,
-    /// What the rules may ask about the block.
+    /// The view of the set below the block, for the rules.
     pub view: DatabaseView,
 }
 
-/// What the writer has to wait for before it can go on: the disk, in either case.
+/// What the writer must wait for before it can continue: the disk, in either case.
 #[derive(Debug)]
 pub(crate) enum Pause {
     /// The writer is too far ahead of this job.
@@ -48,7 +48,7 @@ pub(crate) enum Pause {
 }
 
 impl Pause {
-    /// Waits, without the set.
+    /// Waits, without holding the set.
     pub(crate) fn finish(self) -> Result<(), Error> {
         match self {
             Self::Job(end) => end.wait(),
@@ -59,7 +59,7 @@ impl Pause {
 }
 
 impl Database {
-    /// Connects a block on the tip. The first block of all is one that stands on none.
+    /// Connects a block that extends the tip. The first block of a set is one without a parent.
     pub fn append(&mut self, block: &BlockAt<'_>) -> Result<(), Error> {
         self.check_next(block)?;
         if self.replay(block)? {
@@ -73,10 +73,10 @@ impl Database {
         Ok(())
     }
 
-    /// Connects a block on the tip that was prepared at any version, and does not show it to
-    /// readers yet: a [publisher](Database::publisher) does, or the block is
-    /// [rewound](Database::rewind_unpublished) and nobody has seen it. A checkpoint may hold it
-    /// before.
+    /// Connects a block on the tip that was prepared at any version, without showing it to readers:
+    /// a publisher does that later, or the block is [rewound](Database::rewind_unpublished) and
+    /// nobody has seen it. A checkpoint may already hold it.
+    #[cfg(feature = "test-suite")]
     pub fn append_prepared(
         &mut self,
         block: &BlockAt<'_>,
@@ -148,15 +148,16 @@ impl Database {
         let adds = prepared
             .adds
             .take()
-            .unwrap_or_else(|| self.window.lay_out_block(sequence, (block, &prepared.changes)));
-        let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
+            .unwrap_or_else(|| self.window.lay_out_block(sequence, block, &prepared.changes));
+        let tip = Some((block.height(), block.hash()));
+        let next = NextStep { sequence, height: block.height(), adds, spends: &spends, tip };
         // What is left is too little for a second thread.
-        self.step(at, (adds, &spends), tip, NonZeroUsize::MIN)?;
+        self.step(next, NonZeroUsize::MIN)?;
         self.undo.push(staged);
         Ok(None)
     }
 
-    /// What it takes to say who spent a coin that a block misses, without the set.
+    /// A search for the spender of a missing coin, which does not hold the set.
     pub(crate) fn spender_search(&self) -> SpenderSearch {
         SpenderSearch { version: Arc::clone(&self.latest), spenders: self.undo.spenders() }
     }
@@ -172,7 +173,7 @@ impl Database {
     }
 }
 
-/// Finds the transaction that has spent a coin which a block wants to spend.
+/// Finds the earlier spender of a coin that a block tries to spend.
 #[derive(Debug)]
 pub(crate) struct SpenderSearch {
     version: Arc<Version>,

@@ -5,27 +5,27 @@
 //! 2. The coins are written as one run, while they are read.
 //! 3. The manifest that names the run, and the base block as tip, replaces that of the empty set.
 //!
-//! Until then the set is empty, for readers as well as for whoever opens it after a crash; what
-//! there is of the run is swept away. Afterwards there is no undo below the base block.
+//! Until then the set is empty, also after a crash; what was written of the run is swept.
+//! Afterwards there is no undo below the base block.
 
 use std::io::Read;
 use std::sync::Arc;
 
-use varve_runs::{Sequence, Span};
+use varve_runs::{Buffers, Sequence, Span};
 use varve_types::{BlockHash, Height};
 
 use super::{Database, window_of};
 use crate::codec::Runs;
 use crate::error::Error;
 use crate::manifest::{Checkpoint, Manifest};
-use crate::run_writer::RunWriter;
+use crate::run_writer::{NewRun, RunWriter};
 use crate::snapshot_file::{SnapshotError, SnapshotReader};
 use crate::window::Window;
 
 impl Database {
-    /// Takes the coins of a snapshot that Core wrote into this set, which must be new. The file
-    /// does not say at which height its base block is: `base_height` does. `progress` is told how
-    /// many coins are done and how many there are.
+    /// Loads a snapshot file of Core into this set, which must be new. The file does not contain
+    /// the height of its base block, so `base_height` supplies it. `progress` gets the coins done
+    /// and the coins in all.
     ///
     /// The format has no checksum: compare [`Version::statistics`](crate::Version::statistics)
     /// afterwards with a hash that you trust.
@@ -43,16 +43,17 @@ impl Database {
         let (tip, sequence) = (snapshot.base(), snapshot.sequence()?);
         let span = Span { first: Sequence::new(1), last: sequence };
         let (key, number) = (self.manifest.key(), self.next_number());
-        let expected = snapshot.coins();
-        let mut writer = RunWriter::create(&self.storage, key, (number, span), expected)?;
+        let (expected, buffers) = (snapshot.coins(), Buffers::LARGE);
+        let new = NewRun { number, span, expected, buffers };
+        let mut writer = RunWriter::create(&self.storage, key, &new)?;
         snapshot.copy_to(&mut writer, progress)?;
-        // A writer that is dropped takes its file away.
+        // A writer that is dropped removes its file.
         let run = if writer.entries() == 0 { None } else { Some(Arc::new(writer.finish()?)) };
         let runs = Runs::empty(key).with_replaced(0..0, run);
         let manifest = Manifest {
             checkpoint: Checkpoint { sequence, tip: Some(tip) },
             runs: runs.infos(),
-            // The empty set may have been saved, with a window file of its own.
+            // The empty set may have been saved with a window file.
             window: None,
             ..self.manifest.clone()
         };

@@ -1,99 +1,103 @@
-//! What keeps the window small and the runs few.
+//! Maintenance: keeps the window small and the runs few.
 //!
 //! Before every step the writer takes in what threads have finished, decides what is due, and
 //! starts it (in lanes of `varve-runs`). None of it changes which coins there are.
 //!
 //! 1. **Flush.** The oldest pane is *due* when it is sealed and the tip is `window` blocks above
 //!    its highest, or when the window needs its memory (`budget`). Its living entries are written
-//!    as a run, while steps go on: the window notes what dies in the pane meanwhile. The run then
-//!    waits for the next step to take the pane's place.
-//! 2. **Merge**, when `choose` finds something. A merged run takes the place of its parts as soon
-//!    as it is taken in, in a version of the same step. Runs that were flushed meanwhile are
-//!    younger than all of them, so the parts are still neighbours. While a merge takes long, short
-//!    ones among the younger runs go on in a second lane (`Tiers::choose_beside`).
+//!    as a run beside the steps that follow: the window notes what dies in the pane meanwhile. With
+//!    the next step after that, the run replaces the pane.
+//! 2. **Merge**, when the policy finds something. A merged run replaces its inputs as soon as it is
+//!    taken in, in a version of the same step. While a merge takes long, short ones among the
+//!    younger runs run in a second lane (`varve_runs::Merges`).
 //! 3. **Checkpoint**: see `checkpoint`.
 //!
 //! Undo records are written by a lane too (`undo/writer.rs`).
 //!
-//! The writer goes on meanwhile, but not without limit. It waits for a flush when a step would not
-//! fit into the window, for a merge when there are `fan_in` runs more than a lookup should probe,
-//! and for the undo log when more of it is in memory than its share (`budget`).
-//! [`Database::waits`] counts all three. The joiner waits without holding the set
-//! ([`Database::maintain_or_wait`]), so that its caller is not held up.
+//! **Back-pressure.** The writer waits for a flush when a step would not fit into the window, for a
+//! merge when there are `fan_in` more runs than a lookup should probe, and for the undo log when
+//! more of it is in memory than its share (`budget`). `Waits` counts all three. The joiner waits
+//! without holding the set ([`Database::maintain_or_wait`]), so its caller is not blocked.
 //!
-//! **When a job fails**, the step before which that is noticed fails with its error, and nothing
-//! has changed: the pane is still in the window, the runs are as they were, the last checkpoint
-//! counts. The same is decided again before the next step, so it is tried again when there is space
-//! again.
+//! **When a job fails**, the next step reports its error and changes nothing: the pane is still in
+//! the window, the runs are as they were, the last checkpoint counts. Before the step after that,
+//! the same is decided again and retried.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use varve_io::Storage;
 use varve_runs::{Buffers, Choice, JobEnd, RunNumber, Span, Stop, StoreKey};
 
-use super::checkpoint::Merged;
-use super::work::{Flushing, MergeLane, Merging, RunResult, Waits, Written, file_len};
+use super::work::{Flushing, RunResult, file_len};
 use crate::budget::{self, Budget, MemoryUse, buffers_of, has_two_merges};
 use crate::codec::Run;
-use crate::compact::{choose, merge_debt, merge_unless};
+use crate::compact::merge_into;
 use crate::database::Database;
 use crate::error::Error;
 use crate::options::Options;
 use crate::pane::{Flush, PaneId, PaneInfo};
 use crate::run_error::RunError;
-use crate::run_writer::RunWriter;
+use crate::run_writer::{NewRun, RunWriter};
 
-/// Bytes of an entry in the order of a pane that is being flushed.
+/// Bytes per entry of the sort order of a pane that is being flushed.
 const ORDER_LEN: usize = 16;
 
-/// A run that waits for the next step to take the place of its pane.
+/// A run that replaces its pane with the next step.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) pane: PaneId,
-    /// `None` when nothing in the pane lived.
+    /// `None` when nothing in the pane was alive.
     pub(super) run: Option<Arc<Run>>,
 }
 
+/// Figures for suites and benches.
+#[cfg(feature = "test-suite")]
 impl Database {
     /// Bytes written since the set was opened.
     #[must_use]
-    pub const fn written(&self) -> Written {
-        Written { undo: self.undo.written(), ..self.work.written }
+    pub const fn written(&self) -> super::Written {
+        super::Written { undo: self.undo.written(), ..self.work.written }
     }
 
     /// How often the writer had to wait for a thread since the set was opened.
     #[must_use]
-    pub const fn waits(&self) -> Waits {
+    pub const fn waits(&self) -> super::Waits {
         self.work.waits
     }
 
-    /// The bytes that merges would write which are due or under way.
+    /// The bytes that the merges that are due or under way will write.
     #[must_use]
     pub fn merge_debt(&self) -> u64 {
-        merge_debt(&self.runs.infos(), &self.manifest.parameters.tiers())
+        crate::compact::merge_debt(&self.runs.infos(), &self.manifest.parameters.tiers())
     }
 
-    /// How the memory of the set is split at this moment.
+    /// Bytes of memory that the window takes, and the most it may take.
+    #[must_use]
+    pub fn window_memory(&self) -> (usize, usize) {
+        let MemoryUse { window, window_max, .. } = self.memory();
+        (window, window_max)
+    }
+}
+
+impl Database {
+    /// How the set's memory is used now.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
-        let (window, window_max) = self.window_memory();
-        let merging: usize = self.work.merges().map(|merging| merging.memory).sum();
         let joining = self.joining.as_ref().map_or(0, |(_, taken)| taken.load(Ordering::Relaxed));
         MemoryUse {
             budget: self.options.memory,
-            window,
-            window_max,
-            index: self.runs.memory() + merging,
+            window: self.window_len(),
+            window_max: self.budget().window,
+            index: self.runs.memory() + self.work.merges.index(),
             undo: self.undo.memory(),
             buffers: self.work.buffers(),
             joining,
         }
     }
 
-    /// Gives the set another amount of memory, from the next step on: a window that is too large
-    /// is flushed then. Too little is refused, and changes nothing.
+    /// Changes the memory budget, from the next step on: a window that is too large is flushed
+    /// then. Too small a budget is refused and changes nothing.
     pub fn set_memory(&mut self, memory: usize) -> Result<(), Error> {
         budget::check(memory, self.runs.memory())?;
         let options = self.options.with_memory(memory)?;
@@ -102,14 +106,13 @@ impl Database {
         Ok(())
     }
 
-    /// Bytes of memory that the window takes, and the most that it may take.
-    #[must_use]
-    pub fn window_memory(&self) -> (usize, usize) {
-        (self.window.panes().map(|pane| pane.memory).sum(), self.budget().window)
+    /// Bytes of memory that the window takes.
+    fn window_len(&self) -> usize {
+        self.window.panes().map(|pane| pane.memory).sum()
     }
 
-    /// Takes in what is done and starts what is due, before a step that brings `coming` bytes into
-    /// the window, and waits where the writer is too far ahead.
+    /// Takes in finished jobs and starts those that are due, before a step that adds `coming` bytes
+    /// to the window. Waits if the writer is too far ahead of its threads.
     pub(super) fn maintain(&mut self, coming: usize) -> Result<(), Error> {
         while let Some(end) = self.maintain_or_wait(coming)? {
             end.wait();
@@ -117,8 +120,7 @@ impl Database {
         Ok(())
     }
 
-    /// Does the same without waiting: it gives the job to wait for before the next try, if there
-    /// is one.
+    /// The same without waiting: returns the job to wait for before the next try, if any.
     pub(super) fn maintain_or_wait(&mut self, coming: usize) -> Result<Option<JobEnd>, Error> {
         self.undo.settle()?;
         self.flush_pane(coming)?;
@@ -127,16 +129,16 @@ impl Database {
         Ok(self.hold_back(coming))
     }
 
-    /// Makes the set durable as it is now, and starts what is due besides.
+    /// Starts what is due, and makes the set durable as it is now.
     pub(super) fn maintain_and_save(&mut self) -> Result<(), Error> {
         self.flush_pane(0)?;
         self.merge()?;
         self.make_checkpoint()
     }
 
-    /// The job that the writer has to wait for, where it has run too far ahead of the threads.
+    /// The job to wait for, if the writer has run too far ahead of its threads.
     fn hold_back(&mut self, coming: usize) -> Option<JobEnd> {
-        let (memory, _) = self.window_memory();
+        let memory = self.window_len();
         if let Some(flush) = self.work.flush.end()
             && self.budget().is_full(memory, coming)
         {
@@ -151,9 +153,7 @@ impl Database {
         }
         let parameters = self.manifest.parameters;
         let most = parameters.max_probed.saturating_add(parameters.fan_in) as usize;
-        // The short one first: it may be enough.
-        let merge = self.work.beside.end().or_else(|| self.work.merge.end());
-        let held = merge.filter(|_| self.runs.as_slice().len() > most);
+        let held = self.work.merges.end().filter(|_| self.runs.as_slice().len() > most);
         self.work.waits.for_runs += u64::from(held.is_some());
         held
     }
@@ -165,10 +165,10 @@ impl Database {
         Budget::new(memory, undo.cache, self.work.buffers(), &[index, index, joining])
     }
 
-    /// Starts to write the run of the oldest pane, if it is due and no other is on its way.
+    /// Starts to write the oldest pane as a run, if it is due and no other flush is under way.
     fn flush_pane(&mut self, coming: usize) -> Result<(), Error> {
         self.take_flush()?;
-        let (memory, budget) = (self.window_memory().0, self.budget());
+        let (memory, budget) = (self.window_len(), self.budget());
         if self.window.panes().last().is_some_and(|youngest| budget.is_pane_full(youngest.memory)) {
             self.window.seal();
         }
@@ -181,26 +181,33 @@ impl Database {
             return Ok(());
         }
         let Some(flush) = self.window.begin_flush() else { return Ok(()) };
-        let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
-        let (number, stop) = (self.next_number(), self.work.stop.clone());
-        let named = (number, Span { first: oldest.first, last: oldest.last });
-        let sizes = buffers_of(self.options.memory);
-        let buffers = sizes.writer(oldest.living) + ORDER_LEN * oldest.living;
-        let about = Flushing { pane: flush.pane(), number, buffers };
-        let task = move || write_run(&stop, &storage, (key, sizes), (named, &flush));
-        let job = self.work.flush_lane.start(task);
+        let buffers = buffers_of(self.options.memory);
+        let job = FlushJob {
+            storage: Arc::clone(&self.storage),
+            key: self.manifest.key(),
+            number: self.next_number(),
+            span: Span { first: oldest.first, last: oldest.last },
+            buffers,
+            stop: self.work.stop.clone(),
+        };
+        let about = Flushing {
+            pane: flush.pane(),
+            number: job.number,
+            buffers: buffers.writer(oldest.living) + ORDER_LEN * oldest.living,
+        };
+        let job = self.work.flush_lane.start(move || job.run(&flush));
         self.work.flush.fill(about, job);
         self.take_flush()
     }
 
-    /// Takes the run of a pane in: it waits for the next step.
+    /// Takes in a flushed run; the next step replaces its pane.
     fn take_flush(&mut self) -> Result<(), Error> {
         let Some((Flushing { pane, .. }, written)) = self.work.flush.take(false) else {
             return Ok(());
         };
         match written {
             Ok(run) => {
-                self.work.written.flushed += file_len(run.as_ref());
+                self.work.written.flushed += file_len(run.as_ref().map(Run::info));
                 self.waiting = Some(Waiting { pane, run: run.map(Arc::new) });
                 Ok(())
             }
@@ -216,80 +223,39 @@ impl Database {
         above.is_some_and(|above| above >= self.manifest.parameters.window)
     }
 
-    /// Merges as long as there is something to merge and a lane for it.
+    /// Takes in the merges that are done, and starts those that are due, while there is a lane.
     fn merge(&mut self) -> Result<(), Error> {
         loop {
-            self.take_merge(MergeLane::Main)?;
-            self.take_merge(MergeLane::Beside)?;
-            let Some((lane, range)) = self.next_merge() else { return Ok(()) };
-            let chosen = self.runs.as_slice().get(range.clone()).unwrap_or_default().to_vec();
-            let whole = range.end == self.runs.as_slice().len();
-            let infos: Vec<_> = chosen.iter().map(|run| run.info()).collect();
-            let sizes = buffers_of(self.options.memory);
-            let entries: u64 = infos.iter().map(|info| info.adds + info.deletes).sum();
-            let streams: usize = infos.iter().map(|info| sizes.stream(info.pages)).sum();
-            let merging = Merging {
-                number: self.next_number(),
-                inputs: infos.iter().map(|info| info.number).collect(),
-                memory: chosen.iter().map(|run| run.memory()).sum(),
-                pages: infos.iter().map(|info| info.pages).sum(),
-                buffers: sizes.writer(usize::try_from(entries).unwrap_or(usize::MAX)) + streams,
-            };
-            let (storage, key) = (Arc::clone(&self.storage), self.manifest.key());
-            let (stop, number) = (self.work.stop.clone(), merging.number);
-            let task =
-                move || merge_unless(&stop, &storage, (key, sizes), (number, (&chosen, whole)));
-            let job = match lane {
-                MergeLane::Main => self.work.merge_lane.start(task),
-                MergeLane::Beside => self.work.beside_lane.start(task),
-            };
-            self.work.merge_slot(lane).fill(merging, job);
+            self.take_merges()?;
+            let (infos, tiers) = (self.runs.infos(), self.manifest.parameters.tiers());
+            let has_two = has_two_merges(self.options.memory);
+            let plan = self.work.merges.next(
+                &infos,
+                |runs| tiers.choose_with_rewrites(runs),
+                |runs, busy| {
+                    if has_two { tiers.choose_beside(runs, busy) } else { Choice::Nothing }
+                },
+            );
+            let Some(plan) = plan else { return Ok(()) };
+            let inputs = infos.get(plan.range.clone()).unwrap_or_default();
+            let whole = plan.range.end == infos.len();
+            let buffers = buffers_of(self.options.memory);
+            let into = merge_into(self.next_number(), inputs, whole, buffers);
+            self.work.merges.start(&self.runs, plan, into);
         }
     }
 
-    /// What to merge next, if there is a lane for it: among all runs when no merge is under way,
-    /// and among those younger than its parts while the main one is. After that one the other is
-    /// waited for, so that what is chosen among all is not put off for ever.
-    fn next_merge(&self) -> Option<(MergeLane, Range<usize>)> {
-        let (infos, tiers) = (self.runs.infos(), self.manifest.parameters.tiers());
-        let (lane, choice) = match (self.work.merge.about(), self.work.beside.about()) {
-            (None, None) => (MergeLane::Main, choose(&infos, &tiers)),
-            (Some(main), None) if has_two_merges(self.options.memory) => {
-                let busy = (self.place_of(main)?, main.pages);
-                (MergeLane::Beside, tiers.choose_beside(&infos, busy))
-            }
-            (_, _) => return None,
-        };
-        match choice {
-            Choice::Nothing => None,
-            Choice::Merge(range) => Some((lane, range)),
+    /// Takes in the merges that are done: each run takes the place of its inputs.
+    fn take_merges(&mut self) -> Result<(), Error> {
+        while let Some(merged) = self.work.merges.take(&mut self.runs, false)? {
+            self.work.written.merged += file_len(merged.output);
+            self.merged.push(merged);
+            self.renew();
         }
-    }
-
-    /// The place of the youngest run that is being merged.
-    fn place_of(&self, merging: &Merging) -> Option<usize> {
-        let first = merging.inputs.first();
-        self.runs.as_slice().iter().position(|run| Some(&run.info().number) == first)
-    }
-
-    /// Takes a merged run in: it takes the place of its parts.
-    fn take_merge(&mut self, lane: MergeLane) -> Result<(), Error> {
-        let Some((merging, merged)) = self.work.merge_slot(lane).take(false) else {
-            return Ok(());
-        };
-        let merged = merged?;
-        self.work.written.merged += file_len(merged.as_ref());
-        let start = self.place_of(&merging);
-        let start = start.expect("a run is part of one merge only, and stays until that is done");
-        let inputs = merging.inputs;
-        let info = merged.as_ref().map(Run::info);
-        self.runs = self.runs.with_replaced(start..start + inputs.len(), merged.map(Arc::new));
-        self.merged.push(Merged { inputs, run: info });
-        self.renew();
         Ok(())
     }
 
-    /// The number of a new file. Also one that comes to nothing is not used again.
+    /// The number of a new file. It is never reused, even if the file comes to nothing.
     pub(super) fn next_number(&mut self) -> RunNumber {
         let number = self.manifest.next_run;
         self.manifest.next_run.0 += 1;
@@ -297,28 +263,40 @@ impl Database {
     }
 }
 
-/// Writes the run of a pane; none when nothing in it lives.
-fn write_run(
-    stop: &Stop,
-    storage: &Arc<dyn Storage>,
-    (key, sizes): (StoreKey, Buffers),
-    (named, flush): ((RunNumber, Span), &Flush),
-) -> RunResult {
-    let entries = flush.entries();
-    let expected = entries.len_max() as u64;
-    let mut writer = RunWriter::with_buffers(storage, (key, sizes), named, expected)?;
-    for entry in entries {
-        if stop.is_set() {
-            return Err(RunError::Stopped);
+/// The writing of one pane as a run, in a lane.
+struct FlushJob {
+    storage: Arc<dyn Storage>,
+    key: StoreKey,
+    number: RunNumber,
+    span: Span,
+    buffers: Buffers,
+    stop: Stop,
+}
+
+impl FlushJob {
+    /// Writes the run; `None` when nothing in the pane lives.
+    fn run(&self, flush: &Flush) -> RunResult {
+        let entries = flush.entries();
+        let new = NewRun {
+            number: self.number,
+            span: self.span,
+            expected: entries.len_max() as u64,
+            buffers: self.buffers,
+        };
+        let mut writer = RunWriter::create(&self.storage, self.key, &new)?;
+        for entry in entries {
+            if self.stop.is_set() {
+                return Err(RunError::Stopped);
+            }
+            writer.push(&entry)?;
         }
-        writer.push(&entry)?;
+        // A writer that is dropped removes its file.
+        if writer.entries() == 0 {
+            return Ok(None);
+        }
+        let run = writer.finish()?;
+        // Its coins were in memory, and the youngest are asked for most.
+        run.warm()?;
+        Ok(Some(run))
     }
-    // A writer that is dropped takes its file away.
-    if writer.entries() == 0 {
-        return Ok(None);
-    }
-    let run = writer.finish()?;
-    // Its coins were in memory, and the youngest are asked for most.
-    run.warm()?;
-    Ok(Some(run))
 }

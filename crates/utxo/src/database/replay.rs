@@ -1,4 +1,4 @@
-//! Resolving a block from what a crash has left of it.
+//! Replays a block from the undo record that survived a crash.
 //!
 //! A block that was connected before a crash and after the last checkpoint has an undo record that
 //! may have survived. The record holds every coin that the block took, with its birth: when the
@@ -17,7 +17,7 @@ use varve_consensus::BlockAt;
 use varve_runs::Sequence;
 use varve_types::Outpoint;
 
-use super::Database;
+use super::{Database, NextStep};
 use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::error::Error;
@@ -32,18 +32,19 @@ impl Database {
         let sequence = self.next_sequence()?;
         let Some(record) = self.undo.survivor()? else { return Ok(false) };
         let hasher = self.latest.window().hasher();
-        let changes = Changes::of(self.options.network, hasher, (block, Repeats::Possible));
-        if !is_of(&record, sequence, (block, &changes)) {
+        let changes = Changes::of(self.options.network, hasher, block, Repeats::Possible);
+        if !is_of(&record, sequence, block, &changes) {
             return Ok(false);
         }
         let Some(spends) = self.spends_of(&record) else { return Ok(false) };
         let entries = changes.spends() + changes.outputs();
         self.maintain(Window::memory_of(entries, changes.script_bytes))?;
-        let adds = self.window.lay_out_block(sequence, (block, &changes));
+        let adds = self.window.lay_out_block(sequence, block, &changes);
         let encode = |payload: &mut Vec<u8>| record.encode(payload);
         let staged = self.undo.stage(&record.head(), record.spent.len(), encode)?;
-        let (at, tip) = ((sequence, block.height()), Some((block.height(), block.hash())));
-        self.step(at, (adds, &spends), tip, self.options.workers)?;
+        let tip = Some((block.height(), block.hash()));
+        let next = NextStep { sequence, height: block.height(), adds, spends: &spends, tip };
+        self.step(next, self.options.workers)?;
         self.undo.push(staged);
         Ok(true)
     }
@@ -69,11 +70,7 @@ impl Database {
 }
 
 /// Whether a record is that of the step `sequence`, which connects this block.
-fn is_of(
-    record: &UndoRecord,
-    sequence: Sequence,
-    (block, changes): (&BlockAt<'_>, &Changes),
-) -> bool {
+fn is_of(record: &UndoRecord, sequence: Sequence, block: &BlockAt<'_>, changes: &Changes) -> bool {
     let previous = block.block().header().previous();
     let spent = record.spent.iter().map(|entry| entry.outpoint);
     (record.sequence, record.height) == (sequence, block.height())

@@ -1,38 +1,38 @@
 //! Disconnecting blocks, at any depth.
 //!
-//! A step forward like every other: the outputs of the tip are spent, what it had spent is added.
-//! What it had spent is in its undo record. Where there is none, below the last of them, or where
-//! it is damaged, a source that the caller passes ([`SpentCoins`]) knows. From there on the undo
-//! log is empty: the blocks below have no records either, and those that are connected next begin
-//! a chain of their own. (A record below a damaged one is of no use: it names coins by their
-//! births, and those that a source gave back have new ones.)
+//! Disconnecting is a step forward: the outputs of the tip are spent, and the coins it had spent
+//! are added again, from its undo record. Where the record is no longer kept, or damaged, the
+//! caller passes a source that knows them ([`SpentCoins`]). From there on the undo log is empty:
+//! the blocks below have no usable records, and blocks connected next start a new chain. (A record
+//! below a damaged one is useless: it names coins by their births, and coins that a source gave
+//! back have new ones.)
 
 use varve_runs::Sequence;
 use varve_types::{BlockHash, Height};
 
-use super::{Database, Pause};
+use super::{Database, NextStep, Pause};
 use crate::error::Error;
 use crate::spent_coins::{Disconnect, SpentCoins};
 use crate::undo::{Below, UndoError};
 use crate::window::spends_of_disconnect;
 
 impl Database {
-    /// A height from which on every block of the chain has an undo record, so that it can be
-    /// disconnected without a source; `None` when that is not known.
+    /// A height from which every block of the chain has an undo record, so that it can be
+    /// disconnected without a source; `None` when unknown.
     #[must_use]
     pub fn undo_from(&self) -> Option<Height> {
         self.undo.kept_from()
     }
 
-    /// Disconnects the tip: the set is again as it was below it.
+    /// Disconnects the tip: the set is again what it was before that block.
     pub fn rewind(&mut self) -> Result<(), Error> {
         self.disconnect(None)?;
         self.publish();
         Ok(())
     }
 
-    /// Disconnects the blocks that were appended and not published. Readers see no difference. A
-    /// joiner does so when it ends; where that failed, the caller does before it goes on.
+    /// Disconnects the blocks that were appended but not published; readers never saw them. A
+    /// joiner does this when it ends. If that failed, call it before appending again.
     pub fn rewind_unpublished(&mut self) -> Result<(), Error> {
         self.retry_undo();
         while let Some(pause) = self.rewind_or_pause()? {
@@ -41,13 +41,13 @@ impl Database {
         Ok(())
     }
 
-    /// Tries again to write the undo records that could not be written.
+    /// Retries to write undo records that could not be written.
     pub(crate) fn retry_undo(&mut self) {
         self.undo.retry();
     }
 
-    /// Goes on with [`Database::rewind_unpublished`] as far as possible without waiting for a disk.
-    /// A pause means that it has not come to the end: finish it and call again.
+    /// Does [`Database::rewind_unpublished`] as far as possible without waiting for the disk. A
+    /// pause means that it is not done: finish the pause and call again.
     pub(crate) fn rewind_or_pause(&mut self) -> Result<Option<Pause>, Error> {
         let published = self.snapshot().tip();
         while self.tip != published {
@@ -70,26 +70,11 @@ impl Database {
         Ok(())
     }
 
-    /// Disconnects all blocks above `height`, one step each. After an error the blocks that were
-    /// disconnected stay so, and [`Database::tip`] says how far it came.
+    /// Disconnects all blocks above `height`, one step each. After an error, the blocks
+    /// disconnected so far stay disconnected; [`Database::tip`] says where the set stands.
     pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
-        self.disconnect_to(height, None)
-    }
-
-    /// Disconnects all blocks above `height` as [`Database::rewind_to`] does, with the help of
-    /// `source` where undo records are gone or damaged.
-    pub fn rewind_to_with(&mut self, height: Height, source: &dyn SpentCoins) -> Result<(), Error> {
-        self.disconnect_to(height, Some(source))
-    }
-
-    fn disconnect_to(
-        &mut self,
-        height: Height,
-        source: Option<&dyn SpentCoins>,
-    ) -> Result<(), Error> {
         while self.tip.is_some_and(|(tip, _)| tip > height) {
-            self.disconnect(source)?;
-            self.publish();
+            self.rewind()?;
         }
         Ok(())
     }
@@ -117,7 +102,8 @@ impl Database {
         let adds = self.window.lay_out(sequence, step.adds.iter());
         let parent = height.checked_sub(1).filter(|_| step.previous != BlockHash::ZERO);
         let tip = parent.map(|parent| (parent, step.previous));
-        self.step((sequence, height), (adds, &step.spends), tip, self.options.workers)?;
+        let next = NextStep { sequence, height, adds, spends: &step.spends, tip };
+        self.step(next, self.options.workers)?;
         match below {
             Some(below) => self.undo.pop(below),
             None => self.undo.forget_chain(),
@@ -150,8 +136,8 @@ impl Database {
         tip: (Height, BlockHash),
         source: &dyn SpentCoins,
     ) -> Result<Disconnect, Error> {
-        let at = (self.options.network, sequence);
-        let step = Disconnect::ask(&self.latest, at, tip, source)?;
+        let network = self.options.network;
+        let step = Disconnect::ask(&self.latest, network, sequence, tip, source)?;
         step.ok_or_else(|| self.inconsistent("the outputs of the tip are not in the set"))
     }
 

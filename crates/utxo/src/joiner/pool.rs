@@ -1,18 +1,17 @@
-//! The workers' common ground: the state under its lock, the database under another.
+//! What workers share: the state under one lock, the database under another.
 //!
 //! The state's lock is held for a decision; the database's while a step is made or rewound in
 //! memory, by the one worker that the state has chosen for it, so that no worker waits for another.
-//! Nobody waits for a disk while holding it, so the caller, which takes it too, gets it soon.
+//! No thread waits for the disk while it holds the database, so the caller gets it soon too.
 
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 use varve_consensus::BlockAt;
-use varve_types::{Height, Network};
+use varve_types::Network;
 
 use super::room::Room;
-use super::slot::JoinState;
 use super::state::{Job, State};
 use super::worker::Worker;
 use super::{AsBlock, JoinerOptions, Retired, SubmitError};
@@ -25,10 +24,10 @@ use crate::view::DatabaseView;
 pub(super) type Check<'d, R, E> =
     &'d (dyn Fn(&BlockAt<'_>, &DatabaseView) -> Result<R, E> + Sync + 'd);
 
-/// The workers' common ground.
+/// What the workers share.
 pub(super) struct Pool<'d, T, R, E> {
     state: Mutex<State<T, R, E>>,
-    /// Something has changed: there may be work, or something has retired.
+    /// Signalled when there may be work, or a block has retired.
     changed: Condvar,
     database: Mutex<&'d mut Database>,
     pub(super) network: Network,
@@ -38,7 +37,7 @@ pub(super) struct Pool<'d, T, R, E> {
 /// What a worker does next.
 pub(super) enum Next<T> {
     Work(Job<T>),
-    /// There is nothing to do but to wait for reads.
+    /// Nothing to do but wait for reads.
     Read,
     End,
 }
@@ -50,8 +49,9 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         check: Check<'d, R, E>,
     ) -> Self {
         let newest = database.latest().clone();
-        let room = Room::new(database.begin_joining(), options.check);
-        let state = State::new(newest, database.publisher(), (options.depth.get(), room));
+        let (limit, used) = database.begin_joining();
+        let room = Room::new(limit, used, options.check);
+        let state = State::new(newest, database.publisher(), options.depth.get(), room);
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -79,7 +79,7 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
                 match spawned {
                     Ok(_) => {}
                     Err(error) if number == 0 => return Err(Error::Thread(error)),
-                    // Fewer workers are slower, and nothing is wrong.
+                    // Fewer workers are slower, but correct.
                     Err(_) => break,
                 }
             }
@@ -87,19 +87,19 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         })
     }
 
-    /// Changes the state and wakes whoever waits for a change.
+    /// Changes the state and wakes waiting threads.
     pub(super) fn update<O>(&self, change: impl FnOnce(&mut State<T, R, E>) -> O) -> O {
         let output = change(&mut lock(&self.state));
         self.changed.notify_all();
         output
     }
 
-    /// Notes how far a block has come, for which nobody waits.
+    /// Records the progress of a block, without waking anyone.
     pub(super) fn note(&self, change: impl FnOnce(&mut State<T, R, E>)) {
         change(&mut lock(&self.state));
     }
 
-    /// Does something with the database, alone.
+    /// Uses the database exclusively.
     pub(super) fn with_database<O>(&self, write: impl FnOnce(&mut Database) -> O) -> O {
         write(&mut lock(&self.database))
     }
@@ -129,7 +129,8 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
         lock(&self.state).is_full()
     }
 
-    pub(super) fn states(&self) -> Vec<(Height, JoinState)> {
+    #[cfg(feature = "test-suite")]
+    pub(super) fn states(&self) -> Vec<(varve_types::Height, super::JoinState)> {
         lock(&self.state).states()
     }
 
@@ -151,12 +152,12 @@ impl<'d, T: AsBlock + Send + Sync, R: Send, E: Send> Pool<'d, T, R, E> {
     }
 }
 
-/// A worker or the caller that panics ends the whole, and the panic goes on.
+/// A panic in a worker or in the caller ends the joiner and is propagated.
 fn lock<S: ?Sized>(mutex: &Mutex<S>) -> MutexGuard<'_, S> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends the workers home when the body is through, in whatever way.
+/// Stops the workers when the caller's closure returns or panics.
 struct End<'p, 'd, T, R, E>(&'p Pool<'d, T, R, E>);
 
 impl<T, R, E> Drop for End<'_, '_, T, R, E> {
@@ -166,7 +167,7 @@ impl<T, R, E> Drop for End<'_, '_, T, R, E> {
     }
 }
 
-/// Sends all workers home when one panics.
+/// Stops all workers when one panics.
 struct EndOnPanic<'p, 'd, T, R, E>(&'p Pool<'d, T, R, E>);
 
 impl<T, R, E> Drop for EndOnPanic<'_, '_, T, R, E> {

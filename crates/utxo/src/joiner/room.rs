@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// What a block takes for each of its bytes, besides what its check takes.
 const FACTOR: usize = 4;
 
-/// Bytes that may be taken, and that are.
+/// The limit in bytes, and the use.
 #[derive(Debug)]
 pub(super) struct Room {
     /// What the check of a block takes for each of its bytes.
@@ -24,7 +24,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub(super) fn new((limit, shown): (usize, Arc<AtomicUsize>), check: usize) -> Self {
+    pub(super) fn new(limit: usize, shown: Arc<AtomicUsize>, check: usize) -> Self {
         Self { check, limit, taken: 0, shown }
     }
 
@@ -33,12 +33,12 @@ impl Room {
         len.saturating_mul(FACTOR + self.check)
     }
 
-    /// Whether so much more can be taken.
+    /// Whether this many more bytes fit.
     pub(super) const fn fits(&self, bytes: usize) -> bool {
         self.taken.saturating_add(bytes) <= self.limit
     }
 
-    /// Whether more is taken than may be.
+    /// Whether the limit is exceeded.
     pub(super) const fn is_over(&self) -> bool {
         self.taken > self.limit
     }

@@ -1,4 +1,4 @@
-//! One block in the joiner: how far it has come, and what it has got by then.
+//! One block in the joiner: its state, and what was computed for it so far.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub enum JoinState {
 }
 
 impl JoinState {
-    /// Whether a block can go from this state to that.
+    /// Whether a block may change from this state to `next`.
     #[must_use]
     pub const fn leads_to(self, next: Self) -> bool {
         use JoinState::{Appended, Cancelled, Failed, Fetched, Init, Joined, Parsed, Queried};
@@ -45,11 +45,11 @@ impl JoinState {
         )
     }
 
-    /// Goes on.
+    /// Changes the state.
     ///
     /// # Panics
     ///
-    /// When there is no such way.
+    /// When the state machine has no such transition.
     pub(super) fn go_to(&mut self, next: Self) {
         assert!(self.leads_to(next), "a block went from {self:?} to {next:?}");
         *self = next;
@@ -60,10 +60,17 @@ impl JoinState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(pub(super) u32);
 
-/// What a block has got, when no worker has it in hand.
+/// A submitted block: a height may be submitted again after a failure, with a new ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockId {
+    pub(super) height: Height,
+    pub(super) ticket: Ticket,
+}
+
+/// What was computed for a block, while no worker holds it.
 #[derive(Debug)]
 pub(super) enum Held<R, X> {
-    /// Nothing yet, or a worker has it.
+    /// Nothing yet, or a worker holds it.
     Nothing,
     /// Fetched.
     Prepared(Box<Prepared>),
@@ -88,7 +95,7 @@ pub(super) struct Slot<T, R, X> {
     /// Bytes of memory that it is charged for, and for pages that are being read for it.
     pub(super) charge: usize,
     pub(super) pages: usize,
-    /// A worker is at it, or reads are under way for it.
+    /// A worker holds it, or reads are under way for it.
     pub(super) busy: bool,
 }
 
@@ -96,7 +103,8 @@ impl<T, R, X> Slot<T, R, X> {
     pub(super) const fn new(
         block: Arc<T>,
         repeats: Repeats,
-        (ticket, charge): (Ticket, usize),
+        ticket: Ticket,
+        charge: usize,
     ) -> Self {
         let (state, held, seen) = (JoinState::Init, Held::Nothing, Height::GENESIS);
         Self { block, repeats, ticket, state, held, seen, charge, pages: 0, busy: false }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use varve_types::Height;
 
 use super::room::Room;
-use super::slot::{Held, JoinState, Slot, Ticket};
+use super::slot::{BlockId, Held, JoinState, Slot, Ticket};
 use super::{AsBlock, JoinError, Retired, SubmitError};
 use crate::database::{Appended, Publisher};
 use crate::error::Error;
 use crate::prepare::{Prepared, Repeats};
 use crate::version::Version;
 
-/// Blocks prepared at most so many steps before their turn are not refreshed.
+/// Blocks prepared at most this many steps before their turn are not refreshed.
 const REFRESH_MIN: u32 = 4;
 
 /// Everything under way.
@@ -32,14 +32,14 @@ pub(super) struct State<T, R, E> {
     /// A block did not fit, and nothing has left since.
     refused: bool,
     tickets: u32,
-    /// Somebody makes a step, or rewinds some.
+    /// A writer is appending or rewinding.
     writing: bool,
-    /// The lowest block that has failed: nothing from there on is begun.
+    /// The lowest block that has failed: no work starts at or above it.
     failed: Option<Height>,
-    /// A failure has not been told yet; or it never can be mended, if `stuck`.
+    /// A failure has not been reported yet; or, if `stuck`, it cannot be recovered from.
     broken: bool,
     stuck: bool,
-    /// The workers are to go home.
+    /// The workers should exit.
     pub(super) ending: bool,
     /// The set with all steps that were made.
     newest: Arc<Version>,
@@ -49,8 +49,7 @@ pub(super) struct State<T, R, E> {
 /// Something to do, and for which block.
 #[derive(Debug)]
 pub(super) struct Job<T> {
-    pub(super) height: Height,
-    pub(super) ticket: Ticket,
+    pub(super) id: BlockId,
     pub(super) block: Arc<T>,
     pub(super) task: Task,
 }
@@ -74,7 +73,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
     pub(super) fn new(
         newest: Arc<Version>,
         publisher: Publisher,
-        (depth, room): (usize, Room),
+        depth: usize,
+        room: Room,
     ) -> Self {
         let tip = newest.tip().map(|(height, _)| height);
         let next = tip.map_or(Some(Height::GENESIS), |tip| tip.checked_add(1)).unwrap_or_default();
@@ -119,7 +119,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         }
         self.room.take(charge);
         self.tickets = self.tickets.wrapping_add(1);
-        let slot = Slot::new(Arc::new(block), repeats, (Ticket(self.tickets), charge));
+        let slot = Slot::new(Arc::new(block), repeats, Ticket(self.tickets), charge);
         self.slots.insert(height, slot);
         Ok(())
     }
@@ -133,18 +133,19 @@ impl<T: AsBlock, R, E> State<T, R, E> {
     }
 
     /// Pages are being read for a block.
-    pub(super) fn reads(&mut self, (height, ticket): (Height, Ticket), bytes: usize) {
-        if let Some(slot) = self.slot(height, ticket) {
+    pub(super) fn reads(&mut self, id: BlockId, bytes: usize) {
+        if let Some(slot) = self.slot(id) {
             slot.pages = bytes;
             self.room.take(bytes);
         }
     }
 
+    #[cfg(feature = "test-suite")]
     pub(super) fn states(&self) -> Vec<(Height, JoinState)> {
         self.slots.iter().map(|(height, slot)| (*height, slot.state)).collect()
     }
 
-    /// A block that has retired. With the last of them a failure has been told.
+    /// A retired block. With the last of them a failure has been reported.
     pub(super) fn take_retired(&mut self) -> Option<Retired<T, R, E>> {
         let retired = self.retired.pop_front();
         self.broken = self.stuck || (self.broken && !self.retired.is_empty());
@@ -189,8 +190,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
                 }
             };
             slot.busy = true;
-            let (height, ticket, block) = (*height, slot.ticket, Arc::clone(&slot.block));
-            return Some(Job { height, ticket, block, task });
+            let id = BlockId { height: *height, ticket: slot.ticket };
+            return Some(Job { id, block: Arc::clone(&slot.block), task });
         }
         None
     }
@@ -199,24 +200,24 @@ impl<T: AsBlock, R, E> State<T, R, E> {
     fn pick_rewind(&mut self) -> Option<Job<T>> {
         let slot = self.slots.get_mut(&self.next).filter(|_| !self.writing && !self.stuck)?;
         self.writing = true;
-        let (height, ticket, block) = (self.next, slot.ticket, Arc::clone(&slot.block));
-        Some(Job { height, ticket, block, task: Task::Rewind })
+        let id = BlockId { height: self.next, ticket: slot.ticket };
+        Some(Job { id, block: Arc::clone(&slot.block), task: Task::Rewind })
     }
 
     /// The block of this ticket, unless it was cancelled meanwhile.
-    fn slot(&mut self, height: Height, ticket: Ticket) -> Option<&mut Slot<T, R, JoinError<E>>> {
-        self.slots.get_mut(&height).filter(|slot| slot.ticket == ticket)
+    fn slot(&mut self, id: BlockId) -> Option<&mut Slot<T, R, JoinError<E>>> {
+        self.slots.get_mut(&id.height).filter(|slot| slot.ticket == id.ticket)
     }
 
     /// The block has come this far and has more before it.
-    pub(super) fn reached(&mut self, (height, ticket): (Height, Ticket), state: JoinState) {
-        if let Some(slot) = self.slot(height, ticket) {
+    pub(super) fn reached(&mut self, id: BlockId, state: JoinState) {
+        if let Some(slot) = self.slot(id) {
             slot.state.go_to(state);
         }
     }
 
-    pub(super) fn fetched(&mut self, (height, ticket): (Height, Ticket), prepared: Prepared) {
-        if let Some(slot) = self.slot(height, ticket) {
+    pub(super) fn fetched(&mut self, id: BlockId, prepared: Prepared) {
+        if let Some(slot) = self.slot(id) {
             slot.state.go_to(JoinState::Fetched);
             slot.held = Held::Prepared(Box::new(prepared));
             slot.busy = false;
@@ -225,15 +226,11 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         }
     }
 
-    pub(super) fn refreshed(
-        &mut self,
-        (height, ticket): (Height, Ticket),
-        result: Result<Box<Prepared>, Error>,
-    ) {
+    pub(super) fn refreshed(&mut self, id: BlockId, result: Result<Box<Prepared>, Error>) {
         match result {
-            Err(error) => self.fail((height, ticket), JoinError::Set(error)),
+            Err(error) => self.fail(id, JoinError::Set(error)),
             Ok(prepared) => {
-                if let Some(slot) = self.slot(height, ticket) {
+                if let Some(slot) = self.slot(id) {
                     slot.held = Held::Prepared(prepared);
                     slot.busy = false;
                 }
@@ -242,35 +239,27 @@ impl<T: AsBlock, R, E> State<T, R, E> {
     }
 
     /// The step is made, or refused.
-    pub(super) fn appended(
-        &mut self,
-        (height, ticket): (Height, Ticket),
-        result: Result<Appended, Error>,
-    ) {
+    pub(super) fn appended(&mut self, id: BlockId, result: Result<Appended, Error>) {
         self.writing = false;
         let appended = match result {
             Ok(appended) => appended,
-            Err(error) => return self.fail((height, ticket), JoinError::Set(error)),
+            Err(error) => return self.fail(id, JoinError::Set(error)),
         };
         self.newest = Arc::clone(&appended.version);
-        self.append = height.checked_add(1).unwrap_or(height);
-        if let Some(slot) = self.slot(height, ticket) {
+        self.append = id.height.checked_add(1).unwrap_or(id.height);
+        if let Some(slot) = self.slot(id) {
             slot.state.go_to(JoinState::Appended);
             slot.held = Held::Appended(Box::new(appended));
             slot.busy = false;
         }
     }
 
-    /// The check has spoken about the block that `version` ends with.
-    pub(super) fn checked(
-        &mut self,
-        (height, ticket): (Height, Ticket),
-        result: Result<(Arc<Version>, R), E>,
-    ) {
+    /// The check of the block that `version` ends with has returned.
+    pub(super) fn checked(&mut self, id: BlockId, result: Result<(Arc<Version>, R), E>) {
         match result {
-            Err(error) => self.fail((height, ticket), JoinError::Check(error)),
+            Err(error) => self.fail(id, JoinError::Check(error)),
             Ok((version, given)) => {
-                if let Some(slot) = self.slot(height, ticket) {
+                if let Some(slot) = self.slot(id) {
                     slot.state.go_to(JoinState::Joined);
                     slot.held = Held::Joined(version, given);
                     slot.busy = false;
@@ -297,14 +286,14 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         }
     }
 
-    pub(super) fn fail(&mut self, (height, ticket): (Height, Ticket), error: JoinError<E>) {
-        if let Some(slot) = self.slot(height, ticket) {
+    pub(super) fn fail(&mut self, id: BlockId, error: JoinError<E>) {
+        if let Some(slot) = self.slot(id) {
             slot.state.go_to(JoinState::Failed);
             slot.held = Held::Error(error);
             slot.busy = false;
             let pages = std::mem::take(&mut slot.pages);
             self.room.give_back(pages);
-            self.failed = Some(self.failed.map_or(height, |failed| failed.min(height)));
+            self.failed = Some(self.failed.map_or(id.height, |failed| failed.min(id.height)));
         }
     }
 

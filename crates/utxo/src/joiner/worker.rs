@@ -1,18 +1,17 @@
 //! A worker: takes the lowest block that something can be done for, and does it.
 //!
-//! Every worker has a ring of its own, so that no two ever read through the same one. Blocks whose
-//! pages are being read stay with the worker that asked for them; it looks for completions between
-//! two jobs, and waits for them when there is no job.
+//! Each worker has its own ring, so rings are never shared. Blocks whose pages are being read stay
+//! with the worker that requested them; it collects completions between two jobs, and waits for
+//! them when there is no job.
 
 use std::sync::Arc;
 
 use varve_consensus::BlockAt;
 use varve_io::{BatchReader, Completion, PAGE_LEN};
 use varve_runs::PageBuffers;
-use varve_types::Height;
 
 use super::pool::{Next, Pool};
-use super::slot::{JoinState, Ticket};
+use super::slot::{BlockId, JoinState};
 use super::state::{Job, Task};
 use super::{AsBlock, JoinError};
 use crate::database::{Appended, Database, Pause};
@@ -36,8 +35,7 @@ pub(super) struct Worker<'p, 'd, T, R, E> {
 
 /// A block whose pages are being read.
 struct Waiting<T> {
-    height: Height,
-    ticket: Ticket,
+    id: BlockId,
     block: Arc<T>,
     queried: Queried,
     /// Reads that have not come.
@@ -51,7 +49,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         Self { pool, reader: None, buffers: PageBuffers::default(), waiting: Vec::new() }
     }
 
-    /// Works until it is sent home.
+    /// Works until the joiner ends.
     pub(super) fn run(mut self) {
         loop {
             while let Some(done) = self.reader.as_mut().and_then(BatchReader::try_next) {
@@ -70,28 +68,28 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
     }
 
     fn work(&mut self, job: Job<T>) {
-        let Job { height, ticket, block, task } = job;
+        let Job { id, block, task } = job;
         let (pool, at) = (self.pool, block.as_block());
         match task {
             Task::Prepare(version, repeats) => {
-                let parsed = Parsed::new(&version, pool.network, (at, repeats));
-                pool.note(|state| state.reached((height, ticket), JoinState::Parsed));
-                self.query((height, ticket), (&block, parsed), &version);
+                let parsed = Parsed::new(&version, pool.network, at, repeats);
+                pool.note(|state| state.reached(id, JoinState::Parsed));
+                self.query(id, &block, parsed, &version);
             }
             Task::Refresh(mut prepared, version) => {
                 let refreshed = prepared.refresh(&version).map(|()| prepared);
-                pool.update(|state| state.refreshed((height, ticket), refreshed));
+                pool.update(|state| state.refreshed(id, refreshed));
             }
             Task::Append(prepared, version) => {
                 let result = self.append(at, *prepared, &version);
-                pool.update(|state| state.appended((height, ticket), result));
+                pool.update(|state| state.appended(id, result));
             }
             Task::Check(appended) => {
                 let given = (pool.check)(at, &appended.view);
                 let result = given.map(|given| (Arc::clone(&appended.version), given));
                 // The coins are freed before the lock is taken.
                 drop(appended);
-                pool.update(|state| state.checked((height, ticket), result));
+                pool.update(|state| state.checked(id, result));
             }
             Task::Rewind => {
                 let result = self.rewind();
@@ -148,28 +146,23 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
     }
 
     /// Looks the block's keys up, and starts the reads that it takes.
-    fn query(
-        &mut self,
-        (height, ticket): (Height, Ticket),
-        (block, parsed): (&Arc<T>, Parsed),
-        version: &Version,
-    ) {
+    fn query(&mut self, id: BlockId, block: &Arc<T>, parsed: Parsed, version: &Version) {
         let queried = parsed.query(version);
-        self.pool.note(|state| state.reached((height, ticket), JoinState::Queried));
+        self.pool.note(|state| state.reached(id, JoinState::Queried));
         match queried.requests(&mut self.buffers) {
-            Err(error) => self.fetched((height, ticket), Err(error)),
+            Err(error) => self.fetched(id, Err(error)),
             Ok(requests) if requests.is_empty() => {
                 let prepared = queried.finish(block.as_block(), &mut self.buffers);
-                self.fetched((height, ticket), prepared);
+                self.fetched(id, prepared);
             }
             Ok(mut requests) => {
                 for request in &mut requests {
-                    request.tag |= u64::from(ticket.0) << TICKET_SHIFT;
+                    request.tag |= u64::from(id.ticket.0) << TICKET_SHIFT;
                 }
                 let (left, error) = (requests.len(), None);
-                self.pool.note(|state| state.reads((height, ticket), left * PAGE_LEN));
+                self.pool.note(|state| state.reads(id, left * PAGE_LEN));
                 let block = Arc::clone(block);
-                self.waiting.push(Waiting { height, ticket, block, queried, left, error });
+                self.waiting.push(Waiting { id, block, queried, left, error });
                 let reader = self.reader.get_or_insert_with(|| BatchReader::new(READ_DEPTH));
                 reader.submit(requests);
             }
@@ -179,7 +172,7 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
     /// Takes a read that has completed. With the last of a block its coins are unpacked.
     fn accept(&mut self, completion: Completion) {
         let Completion { tag, result } = completion;
-        let of_ticket = |block: &Waiting<T>| u64::from(block.ticket.0) == tag >> TICKET_SHIFT;
+        let of_ticket = |block: &Waiting<T>| u64::from(block.id.ticket.0) == tag >> TICKET_SHIFT;
         let place = self.waiting.iter().position(of_ticket);
         let Some(block) = place.and_then(|place| self.waiting.get_mut(place)) else { return };
         let tag = tag & ((1 << TICKET_SHIFT) - 1);
@@ -189,19 +182,19 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         block.left -= 1;
         if let (0, Some(place)) = (block.left, place) {
             let waiting = self.waiting.swap_remove(place);
-            let Waiting { height, ticket, block, queried, error, .. } = waiting;
+            let Waiting { id, block, queried, error, .. } = waiting;
             let prepared = match error {
                 Some(error) => Err(error),
                 None => queried.finish(block.as_block(), &mut self.buffers),
             };
-            self.fetched((height, ticket), prepared);
+            self.fetched(id, prepared);
         }
     }
 
-    fn fetched(&self, block: (Height, Ticket), prepared: Result<Prepared, RunError>) {
+    fn fetched(&self, id: BlockId, prepared: Result<Prepared, RunError>) {
         self.pool.update(|state| match prepared {
-            Ok(prepared) => state.fetched(block, prepared),
-            Err(error) => state.fail(block, JoinError::Set(error.into())),
+            Ok(prepared) => state.fetched(id, prepared),
+            Err(error) => state.fail(id, JoinError::Set(error.into())),
         });
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{Access, Caching, Envelope, FileOffset, replace};
+use varve_runs::MANIFEST_FILE;
 
 use super::*;
 use crate::fixture::{KEY, span};

@@ -64,11 +64,11 @@ fn pages(puts: &[Put]) -> Vec<Vec<u8>> {
     for put in puts {
         let (flags, body) = body(put);
         let key = (put.0, hash(&put.0));
-        if !builder.push(key, flags, &body) {
+        if !builder.push(key.0, key.1, flags, &body) {
             let next = builder.split_tail(builder.tail(&put.0));
             close(&builder);
             builder = next;
-            assert!(builder.push(key, flags, &body), "it fits into the next page");
+            assert!(builder.push(key.0, key.1, flags, &body), "it fits into the next page");
         }
     }
     close(&builder);

@@ -1,7 +1,7 @@
-//! What a pane leaves behind: its living entries at one moment, in the order of a run.
+//! A pane on its way to a run: its living entries at one moment, in the order of a run.
 //!
-//! A flush is taken at a sequence *S* and can be read in another thread for as long as it takes:
-//! the window goes on, and notes what dies in the pane after *S* (see `shard/writer.rs`).
+//! A flush is taken at a sequence *S* and can be read in another thread. Meanwhile the window takes
+//! further steps, and notes what dies in the pane after *S* (`shard/writer.rs`).
 //!
 //! Entries are sorted by outpoint, then birth. A coin of a run that was spent and given back by
 //! a disconnected block left a delete and an add of the same birth here: they cancel, and the run
@@ -36,12 +36,6 @@ impl Flush {
     #[must_use]
     pub fn pane(&self) -> PaneId {
         self.pane.id()
-    }
-
-    /// The moment whose entries these are.
-    #[must_use]
-    pub const fn at(&self) -> Sequence {
-        self.at
     }
 
     /// Sorts the living entries: 16 bytes of memory each while they are held.

@@ -75,7 +75,8 @@ fn a_late_delete_of_an_older_birth_does_not_hide_the_coin() {
         &storage,
         KEY,
         varve_runs::RunNumber(4),
-        (&runs.as_slice()[1..], true),
+        &runs.as_slice()[1..],
+        true,
     );
     let merged = runs.with_replaced(1..3, Some(Arc::new(older.unwrap().unwrap())));
     let found = look_up(&merged, vec![outpoint(1)]).unwrap();
@@ -108,7 +109,7 @@ fn answers_are_in_the_order_of_the_keys_sorted_or_not_and_repeated() {
         let birth = |place| coins.birth(place).map(Sequence::to_u32);
         let births: Vec<Option<u32>> = (0..query.keys().len()).map(birth).collect();
         assert_eq!(births, [Some(1), Some(9), Some(9), None, None, Some(1), Some(9)]);
-        coins.clear(9);
+        let mut coins = Coins::unknown(9);
         query.join(&mut coins, |key| 8 - key).unwrap();
         let births: Vec<Option<u32>> =
             (0..9).map(|place| coins.birth(place).map(Sequence::to_u32)).collect();
@@ -187,9 +188,8 @@ fn keys_out_of_order_are_found_in_every_chunk() {
     keys.sort_unstable();
     let (low, high) = keys.split_at(keys.len() / 2);
     let shuffled: Vec<Outpoint> = high.iter().rev().zip(low).flat_map(|(a, b)| [*a, *b]).collect();
-    let mut coins = Coins::default();
     for keys in [keys, shuffled] {
-        coins.clear(keys.len());
+        let mut coins = Coins::unknown(keys.len());
         Query::new(&runs, keys).join(&mut coins, |key| key).unwrap();
         assert!(coins.iter().all(|coin| coin.is_some()));
     }

@@ -11,7 +11,7 @@
 //! Everything is written before the batch is shared and never again, with one exception: `until`,
 //! the sequence at which the entry dies, is set when that happens.
 //!
-//! The time of the window is waiting for memory, so an entry lies in one place: comparing the key,
+//! The window spends its time waiting for memory, so an entry lies in one place: comparing the key,
 //! deciding whether a reader sees it, reading amount and script and spending the coin all touch the
 //! same two cache lines. All scripts of the common kinds fit in 36 bytes.
 
@@ -72,6 +72,8 @@ impl Head {
     /// only with sequences that no reader has reached.
     #[inline]
     pub(crate) fn set_until(&self, sequence: Sequence) {
+        debug_assert!(self.is_add(), "only adds die");
+        debug_assert!(sequence >= self.birth, "no coin dies before it is born");
         self.until.store(sequence.to_u32(), Ordering::Relaxed);
     }
 
@@ -210,7 +212,7 @@ impl BatchBuilder {
     }
 
     /// The same entries as those of step `from`, which are born by it if they were born by the step
-    /// that the batch was begun for.
+    /// that the batch was created for.
     pub(crate) fn at(mut self, from: Sequence) -> Self {
         if self.from != from {
             for head in self.heads.iter_mut().filter(|head| head.birth == self.from) {
@@ -221,7 +223,7 @@ impl BatchBuilder {
         self
     }
 
-    /// Makes room for so many more entries, and no more than that.
+    /// Reserves room for exactly this many more entries.
     pub(crate) fn reserve(&mut self, entries: usize) {
         self.heads.reserve_exact(entries);
     }

@@ -1,6 +1,6 @@
 //! The writer of one shard, through all panes of the window.
 //!
-//! A step comes in two movements. [`ShardWriter::stage`] does everything that can fail, in a way
+//! A step has two phases. [`ShardWriter::stage`] does everything that can fail, in a way
 //! that no reader of a published version can see:
 //!
 //! 1. Spends set `until` of the coins they spend. Readers are all before the step, and to them an
@@ -30,7 +30,7 @@ use crate::pane::{Pane, PaneId};
 use crate::sync::Arc;
 use crate::window::{LaidOut, Location, Spend, StepError};
 
-/// Memory is asked for in groups of so many, for the reason given in `window/version.rs`.
+/// Entries whose memory is prefetched together, for the reason given in `window/version.rs`.
 const GROUP: usize = 32;
 
 /// What a step asks of one shard.

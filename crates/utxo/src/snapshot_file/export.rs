@@ -1,9 +1,9 @@
 //! Writes a snapshot: one walk over a version, one transaction at a time.
 //!
-//! The header wants the number of coins before the first of them. It is not counted by a walk of
-//! its own, which would double the work and need the walk to be repeatable: the manifest has the
-//! adds and deletes of every run, the window is in memory, and the difference is the number
-//! (`Version::coin_count`). The walk then proves it.
+//! The header contains the number of coins, which comes before the first of them. A separate walk
+//! to count them would double the work. Instead the number is computed: the manifest has the adds
+//! and deletes of every run, and the window is in memory (`Version::coin_count`). The walk then
+//! confirms it.
 //!
 //! Coins go from page to file as they are packed. Memory: the walk's, and one transaction's coins.
 
@@ -20,9 +20,9 @@ use crate::statistics::TELL_EVERY;
 use crate::version::Version;
 
 impl Version {
-    /// Writes the set as Core's `dumptxoutset` does. `progress` is told how many coins are done
-    /// and how many there are. Returns the number of coins. `out` is written in pieces of a
-    /// transaction: pass one that is buffered; it is flushed at the end.
+    /// Writes the set as Core's `dumptxoutset` does, and returns the number of coins. `progress`
+    /// gets the coins done and the coins in all. `out` is written one transaction at a time and
+    /// flushed at the end: pass a buffered writer.
     pub fn export(
         &self,
         network: Network,

@@ -6,7 +6,7 @@ use varve_io::GlobalOffset;
 
 use crate::entry_list::EntryError;
 
-/// Why a record cannot be had or kept.
+/// Why an undo record cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UndoError {
@@ -14,7 +14,9 @@ pub enum UndoError {
     #[error(transparent)]
     Storage(#[from] varve_io::Error),
     /// A record that verified does not decode.
-    #[error("the undo record at position {at} is damaged: {error}; build the store anew")]
+    #[error(
+        "the undo record at position {at} is damaged: {error}; rebuild the set from the blocks"
+    )]
     Damaged {
         /// Where it is in the log.
         at: GlobalOffset,

@@ -16,15 +16,15 @@
 //! - **Only steps that were made have records.** A record is [staged](UndoLog::stage) before the
 //!   step, which is what can fail, and [pushed](UndoLog::push) after it. So an attempt that was
 //!   refused leaves nothing that a replay could take for a block of the chain.
-//! - **Nobody waits for the disk**: records are written by a lane (`writer`), and errors are
-//!   reported by [`UndoLog::settle`] before a later step.
+//! - **No step waits for the disk**: a lane writes the records (`writer`), and
+//!   [`UndoLog::settle`] reports errors before a later step.
 //! - **Checkpoint.** [`UndoLog::begin_sync`] gives an [`UndoCheckpoint`], to be kept with the set's
 //!   manifest, and what it takes to make it durable. Opening takes it back.
 //! - **Recovery.** Records behind the checkpoint that survived a crash are not part of the chain
 //!   yet, but the replay can ask for the next of them ([`UndoLog::survivor`]) and need not fetch
 //!   spent coins from disk. A push that equals it adopts it; any other cuts the log there.
 //! - **Pruning.** The checkpoint marks the position of every 64th block, so the log knows where the
-//!   last 4,096 blocks begin and gives whole segments before that away.
+//!   last 4,096 blocks begin, and removes whole segments before that.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -40,16 +40,16 @@ use crate::entry_list::EntryError;
 const KIND: Kind = Kind(*b"UTXOUND1");
 /// Prefix of the names of its files.
 pub(crate) const UNDO_PREFIX: &str = "undo";
-/// Every block whose height is a multiple of this has a mark.
+/// Every block whose height is a multiple of this is marked with its record's position.
 const MARK_INTERVAL: u32 = 64;
-/// Bytes of a record for each coin spent, with as many made, as a rule.
+/// Typical bytes of a record per spent coin, with as many created.
 const USUAL_LEN: usize = 96;
 pub(super) const PARENT_LEN: usize = size_of::<u64>();
 
 /// How the log is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndoConfig {
-    /// Blocks whose records are kept at least.
+    /// The number of last blocks whose records are kept.
     pub blocks: u32,
     /// Bytes of a segment.
     pub segment_size: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Staged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Below(Option<GlobalOffset>);
 
-/// A record that is to be read, by whoever may wait for the disk. The log has it then.
+/// The read of a record, for a thread that may wait for the disk. The log has the record then.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordRead {
     reader: SegmentsReader,
@@ -105,7 +105,7 @@ pub(crate) struct UndoLog {
     recent_bytes: usize,
     /// The record that was asked for last, for others to read.
     asked: Option<RecordRead>,
-    /// Records behind the checkpoint that nobody has pushed again yet.
+    /// Records after the checkpoint that have not been pushed again yet.
     survivors: VecDeque<(Sequence, GlobalOffset)>,
 }
 
@@ -114,7 +114,8 @@ impl UndoLog {
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
         store: StoreId,
-        (config, compaction): (UndoConfig, Compaction),
+        config: UndoConfig,
+        compaction: Compaction,
         checkpoint: &UndoCheckpoint,
     ) -> Result<Self, crate::Error> {
         let segments = SegmentsConfig {
@@ -134,7 +135,7 @@ impl UndoLog {
     }
 
     /// Makes the record of a block that is to be connected on the tip ready. `encode` appends its
-    /// bytes, with about so many spent coins.
+    /// bytes. The number of spent coins sizes the buffer.
     pub(crate) fn stage(
         &self,
         record: &UndoHead,
@@ -201,7 +202,7 @@ impl UndoLog {
         self.writer.unwritten()
     }
 
-    /// Keeps so many bytes of recent records in memory from now on.
+    /// Changes the bytes of recent records that are kept in memory.
     pub(crate) const fn set_cache(&mut self, bytes: usize) {
         self.config.cache = bytes;
     }
@@ -269,8 +270,8 @@ impl UndoLog {
         Spenders { reader, tip, recent: recent.chain(kept).collect() }
     }
 
-    /// Reads every record that the log holds, also those of blocks that were disconnected, and
-    /// follows those of the chain from the youngest down. Gives how many the log holds.
+    /// Reads every record in the log, also those of disconnected blocks, and follows the chain from
+    /// its tip down. Returns the number of records.
     pub(crate) fn verify(&self) -> Result<u64, UndoError> {
         let (reader, mut records) = (self.writer.reader(), 0);
         for frame in reader.frames(reader.start()) {
@@ -286,7 +287,7 @@ impl UndoLog {
         Ok(records)
     }
 
-    /// A height from which on every block of the chain has a record; `None` when that is not known.
+    /// A height from which every block of the chain has a record; `None` when unknown.
     #[must_use]
     pub(crate) fn kept_from(&self) -> Option<Height> {
         self.marks.first().map(|(height, _)| *height)
@@ -298,16 +299,16 @@ impl UndoLog {
         self.marks.clear();
     }
 
-    /// The checkpoint of this moment, and what it takes to make its records durable, in another
-    /// thread if the owner likes: only then the checkpoint counts.
+    /// The checkpoint of this moment, and the task that makes its records durable, possibly in
+    /// another thread. The checkpoint counts only after that.
     pub(crate) fn begin_sync(&mut self) -> (UndoCheckpoint, PendingUndo) {
         let (end, pending) = self.writer.begin_sync();
-        // Survivors are not part of the chain: whoever opens next meets them again.
+        // Survivors are not part of the chain: the next opening finds them again.
         let durable = self.survivors.front().map_or(end, |(_, at)| *at);
         (UndoCheckpoint { durable, tip: self.tip, marks: self.marks.clone() }, pending)
     }
 
-    /// Gives away segments that hold no record of the last blocks below `tip`. To be called when
+    /// Removes segments that hold no record of the last blocks below `tip`. To be called when
     /// a checkpoint from [`UndoLog::begin_sync`] is durable.
     pub(crate) fn prune(&mut self, tip: Height) {
         let Some(oldest) = tip.checked_sub(self.config.blocks) else { return };
@@ -320,6 +321,7 @@ impl UndoLog {
     }
 
     /// The bytes that were handed to the disk since the log was opened.
+    #[cfg(feature = "test-suite")]
     pub(crate) const fn written(&self) -> u64 {
         self.writer.written()
     }

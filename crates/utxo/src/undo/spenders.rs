@@ -60,7 +60,7 @@ impl Spenders {
             next = parent;
             if died.is_some_and(|died| sequence > died) {
                 left = left.saturating_sub(PAGE_LEN as u64);
-            } else if let Some(spender) = self.spender_in(at, (outpoint, &finder), &mut left)? {
+            } else if let Some(spender) = self.spender_in(at, outpoint, &finder, &mut left)? {
                 return Ok(Some(spender));
             }
             if left == 0 {
@@ -74,7 +74,8 @@ impl Spenders {
     fn spender_in(
         &self,
         at: GlobalOffset,
-        (outpoint, finder): (&Outpoint, &memmem::Finder<'_>),
+        outpoint: &Outpoint,
+        finder: &memmem::Finder<'_>,
         left: &mut u64,
     ) -> Result<Option<Txid>, UndoError> {
         let frame;

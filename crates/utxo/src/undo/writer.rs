@@ -1,4 +1,4 @@
-//! The undo log's disk, behind a lane: the set's writer hands records over and goes on.
+//! Writes the undo log in a lane: the set's writer hands records over and does not wait.
 //!
 //! ```text
 //!  set's writer  ─ step ─ append ─ step ─ append ─ step ─ append ─ … ─ step ─ settle ─ step ─
@@ -15,10 +15,10 @@
 //! **Durability.** A checkpoint waits for the lane, in its own thread ([`PendingUndo`]): all
 //! records up to its end are written, then the last file is synced.
 //!
-//! **When a change fails**, those behind it are refused, until the writer has learnt of it and
-//! begins a new *round*. It learns of it before its next step, which fails with that error; before
-//! the step after that, all changes that were not made are handed over again, in their order. So a
-//! full disk is waited out, and a step that was made is never taken back.
+//! **When a change fails**, those after it are refused until the writer has noticed and starts a
+//! new *round*. It notices before its next step, which fails with that error; before the step after
+//! that, all changes that were not made are handed over again, in order. So a full disk is waited
+//! out, and a step that was made is never taken back.
 //!
 //! **Back-pressure.** [`UndoWriter::unwritten`] says how much is kept; the set's writer waits
 //! ([`UndoWriter::next_end`]) while that is more than its share of the memory.
@@ -38,7 +38,7 @@ const CHANGE_LEN: usize = 256;
 /// Writes the log in a lane.
 #[derive(Debug)]
 pub(super) struct UndoWriter {
-    /// Locked by the lane's jobs alone, for as long as they write: nobody else waits for it.
+    /// Locked only by the lane's jobs, while they write.
     log: Arc<Mutex<Written>>,
     /// The number of the last round in which something has failed; 0 when nothing has.
     failed_round: Arc<AtomicU64>,
@@ -123,6 +123,7 @@ impl UndoWriter {
     }
 
     /// Bytes of frames handed over since the log was opened.
+    #[cfg(feature = "test-suite")]
     pub(super) const fn written(&self) -> u64 {
         self.written
     }
@@ -157,13 +158,13 @@ impl UndoWriter {
         at
     }
 
-    /// Takes all records from `to` on away.
+    /// Removes all records from `to` on.
     pub(super) fn cut(&mut self, to: GlobalOffset) {
         self.end = to;
         self.hand_over(Change::Cut(to));
     }
 
-    /// Gives whole files before this position away.
+    /// Removes whole files before this position.
     pub(super) fn prune(&mut self, before: GlobalOffset) {
         self.hand_over(Change::Prune(before));
     }
@@ -176,7 +177,7 @@ impl UndoWriter {
         Ok(())
     }
 
-    /// Hands over again what has failed, without an error: whoever begins again may have made room.
+    /// Hands over again what has failed, without an error: there may be space on the disk by now.
     pub(super) fn retry(&mut self) {
         if self.failed_round.load(Ordering::Acquire) >= self.round {
             // Those behind the one that failed are refused at once, so this takes moments.

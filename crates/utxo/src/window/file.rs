@@ -32,7 +32,7 @@ use crate::pane::{Pane, PaneInfo};
 use crate::sync::Arc;
 
 const KIND: Kind = Kind(*b"UTXOWIN1");
-/// Chunks are ended when they are longer than this.
+/// A chunk ends when it is longer than this.
 const CHUNK: usize = 1 << 18;
 /// Bytes of chunks that are loaded into one batch a shard: a quarter of what one holds at most.
 /// (Tests have small ones, so that they come to load several.)
@@ -50,7 +50,7 @@ pub struct WindowFile {
     pub pages: u64,
 }
 
-/// The window of one moment, to be written to a file while steps go on.
+/// The window at one moment, to be written to a file beside the steps that follow.
 #[derive(Debug)]
 pub(crate) struct WindowImage {
     sequence: Sequence,
@@ -58,12 +58,13 @@ pub(crate) struct WindowImage {
 }
 
 impl WindowImage {
-    /// Writes it to the file `name` and syncs its data. The name is the caller's to sync. `None`
-    /// when it was told to stop, and then the file is not whole.
+    /// Writes the file `name` and syncs its data; the caller syncs the name. `None` when `stop` was
+    /// set; then the file is incomplete.
     pub(crate) fn save(
         &self,
         storage: &dyn Storage,
-        (name, id): (&str, FileId),
+        name: &str,
+        id: FileId,
         stop: &Stop,
     ) -> Result<Option<WindowFile>> {
         let writer = PageFileWriter::create(storage, name, KIND, id)?;
@@ -98,16 +99,18 @@ impl Window {
     }
 
     /// Writes the window to the file `name` and syncs its data. The name is the caller's to sync.
+    #[cfg(feature = "test-suite")]
     pub fn save(&self, storage: &dyn Storage, name: &str, id: FileId) -> Result<WindowFile> {
-        let saved = self.image().save(storage, (name, id), &Stop::never())?;
-        Ok(saved.expect("nobody tells it to stop"))
+        let saved = self.image().save(storage, name, id, &Stop::never())?;
+        Ok(saved.expect("the flag is never set"))
     }
 
     /// Loads a window that was saved. The shards may be others than then, the secret may not.
     pub fn load(
         storage: &dyn Storage,
         saved: &WindowFile,
-        (config, hasher): (WindowConfig, OutpointHasher),
+        config: WindowConfig,
+        hasher: OutpointHasher,
         workers: NonZeroUsize,
     ) -> Result<Self> {
         let file = PageFile::open(storage, &saved.name, (KIND, saved.id), saved.pages)?;
@@ -137,7 +140,7 @@ impl Window {
             let count = source.chunk(&mut bytes, &mut list)?;
             missing = missing.checked_sub(count).ok_or_else(|| source.corrupt(TOO_MANY))?;
             let sequence = self.sequence;
-            let step = Step { sequence, height, adds: &[], spends: &[], replaces: None };
+            let step = Step { sequence, height, spends: &[], replaces: None };
             let adds = self.lay_out(sequence, list.iter());
             if self.stage(&step, adds, workers).is_some() {
                 return Err(source.corrupt("entries that contradict one another"));

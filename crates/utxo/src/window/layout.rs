@@ -14,8 +14,8 @@
 //! writer, who takes blocks one by one, is a slot of the table for each.
 //!
 //! One thing is not known for sure before a block's turn: the sequence of its step, with which its
-//! coins are born. It is foreseen (every block above the set is a step, if nothing is disconnected
-//! in between). When it comes otherwise, the births are written again.
+//! coins are born. It is predicted (every block above the set is a step, if nothing is disconnected
+//! in between). If the prediction fails, the births are rewritten.
 
 use varve_consensus::BlockAt;
 use varve_runs::Sequence;
@@ -47,15 +47,23 @@ pub(crate) struct LaidOut {
     pub(crate) numbers: Vec<u32>,
 }
 
+/// How outpoints are distributed over shards.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placing<'a> {
+    pub(crate) hasher: &'a OutpointHasher,
+    pub(crate) shards: usize,
+}
+
 impl Layout {
-    /// An empty layout of step `from` for so many shards, with room for what the step adds at these
-    /// outpoints and for the deletes that it makes of those.
+    /// An empty layout of step `from`, with room for what the step adds at these outpoints and for
+    /// the deletes it makes.
     pub(crate) fn with_room(
-        (hasher, shards): (&OutpointHasher, usize),
+        placing: Placing<'_>,
         from: Sequence,
         adds: impl Iterator<Item = Outpoint>,
         deletes: impl Iterator<Item = Outpoint>,
     ) -> Self {
+        let Placing { hasher, shards } = placing;
         let count = |outpoints: &mut dyn Iterator<Item = Outpoint>| {
             let mut counts = vec![0; shards];
             for outpoint in outpoints {
@@ -78,11 +86,13 @@ impl Layout {
 
     /// What connecting a block, as step `from`, adds, with room for these deletes.
     pub(crate) fn of_block(
-        (place, from): ((&OutpointHasher, usize), Sequence),
-        (block, changes): (&BlockAt<'_>, &Changes),
+        placing: Placing<'_>,
+        from: Sequence,
+        block: &BlockAt<'_>,
+        changes: &Changes,
         deletes: impl Iterator<Item = Outpoint>,
     ) -> Self {
-        let mut layout = Self::with_room(place, from, changes.left(block), deletes);
+        let mut layout = Self::with_room(placing, from, changes.left(block), deletes);
         changes.for_each_created(block, |outpoint, coin| {
             layout.push(&Entry::add(outpoint, from, coin));
         });
@@ -140,16 +150,17 @@ mod tests {
         let (foreseen, sequence, old) = (Sequence::new(3), Sequence::new(5), Sequence::new(1));
         let adds = |new| [Entry::add(outpoint(1), new, coin), Entry::add(outpoint(2), old, coin)];
         let layout = window.lay_out(foreseen, adds(foreseen).into_iter());
-        let step = Step { sequence, height, adds: &[], spends: &[], replaces: None };
-        let version = window.apply_laid_out(&step, layout, NonZeroUsize::MIN).unwrap();
+        let step = Step { sequence, height, spends: &[], replaces: None };
+        let version = window.apply(&step, layout, NonZeroUsize::MIN).unwrap();
         let mut entries: Vec<Entry<'_>> = version.entries().collect();
         entries.sort_unstable_by_key(Entry::key);
         assert_eq!(entries, adds(sequence));
     }
 
-    fn step<'a>(sequence: u32, adds: &'a [Entry<'a>]) -> Step<'a> {
+    fn apply(window: &mut Window, sequence: u32, adds: &[Entry<'_>]) -> Result<(), StepError> {
         let (sequence, height) = (Sequence::new(sequence), Height::GENESIS);
-        Step { sequence, height, adds, spends: &[], replaces: None }
+        let step = Step { sequence, height, spends: &[], replaces: None };
+        window.apply_entries(&step, adds, NonZeroUsize::MIN).map(|_| ())
     }
 
     fn add(number: u8, script: &[u8]) -> Entry<'_> {
@@ -164,15 +175,15 @@ mod tests {
         let hasher = OutpointHasher::new(&[7; 16]);
         let mut window = Window::new(WindowConfig::default(), hasher, Sequence::ZERO);
         let mut adds: Vec<Entry<'_>> = (0..40).map(|number| add(number, &[0x51])).collect();
-        window.apply(&step(1, &adds), NonZeroUsize::MIN).unwrap();
+        apply(&mut window, 1, &adds).unwrap();
         for _ in 0..adds.len() {
             adds.rotate_left(1);
-            let error = window.apply(&step(2, &adds), NonZeroUsize::MIN).unwrap_err();
+            let error = apply(&mut window, 2, &adds).unwrap_err();
             assert_eq!(error, StepError::Exists { outpoint: adds[0].outpoint });
         }
         let long = vec![0; 1 << 30];
         let adds = [add(50, &[0x51]), add(51, &long), add(52, &long)];
-        let error = window.apply(&step(2, &adds), NonZeroUsize::MIN).unwrap_err();
+        let error = apply(&mut window, 2, &adds).unwrap_err();
         assert_eq!(error, StepError::ScriptTooLong { outpoint: adds[1].outpoint });
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! | | connecting a block | disconnecting it |
 //! |---|---|---|
-//! | `adds` | its outputs, born now | the coins it spent, as they were, from its undo record |
-//! | `spends` | the coins it spends | its outputs |
+//! | adds | its outputs, born now | the coins it spent, as they were, from its undo record |
+//! | spends | the coins it spends | its outputs |
 //!
 //! Outputs that the same block spends are in neither list: they never were part of the set. A coin
 //! that a block overwrites (before BIP30 was enforced) is spent by it.
@@ -14,21 +14,18 @@
 use varve_runs::Sequence;
 use varve_types::{Height, Outpoint};
 
-use crate::entry::Entry;
 use crate::pane::PaneId;
 use crate::shard::Place;
 use crate::undo::UndoRecord;
 use crate::window::{Lookup, WindowVersion};
 
-/// What one step changes.
+/// What one step changes, beside the coins that it adds ([`Layout`](super::Layout)).
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// The step's number, above all before it.
     pub sequence: Sequence,
     /// The height of the block that is connected or disconnected.
     pub height: Height,
-    /// Coins that come.
-    pub adds: &'a [Entry<'a>],
     /// Coins that go.
     pub spends: &'a [Spend],
     /// The oldest pane, when its run takes its place with this step: see
@@ -134,8 +131,7 @@ pub enum StepError {
 /// The spends that disconnecting the block of `record` takes: its outputs, wherever they are. None
 /// has to be looked up on disk: what the block created and nobody spent is in the window or in a
 /// run.
-#[must_use]
-pub fn spends_of_disconnect(version: &WindowVersion, record: &UndoRecord) -> Vec<Spend> {
+pub(crate) fn spends_of_disconnect(version: &WindowVersion, record: &UndoRecord) -> Vec<Spend> {
     let mut found = Vec::with_capacity(record.created.len());
     version.lookup(&record.created, &mut found);
     let birth = record.sequence;

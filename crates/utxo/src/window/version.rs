@@ -1,9 +1,8 @@
-//! One moment of the window, for as long as a reader wants it.
+//! The window at one moment, for readers to keep.
 //!
-//! A lookup goes through the panes, the youngest first. Its time is waiting for memory: a slot of
-//! the table, then the entry's cache line. So keys go in groups of 32, and every stage is a loop
-//! over the group whose loads do not depend on one another: the processor waits for all of them at
-//! once.
+//! A lookup goes through the panes, youngest first. It spends its time waiting for memory: a slot
+//! of the table, then the entry's cache line. So keys are looked up in groups of 32, and each stage
+//! is a loop over the group whose loads are independent: the CPU waits for all of them at once.
 //!
 //! 1. hash all keys;
 //! 2. load the first slot of each in the pane's table;
@@ -98,7 +97,7 @@ impl WindowVersion {
 
     /// Whether the coin of this outpoint and birth is at this location, unspent.
     #[inline]
-    pub(crate) fn holds(&self, at: Location, (outpoint, birth): (&Outpoint, Sequence)) -> bool {
+    pub(crate) fn holds(&self, at: Location, outpoint: &Outpoint, birth: Sequence) -> bool {
         let oldest = self.panes.first().map(|view| view.pane.id());
         let position = oldest.and_then(|oldest| at.pane().since(oldest));
         let view = position.and_then(|position| self.panes.get(position));
@@ -115,7 +114,7 @@ impl WindowVersion {
         let hash = self.hasher.hash(outpoint);
         let deaths = self.panes.iter().filter_map(|view| {
             let (shard, table) = (view.shard(hash), view.table(hash));
-            shard.last_death(table, hash, (outpoint, self.sequence))
+            shard.last_death(table, hash, outpoint, self.sequence)
         });
         deaths.max()
     }
@@ -126,8 +125,8 @@ impl WindowVersion {
         self.lookup_since(None, keys, |_, answer| found.push(answer));
     }
 
-    /// Looks up `keys` in the panes from `first` on, or in all, and tells `found` the place of each
-    /// key and the answer, in the order of the keys.
+    /// Looks up `keys` in the panes from `first` on, or in all, and calls `found` with the place
+    /// and the answer of each key, in order.
     pub(crate) fn lookup_since<'v>(
         &'v self,
         first: Option<PaneId>,

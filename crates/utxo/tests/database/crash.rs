@@ -5,7 +5,8 @@
 //! that had returned by then; and replaying the chain must lead to the coins of the end.
 
 use varve_io::faulty::Crash;
-use varve_utxo::{Compaction, Database, Options, Sequence};
+use varve_utxo::parts::Sequence;
+use varve_utxo::{Compaction, Database, Options};
 
 use crate::twin::{Chance, Twin, small, state, threaded};
 

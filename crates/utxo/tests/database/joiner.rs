@@ -11,9 +11,9 @@ use varve_consensus::contract::{SetUnderTest, check};
 use varve_consensus::{BlockAt, PrevoutError, UnspentOutputsView};
 use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
+use varve_utxo::parts::{Access, JoinState, Prepared};
 use varve_utxo::{
-    Access, Database, DatabaseView, Error, JoinError, JoinState, Joiner, JoinerOptions, Options,
-    Prepared, Repeats, SubmitError,
+    Database, DatabaseView, Error, JoinError, Joiner, JoinerOptions, Options, Repeats, SubmitError,
 };
 
 use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};

@@ -7,7 +7,8 @@ use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{Access, Caching, FileOffset, Storage as _};
 use varve_types::{Block, Height, Network, Outpoint};
-use varve_utxo::{Compaction, Database, Error, Options, Prepared, Repeats};
+use varve_utxo::parts::Prepared;
+use varve_utxo::{Compaction, Database, Error, Options, Repeats};
 
 use crate::twin::{Chance, KEY, Twin, oracle_state, small, state};
 

@@ -8,9 +8,9 @@ use varve_consensus::BlockAt;
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_io::faulty::{Gate, Operation};
 use varve_types::{Block, Height, Network, Outpoint};
+use varve_utxo::parts::{Access, JoinState};
 use varve_utxo::{
-    Access, AsBlock, DatabaseView, JoinError, JoinState, Joiner, Options, Parameters, Repeats,
-    UndoConfig,
+    AsBlock, DatabaseView, JoinError, Joiner, Options, Parameters, Repeats, UndoConfig,
 };
 
 use crate::joiner::{TWO, ahead, parse};

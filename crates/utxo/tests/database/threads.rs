@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use varve_utxo::{Options, Sequence, Version};
+use varve_utxo::parts::Sequence;
+use varve_utxo::{Options, Version};
 
 use crate::twin::{Chance, State, Twin, oracle_state, state, threaded};
 

@@ -10,9 +10,10 @@ use varve_consensus::{BlockAt, MemorySet, OwnedCoin, PrevoutError, Undo};
 use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
+use varve_utxo::parts::Sequence;
 use varve_utxo::{
-    Compaction, Database, Error, Options, Parameters, Secret, Sequence, SourceFailure, SpentCoins,
-    StoreKey, UndoConfig, Version,
+    Compaction, Database, Error, Options, Parameters, Secret, SourceFailure, SpentCoins, StoreKey,
+    UndoConfig, Version,
 };
 
 pub(crate) const KEY: StoreKey = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };

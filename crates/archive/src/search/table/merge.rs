@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use varve_io::PAGE_LEN;
-use varve_runs::{Choice, MergeInto, Run, RunNumber, Slot, Width, merge_runs};
+use varve_runs::{Busy, Choice, MergeInto, Run, RunNumber, Slot, Width, merge_runs};
 
 use super::SearchTable;
 use super::flush::chain_len;
@@ -65,7 +65,7 @@ impl SearchTable {
         let merging = self.work.merges[0].about()?;
         let infos = self.chain_infos();
         let busy = infos.iter().position(|info| merging.parts.contains(&info.number));
-        let busy = (busy.unwrap_or(infos.len()), merging.pages);
+        let busy = Busy { first: busy.unwrap_or(infos.len()), pages: merging.pages };
         match self.policy().tiers().choose_beside(&infos, busy) {
             Choice::Merge(range) => Some(range),
             Choice::Nothing => None,

@@ -8,7 +8,8 @@ use varve_runs::{Choice, Kept, Tiers};
 use varve_types::Network;
 
 use super::*;
-use crate::compact::{choose, merge_runs};
+
+use crate::compact::merge_runs;
 use crate::manifest::{Manifest, Parameters};
 
 /// The coins alive, by outpoint.
@@ -96,11 +97,11 @@ impl Model {
     }
 
     fn compact(&mut self, policy: &Tiers) {
-        while let Choice::Merge(range) = choose(&self.runs.infos(), policy) {
+        while let Choice::Merge(range) = policy.choose_with_rewrites(&self.runs.infos()) {
             let whole = range.end == self.runs.as_slice().len();
             let number = self.next_number();
             let chosen = &self.runs.as_slice()[range.clone()];
-            let merged = merge_runs(&self.storage, KEY, number, (chosen, whole)).unwrap();
+            let merged = merge_runs(&self.storage, KEY, number, chosen, whole).unwrap();
             self.publish(self.runs.with_replaced(range, merged.map(Arc::new)));
         }
     }

@@ -53,7 +53,7 @@ fn append(database: &mut Database, outputs: usize) {
 
 /// Waits for a flush or a merge that is under way.
 fn settle(database: &mut Database) {
-    while !database.work.flush.is_free() || database.work.merges().next().is_some() {
+    while !database.work.flush.is_free() || database.work.merges.outputs().next().is_some() {
         database.maintain(0).unwrap();
         std::thread::yield_now();
     }
@@ -62,13 +62,13 @@ fn settle(database: &mut Database) {
 #[test]
 fn a_merge_that_takes_long_is_waited_for_only_when_runs_are_too_many() {
     let mut database = open(0, PARAMETERS);
-    let release = hold_up(&database.work.merge_lane);
+    let release = hold_up(database.work.merges.main_lane());
     let most = 3 + 2;
     while database.runs.as_slice().len() < most {
         append(&mut database, 3);
         assert_eq!(database.waits().for_runs, 0, "{} runs", database.runs.as_slice().len());
     }
-    assert!(!database.work.merge.is_free(), "a merge is under way, and held up");
+    assert!(database.work.merges.main_inputs().is_some(), "a merge is under way, and held up");
     assert!(database.merge_debt() > 0);
     let later = later(release);
     for _ in 0..6 {
@@ -94,16 +94,16 @@ fn young_runs_are_merged_while_the_whole_set_is() {
         append(&mut database, 5_000);
         settle(&mut database);
     }
-    let release = hold_up(&database.work.merge_lane);
-    while database.work.merge.is_free() {
+    let release = hold_up(database.work.merges.main_lane());
+    while database.work.merges.main_inputs().is_none() {
         append(&mut database, 5_000);
     }
-    let merging = database.work.merge.about().unwrap().inputs.clone();
+    let merging = database.work.merges.main_inputs().unwrap().to_vec();
     let mut beside = 0;
     for _ in 0..60 {
         let merged = database.written().merged;
         append(&mut database, 2);
-        while !database.work.beside.is_free() {
+        while !database.work.merges.is_beside_free() {
             database.maintain(0).unwrap();
             std::thread::yield_now();
         }
@@ -113,7 +113,7 @@ fn young_runs_are_merged_while_the_whole_set_is() {
     }
     assert!(beside > 10, "{beside} merges beside the long one");
     assert_eq!(database.waits().for_runs, 0);
-    assert_eq!(database.work.merge.about().unwrap().inputs, merging, "it is still held up");
+    assert_eq!(database.work.merges.main_inputs().unwrap(), merging, "it is still held up");
     release.send(()).unwrap();
     settle(&mut database);
     let (height, _) = database.tip().unwrap();
@@ -205,7 +205,7 @@ fn undo_records_are_read_without_the_set() {
 #[test]
 fn a_checkpoint_that_takes_long_holds_up_nothing_but_a_flush() {
     let mut database = open(0, PARAMETERS);
-    let merges = hold_up(&database.work.merge_lane);
+    let merges = hold_up(database.work.merges.main_lane());
     let release = hold_up(&database.work.checkpoint_lane);
     while database.work.checkpoint.is_free() {
         append(&mut database, 2);
@@ -232,11 +232,11 @@ fn a_checkpoint_that_takes_long_holds_up_nothing_but_a_flush() {
 #[test]
 fn closing_stops_what_is_under_way() {
     let mut database = open(0, PARAMETERS);
-    let release = hold_up(&database.work.merge_lane);
-    while database.work.merge.is_free() {
+    let release = hold_up(database.work.merges.main_lane());
+    while database.work.merges.main_inputs().is_none() {
         append(&mut database, 3);
     }
-    let number = database.work.merge.about().unwrap().number;
+    let number = database.work.merges.outputs().next().unwrap();
     let storage = Arc::clone(&database.storage);
     let later = later(release);
     drop(database);

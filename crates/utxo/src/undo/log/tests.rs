@@ -39,7 +39,7 @@ fn open_with(
     checkpoint: &UndoCheckpoint,
 ) -> UndoLog {
     let storage: Arc<dyn Storage> = Arc::clone(storage) as _;
-    UndoLog::open(storage, STORE, (SMALL, compaction), checkpoint).unwrap()
+    UndoLog::open(storage, STORE, SMALL, compaction, checkpoint).unwrap()
 }
 
 fn push(log: &mut UndoLog, record: &UndoRecord) {

@@ -53,15 +53,16 @@ fn a_loaded_window_goes_on_like_the_saved_one() {
     let saved = model.window.save(&storage, "window", ID).unwrap();
     for shards in [4, 1, 16] {
         let config = WindowConfig { shards, pane_steps: 5 };
-        let loaded = Window::load(&storage, &saved, (config, hasher()), ONE).unwrap();
+        let loaded = Window::load(&storage, &saved, config, hasher(), ONE).unwrap();
         assert_eq!(sorted(loaded.version()), sorted(&before.window));
         for (mine, theirs) in loaded.panes().zip(model.window.panes()) {
-            let plain = |info: crate::PaneInfo| (info.first, info.last, info.height, info.steps);
+            let plain =
+                |info: crate::pane::PaneInfo| (info.first, info.last, info.height, info.steps);
             assert_eq!((plain(mine), mine.living), (plain(theirs), theirs.living));
         }
     }
     let config = WindowConfig { shards: 4, pane_steps: 5 };
-    model.window = Window::load(&storage, &saved, (config, hasher()), ONE).unwrap();
+    model.window = Window::load(&storage, &saved, config, hasher(), ONE).unwrap();
     model.moment().check((0..4300).step_by(3).map(outpoint));
     (0..9).for_each(|_| model.disconnect());
     let spent: Vec<Outpoint> = model.set.keys().copied().step_by(2).collect();
@@ -92,7 +93,7 @@ fn coins_are_found_whichever_batch_of_a_pane_they_were_loaded_with() {
     assert!(expected.iter().flatten().count() > 1000);
     for shards in [1, 2, 16] {
         let config = WindowConfig { shards, pane_steps: 5 };
-        let loaded = Window::load(&storage, &saved, (config, hasher()), ONE).unwrap();
+        let loaded = Window::load(&storage, &saved, config, hasher(), ONE).unwrap();
         let oldest = loaded.panes().next().unwrap();
         assert!(oldest.memory > 2 * BATCH, "there is more than one batch in a pane");
         assert_eq!(births(&loaded), expected, "{shards} shards");
@@ -105,7 +106,7 @@ fn an_empty_window_is_saved_as_well() {
     let window = Window::new(WindowConfig::default(), hasher(), Sequence::new(9));
     let saved = window.save(&storage, "window", ID).unwrap();
     let config = WindowConfig::default();
-    let loaded = Window::load(&storage, &saved, (config, hasher()), ONE).unwrap();
+    let loaded = Window::load(&storage, &saved, config, hasher(), ONE).unwrap();
     assert_eq!(loaded.version().sequence(), Sequence::new(9));
     assert_eq!(loaded.version().entries().count(), 0);
     assert_eq!(loaded.panes().count(), 1);
@@ -118,7 +119,7 @@ fn damage_is_an_error_that_names_the_file() {
     let storage = FaultyStorage::new(0);
     let saved = model.window.save(&storage, "window", ID).unwrap();
     let load = |storage: &FaultyStorage, saved: &WindowFile| {
-        Window::load(storage, saved, (WindowConfig::default(), hasher()), ONE).map(|_| ())
+        Window::load(storage, saved, WindowConfig::default(), hasher(), ONE).map(|_| ())
     };
     let mut random = Random::new(2);
     for _ in 0..100 {
@@ -147,7 +148,7 @@ fn senseless_streams_are_refused() {
         writer.push(stream).unwrap();
         let pages = writer.finish().unwrap().pages();
         let saved = WindowFile { name: "window".to_owned(), id: ID, pages };
-        Window::load(&storage, &saved, (WindowConfig::default(), hasher()), ONE).map(|_| ())
+        Window::load(&storage, &saved, WindowConfig::default(), hasher(), ONE).map(|_| ())
     };
     let numbers = |numbers: &[u32]| -> Vec<u8> {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
@@ -181,7 +182,7 @@ fn a_crash_leaves_all_or_an_error() {
         for seed in 0..4 {
             let after = Arc::new(storage.crash(n, Crash::Seed(seed)));
             let config = WindowConfig::default();
-            let loaded = Window::load(after.as_ref(), &saved, (config, hasher()), ONE);
+            let loaded = Window::load(after.as_ref(), &saved, config, hasher(), ONE);
             match loaded {
                 Ok(window) => assert_eq!(sorted(window.version()), expected),
                 Err(_) => assert!(n < storage.operations(), "it was synced"),

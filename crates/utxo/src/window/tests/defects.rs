@@ -99,8 +99,8 @@ fn defect_05_a_coin_spent_twice_in_a_block_is_refused() {
     let attempt = |model: &mut Model, spends: &[_]| {
         let sequence = model.sequence.next().unwrap();
         let height = Height::GENESIS;
-        let step = Step { sequence, height, adds: &[], spends, replaces: None };
-        model.window.apply(&step, NonZeroUsize::MIN).map(|_| ())
+        let step = Step { sequence, height, spends, replaces: None };
+        model.window.apply_entries(&step, &[], NonZeroUsize::MIN).map(|_| ())
     };
     let twice = [spend(&model, 1), spend(&model, 2), spend(&model, 1)];
     let refused = Err(StepError::SpentTwice { outpoint: outpoint(1) });
@@ -134,9 +134,10 @@ fn defect_06_a_refused_step_leaves_no_trace() {
     adds.push(Entry::add(outpoint(4_999), sequence, coins[0].1.coin()));
     let spends: Vec<_> = numbers(0..3_000).iter().map(|o| before.spend(o)).collect();
     let height = Height::GENESIS;
-    let step = Step { sequence, height, adds: &adds, spends: &spends, replaces: None };
+    let step = Step { sequence, height, spends: &spends, replaces: None };
     for workers in [1, 2, 8] {
-        let error = model.window.apply(&step, NonZeroUsize::new(workers).unwrap()).unwrap_err();
+        let workers = NonZeroUsize::new(workers).unwrap();
+        let error = model.window.apply_entries(&step, &adds, workers).unwrap_err();
         assert_eq!(error, StepError::Exists { outpoint: outpoint(4_999) });
         assert_eq!(counted(&model), 5_000);
         model.moment().check((0..9_100).step_by(7).map(outpoint));
@@ -144,8 +145,8 @@ fn defect_06_a_refused_step_leaves_no_trace() {
     // Without it the same step goes through, with the next sequence: the refused one is not needed
     // again.
     let sequence = sequence.next().unwrap();
-    let step = Step { sequence, adds: &adds[..4_000], ..step };
-    model.window.apply(&step, NonZeroUsize::MIN).unwrap();
+    let step = Step { sequence, ..step };
+    model.window.apply_entries(&step, &adds[..4_000], NonZeroUsize::MIN).unwrap();
     assert_eq!(counted(&model), 5_000 - 3_000 + 4_000);
     before.check((0..9_100).step_by(7).map(outpoint));
 }
@@ -183,14 +184,9 @@ fn wrong_steps_are_refused() {
     let moment = model.moment();
     let spend = moment.spend(&outpoint(0));
     let next = model.sequence.next().unwrap();
-    let step = Step {
-        sequence: next,
-        height: Height::GENESIS,
-        adds: &[],
-        spends: &[spend],
-        replaces: None,
-    };
-    let mut apply = |step: &Step<'_>| model.window.apply(step, NonZeroUsize::MIN).unwrap_err();
+    let step = Step { sequence: next, height: Height::GENESIS, spends: &[spend], replaces: None };
+    let mut apply =
+        |step: &Step<'_>| model.window.apply_entries(step, &[], NonZeroUsize::MIN).unwrap_err();
     let at = Sequence::new(1);
     let order = |sequence| StepError::Order { sequence, at };
     assert_eq!(apply(&Step { sequence: at, ..step }), order(at));
@@ -199,7 +195,8 @@ fn wrong_steps_are_refused() {
     let error = apply(&Step { spends: &elsewhere, ..step });
     assert_eq!(error, StepError::NotThere { outpoint: outpoint(1) });
     let pane = model.window.panes().next().unwrap().id;
-    let mut apply = |step: &Step<'_>| model.window.apply(step, NonZeroUsize::MIN).map(|_| ());
+    let mut apply =
+        |step: &Step<'_>| model.window.apply_entries(step, &[], NonZeroUsize::MIN).map(|_| ());
     assert_eq!(apply(&Step { replaces: Some(pane), ..step }), Err(StepError::NoFlush));
     assert_eq!(apply(&step), Ok(()));
     let again = Step { sequence: next.next().unwrap(), ..step };
@@ -219,8 +216,8 @@ fn a_refused_step_that_made_the_table_grow_loses_nothing() {
     let before = model.moment();
     let spends: Vec<_> = numbers(0..10).iter().map(|o| before.spend(o)).collect();
     let height = Height::GENESIS;
-    let step = Step { sequence, height, adds: &adds, spends: &spends, replaces: None };
-    let refused = model.window.apply(&step, NonZeroUsize::MIN).unwrap_err();
+    let step = Step { sequence, height, spends: &spends, replaces: None };
+    let refused = model.window.apply_entries(&step, &adds, NonZeroUsize::MIN).unwrap_err();
     assert_eq!(refused, StepError::Exists { outpoint: outpoint(19) });
     model.connect(&[outpoint(15)], &[outpoint(900)]).unwrap();
     model.moment().check((0..1000).map(outpoint));

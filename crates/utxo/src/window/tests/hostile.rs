@@ -36,9 +36,9 @@ fn cost(key: impl Fn(u64) -> Outpoint) -> Duration {
             let sequence = Sequence::new(number);
             let adds: Vec<_> = keys.iter().map(|o| Entry::add(*o, sequence, coin())).collect();
             let height = Height::new(number);
-            let step = Step { sequence, height, adds: &adds, spends: &[], replaces: None };
+            let step = Step { sequence, height, spends: &[], replaces: None };
             let start = now();
-            window.apply(&step, NonZeroUsize::MIN).unwrap();
+            window.apply_entries(&step, &adds, NonZeroUsize::MIN).unwrap();
             taken += now() - start;
         }
         let mut found = Vec::new();
@@ -101,8 +101,8 @@ fn memory_of_an_entry() {
         let key = |vout| Outpoint::new(Txid::from_bytes([number.to_le_bytes()[0]; 32]), vout);
         let adds: Vec<_> = (0..1_000).map(|o| Entry::add(key(o), sequence, coin())).collect();
         let height = Height::new(number);
-        let step = Step { sequence, height, adds: &adds, spends: &[], replaces: None };
-        window.apply(&step, NonZeroUsize::MIN).unwrap();
+        let step = Step { sequence, height, spends: &[], replaces: None };
+        window.apply_entries(&step, &adds, NonZeroUsize::MIN).unwrap();
         entries += adds.len();
         let memory: usize = window.panes().map(|pane| pane.memory).sum();
         assert!(number < 10 || memory < entries * 120, "{} an entry", memory / entries);

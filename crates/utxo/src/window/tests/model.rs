@@ -164,7 +164,7 @@ impl Model {
             .map(|(outpoint, coin)| Entry::add(*outpoint, sequence, coin.coin()))
             .collect();
         let height = self.height();
-        self.step(Step { sequence, height, adds: &adds, spends: &spends, replaces: None })?;
+        self.step(Step { sequence, height, spends: &spends, replaces: None }, &adds)?;
         let coins = gone.iter().map(|o| (*o, self.set.remove(o).unwrap()));
         let coins: Vec<(Outpoint, (Sequence, OwnCoin))> = coins.collect();
         let entry = |(o, (birth, coin))| Entry::add(o, birth, OwnCoin::coin(coin));
@@ -186,8 +186,8 @@ impl Model {
         let spends = spends_of_disconnect(self.window.version(), &record);
         let adds: Vec<Entry<'_>> = record.spent.iter().collect();
         let height = record.height;
-        let step = Step { sequence, height, adds: &adds, spends: &spends, replaces: None };
-        self.step(step).expect("disconnecting the tip is always possible");
+        let step = Step { sequence, height, spends: &spends, replaces: None };
+        self.step(step, &adds).expect("disconnecting the tip is always possible");
         for outpoint in &record.created {
             self.set.remove(outpoint);
         }
@@ -197,9 +197,9 @@ impl Model {
     }
 
     /// Applies a step; a flush that is ready replaces its pane with it.
-    fn step(&mut self, mut step: Step<'_>) -> Result<(), StepError> {
+    fn step(&mut self, mut step: Step<'_>, adds: &[Entry<'_>]) -> Result<(), StepError> {
         step.replaces = self.flush.as_ref().filter(|_| self.flush_ready).map(Flush::pane);
-        let version = self.window.apply(&step, self.workers)?;
+        let version = self.window.apply_entries(&step, adds, self.workers)?;
         assert_eq!(version.sequence(), step.sequence);
         self.sequence = step.sequence;
         if let Some(flush) = self.flush.take_if(|_| self.flush_ready) {

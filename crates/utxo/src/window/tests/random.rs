@@ -67,8 +67,8 @@ fn refused(model: &mut Model, random: &mut Random) {
     let sequence = model.sequence.next().unwrap();
     let height = varve_types::Height::GENESIS;
     let replaces = model.flush.as_ref().filter(|_| model.flush_ready).map(|flush| flush.pane());
-    let step = Step { sequence, height, adds: &[], spends: &spends, replaces };
-    let error = model.window.apply(&step, model.workers).unwrap_err();
+    let step = Step { sequence, height, spends: &spends, replaces };
+    let error = model.window.apply_entries(&step, &[], model.workers).unwrap_err();
     assert_eq!(error, StepError::SpentTwice { outpoint: twice.outpoint });
     model.moment().check((0..KEYS).map(outpoint));
     // The sequence is not taken again.

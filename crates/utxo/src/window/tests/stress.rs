@@ -13,7 +13,7 @@ use crate::window::WindowConfig;
 const KEYS: u64 = 600;
 
 /// A coin's part of the checksum; the whole is their sum.
-fn part(outpoint: &varve_types::Outpoint, birth: crate::Sequence, coin: &OwnCoin) -> u64 {
+fn part(outpoint: &varve_types::Outpoint, birth: varve_runs::Sequence, coin: &OwnCoin) -> u64 {
     let mut bytes = Vec::new();
     coin.coin().write_for_hash(outpoint, &mut bytes);
     let start = u64::from(birth.to_u32());
