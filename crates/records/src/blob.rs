@@ -21,12 +21,12 @@
 //! Every read checks the SHA-256 of header and data: a flipped bit is an error that names the
 //! blob.
 
-pub mod bucket;
+mod bucket;
 mod cache;
-pub mod disk;
+mod disk;
 mod hold;
-pub mod name;
-pub mod object;
+mod name;
+mod object;
 #[cfg(test)]
 mod tests;
 
@@ -34,16 +34,16 @@ use bitcoin_hashes::{Hash as _, HashEngine as _, sha256};
 use bytes::Bytes;
 use varve_types::{Height, Txid};
 
-use bucket::{Bucket, BucketError};
-pub use cache::{CacheConfig, ExternalCache};
+pub use bucket::{Bucket, BucketError, Upload};
+#[cfg(feature = "test-suite")]
+pub(crate) use cache::CACHE_CAPACITY;
+pub(crate) use cache::{CacheConfig, ExternalCache};
 pub use disk::DiskBucket;
-pub use hold::Held;
-use hold::Holds;
-pub use name::{BlobKind, Fanout};
-use name::{BlobName, Sidecar};
+use hold::{Held, Holds};
+pub(crate) use name::BlobKind;
+pub use name::Fanout;
+use name::{BlobName, MAGIC_LEN, Sidecar};
 pub use object::ObjectBucket;
-
-use crate::file_type::{FileType, MAGIC_LEN};
 
 /// How much is hashed and handed on at once.
 const CHUNK: usize = 1 << 20;
@@ -53,11 +53,11 @@ const CLEANED: &str = "cleaned";
 
 /// Some of the txids that have files, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlobPage {
+pub(crate) struct BlobPage {
     /// The txids.
-    pub txids: Vec<Txid>,
+    pub(crate) txids: Vec<Txid>,
     /// The last file; `None` when there are no more.
-    pub next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// Blobs by txid.
@@ -99,18 +99,18 @@ impl Blobs {
     }
 
     /// Waits until nobody else holds one of these txids, and takes them all.
-    pub fn hold(&self, txids: &[Txid]) -> Held<'_> {
+    pub(crate) fn hold(&self, txids: &[Txid]) -> Held<'_> {
         self.holds.take(txids)
     }
 
     /// Writes a blob with its checksum, in place of one that is there. Durable on return.
-    pub fn put(&self, txid: Txid, kind: BlobKind, data: &Bytes) -> Result<()> {
+    pub(crate) fn put(&self, txid: Txid, kind: BlobKind, data: &Bytes) -> Result<()> {
         self.put_pieces(txid, kind, std::iter::once(Ok(data.clone())))
     }
 
     /// The same from pieces that come one after the other, in the memory of one piece. An error
     /// among them ends the blob, and leaves what was there before.
-    pub fn put_pieces(
+    pub(crate) fn put_pieces(
         &self,
         txid: Txid,
         kind: BlobKind,
@@ -119,7 +119,7 @@ impl Blobs {
         let name = self.name(txid, kind);
         let mut engine = sha256::Hash::engine();
         let mut upload = self.bucket.upload(name.key())?;
-        let magic = Bytes::copy_from_slice(&kind.file_type().magic());
+        let magic = Bytes::copy_from_slice(&kind.magic());
         for piece in std::iter::once(Ok(magic)).chain(pieces) {
             let mut piece = piece?;
             while !piece.is_empty() {
@@ -133,7 +133,7 @@ impl Blobs {
     }
 
     /// The blob of a transaction: the transaction itself, or else its outputs.
-    pub fn get(&self, txid: Txid) -> Result<(BlobKind, Bytes)> {
+    pub(crate) fn get(&self, txid: Txid) -> Result<(BlobKind, Bytes)> {
         for kind in BlobKind::ALL {
             let name = self.name(txid, kind);
             if let Some(bytes) = self.bucket.read(name.key())? {
@@ -144,13 +144,13 @@ impl Blobs {
     }
 
     /// Whether there is a blob of this transaction.
-    pub fn contains(&self, txid: Txid) -> Result<bool> {
+    pub(crate) fn contains(&self, txid: Txid) -> Result<bool> {
         Ok(self.find(txid)?.is_some())
     }
 
     /// Notes the height from which the blob may be removed; `None` takes the note away, and is
     /// then no error when there is no blob.
-    pub fn set_delete_at(&self, txid: Txid, height: Option<Height>) -> Result<()> {
+    pub(crate) fn set_delete_at(&self, txid: Txid, height: Option<Height>) -> Result<()> {
         let found = self.find(txid)?;
         let Some(height) = height.filter(|height| *height > Height::GENESIS) else {
             for kind in BlobKind::ALL {
@@ -165,12 +165,12 @@ impl Blobs {
 
     /// The height from which the blob may be removed. A note that is no height above 0 is as
     /// good as none, and is taken away.
-    pub fn delete_at(&self, txid: Txid) -> Result<Option<Height>> {
+    pub(crate) fn delete_at(&self, txid: Txid) -> Result<Option<Height>> {
         self.height(txid, Sidecar::DeleteAt)
     }
 
     /// Notes the height to which the blob must be kept, in place of the other note.
-    pub fn set_preserve_until(&self, txid: Txid, height: Height) -> Result<()> {
+    pub(crate) fn set_preserve_until(&self, txid: Txid, height: Height) -> Result<()> {
         self.set_delete_at(txid, None)?;
         let name = self.find(txid)?.ok_or(BlobError::NotFound { txid })?;
         let text = height.to_u32().to_string();
@@ -178,13 +178,14 @@ impl Blobs {
     }
 
     /// The height to which the blob must be kept.
-    pub fn preserve_until(&self, txid: Txid) -> Result<Option<Height>> {
+    #[cfg(test)]
+    pub(crate) fn preserve_until(&self, txid: Txid) -> Result<Option<Height>> {
         self.height(txid, Sidecar::PreserveUntil)
     }
 
     /// Takes away the blob and all beside it. The caller holds the txid and knows that no record
     /// needs it.
-    pub fn remove(&self, txid: Txid) -> Result<()> {
+    pub(crate) fn remove(&self, txid: Txid) -> Result<()> {
         for kind in BlobKind::ALL {
             let name = self.name(txid, kind);
             self.bucket.remove(name.key())?;
@@ -196,7 +197,7 @@ impl Blobs {
     }
 
     /// The txids of the next files behind a place, at most `limit` files.
-    pub fn page(&self, after: Option<&str>, limit: usize) -> Result<BlobPage> {
+    pub(crate) fn page(&self, after: Option<&str>, limit: usize) -> Result<BlobPage> {
         let keys = self.bucket.list(after, limit)?;
         let mut txids: Vec<Txid> = keys.iter().filter_map(|key| BlobName::txid_of(key)).collect();
         txids.sort_unstable();
@@ -265,8 +266,8 @@ impl Blobs {
         if !line.starts_with(digest.as_bytes()) {
             return Err(damaged("its checksum is another"));
         }
-        let magic = bytes.first_chunk::<MAGIC_LEN>().and_then(FileType::from_magic);
-        if magic != Some(kind.file_type()) {
+        let magic = bytes.first_chunk::<MAGIC_LEN>();
+        if !magic.is_some_and(|magic| kind.has_magic(*magic)) {
             return Err(damaged("it begins as another kind of file"));
         }
         Ok(bytes.split_off(MAGIC_LEN))

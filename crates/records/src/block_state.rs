@@ -23,27 +23,27 @@ pub struct ZeroHeightError;
 
 /// The block state, shared by all who use the store.
 #[derive(Debug, Default)]
-pub struct SharedBlockState(RwLock<BlockState>);
+pub(crate) struct SharedBlockState(RwLock<BlockState>);
 
 impl SharedBlockState {
     /// Both values of one moment.
     #[must_use]
-    pub fn get(&self) -> BlockState {
+    pub(crate) fn get(&self) -> BlockState {
         *self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Sets both.
-    pub fn set(&self, state: BlockState) -> Result<(), ZeroHeightError> {
+    pub(crate) fn set(&self, state: BlockState) -> Result<(), ZeroHeightError> {
         self.change(state.height, |old| *old = state)
     }
 
     /// Sets the height alone.
-    pub fn set_height(&self, height: Height) -> Result<(), ZeroHeightError> {
+    pub(crate) fn set_height(&self, height: Height) -> Result<(), ZeroHeightError> {
         self.change(height, |old| old.height = height)
     }
 
     /// Sets the median time alone.
-    pub fn set_median_time(&self, median_time: u32) {
+    pub(crate) fn set_median_time(&self, median_time: u32) {
         let mut state = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.median_time = median_time;
     }

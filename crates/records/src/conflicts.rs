@@ -57,13 +57,13 @@ use varve_types::{BlockHash, Height, Outpoint, Txid};
 
 use crate::blob::BlobError;
 use crate::error::{RecordError, SlotError};
-use crate::intent::{Intent, IntentId, IntentKind};
 use crate::record::BlockId;
 use crate::spending_data::PLACEHOLDER;
 use crate::store::{Store, StoreError};
 use claim::Claim;
 use plan::Plan;
 
+pub use crate::intent::{Intent, IntentId, IntentKind};
 pub use closure::{
     CLOSURE_BUDGET, get_and_lock_children, get_conflicting_children, get_counter_conflicting,
 };

@@ -62,7 +62,19 @@ use crate::prepare::CreateOptions;
 use crate::record::{BlockId, BlockRef, Record};
 use crate::settings::Settings;
 use crate::slot::Slot;
+use crate::store::Store;
 use draft::{Coin, TxDraft};
+
+/// Bytes that the cache of a store keeps of external transactions.
+pub const EXTERNAL_CACHE: u64 = crate::blob::CACHE_CAPACITY;
+pub use crate::embedded::index_suite as index;
+/// The highest output number of an outputs-only import.
+pub const MAX_IMPORTED_INDEX: u32 = crate::prepare::MAX_IMPORTED_INDEX;
+
+/// The transactions that have files among the blobs of a store.
+pub fn blobs_of(store: &Store) -> Vec<Txid> {
+    store.blobs().page(None, usize::MAX).expect("the blobs can be listed").txids
+}
 
 /// Where an engine keeps what survives it.
 pub trait Disk: Sync {

@@ -73,8 +73,11 @@ use crate::record::Record;
 use crate::rules;
 use commit::{Commit, storage};
 use index::Totals;
+#[cfg(feature = "test-suite")]
+pub use index::suite as index_suite;
+#[cfg(test)]
 use maintain::Disk;
-pub use varve_runs::Compaction;
+use varve_runs::Compaction;
 
 /// The longest body that a store can be told to take: an entry's length has 32 bits.
 const LONGEST_BODY: u64 = 1 << 30;
@@ -163,8 +166,9 @@ impl EmbeddedEngine {
         Ok(Self { commit, limits, _lock: lock })
     }
 
-    /// Makes a checkpoint of the whole index, so that the next opening reads no log.
-    pub fn checkpoint(&self) -> Result<(), EngineError> {
+    /// Makes a checkpoint of the whole index now.
+    #[cfg(test)]
+    pub(crate) fn checkpoint(&self) -> Result<(), EngineError> {
         self.commit.with_disk(Disk::checkpoint)
     }
 }

@@ -205,7 +205,7 @@ fn read_output<'a>(reader: &mut Reader<'a>) -> Result<TxOut<'a>, DecodeError> {
 }
 
 /// Appends an input in extended form: as in the standard form, and what it spends.
-pub fn write_input(input: &TxIn<'_>, spent: &TxOut<'_>, out: &mut Vec<u8>) {
+pub(crate) fn write_input(input: &TxIn<'_>, spent: &TxOut<'_>, out: &mut Vec<u8>) {
     input.write(out);
     spent.write(out);
 }

@@ -38,6 +38,8 @@ use crate::record::{BlockId, BlockRef, Body};
 use crate::spending_data::SpendingData;
 use crate::utxo_hash::UtxoHash;
 
+pub use crate::outcome::{Effect, Outcome, Pruned, Reply, Spent, SpentHow};
+
 /// One step that is done whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {

@@ -27,7 +27,7 @@ use crate::utxo_wrapper::UtxoWrapper;
 
 /// The largest output number of an outputs-only import, so that a number alone does not decide
 /// how much memory is taken: a transaction of so many outputs has 150 MB at least.
-pub const MAX_IMPORTED_INDEX: u32 = (1 << 24) - 1;
+pub(crate) const MAX_IMPORTED_INDEX: u32 = (1 << 24) - 1;
 
 /// What the caller says about a new record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

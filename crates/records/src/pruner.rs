@@ -77,7 +77,11 @@ pub fn prune(store: &Store, at: PruneAt) -> Result<PruneReport> {
 }
 
 /// Preserves the parents of unmined transactions that have waited long.
-pub fn preserve_parents(store: &Store, height: Height, report: &mut PruneReport) -> Result<()> {
+pub(crate) fn preserve_parents(
+    store: &Store,
+    height: Height,
+    report: &mut PruneReport,
+) -> Result<()> {
     let settings = store.settings();
     let cutoff = height.checked_sub(settings.unmined_retention);
     let Some(cutoff) = cutoff.filter(|cutoff| *cutoff > Height::GENESIS) else { return Ok(()) };

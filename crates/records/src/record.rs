@@ -20,12 +20,13 @@ use varve_types::{Amount, Height, Outpoint, Txid};
 
 use crate::extended::Transaction;
 use crate::fields::Fields;
-use crate::freeze_window::FreezeWindow;
 use crate::inpoints::TxInpoints;
-use crate::key::BatchSize;
-use crate::slot::Slot;
-use crate::spending_data::SpendingData;
-use crate::utxo_hash::UtxoHash;
+
+pub use crate::freeze_window::{FreezeWindow, Tier};
+pub use crate::key::{BatchSize, Place};
+pub use crate::slot::{SPENT_LEN, Slot, SlotSizeError, SlotState};
+pub use crate::spending_data::{PLACEHOLDER, ParseSpendingDataError, SpendingData};
+pub use crate::utxo_hash::UtxoHash;
 
 /// The number by which the caller knows a block, on whichever branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -201,7 +202,7 @@ impl Record {
 
     /// A copy with the head and the fields that are asked for.
     #[must_use]
-    pub fn select(&self, fields: Fields) -> Self {
+    pub(crate) fn select(&self, fields: Fields) -> Self {
         let fields = fields.intersection(self.fields);
         Self {
             fields,

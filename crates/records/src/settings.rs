@@ -8,7 +8,7 @@ use varve_types::{Format, Network};
 use crate::key::BatchSize;
 
 /// How many blocks a reassigned output rests before it can be spent.
-pub const REASSIGN_DELAY: u32 = 1_000;
+pub(crate) const REASSIGN_DELAY: u32 = 1_000;
 
 /// The numbers of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::spending_data::SpendingData;
 use crate::utxo_hash::UtxoHash;
 
 /// The length of an unspent slot.
-pub const UNSPENT_LEN: usize = UtxoHash::LEN;
+pub(crate) const UNSPENT_LEN: usize = UtxoHash::LEN;
 /// The length of a spent or frozen slot.
 pub const SPENT_LEN: usize = UtxoHash::LEN + SpendingData::LEN;
 
@@ -104,7 +104,7 @@ impl Slot {
 /// Whether an output gets a slot: all that are worth something, and of the worthless ones those
 /// whose script begins neither with `OP_RETURN` nor with `OP_FALSE OP_RETURN`.
 #[must_use]
-pub fn is_stored(output: &TxOut<'_>) -> bool {
+pub(crate) fn is_stored(output: &TxOut<'_>) -> bool {
     let data =
         output.script.first() == Some(&OP_RETURN) || output.script.starts_with(&[OP_0, OP_RETURN]);
     output.value.to_sat() > 0 || !data

@@ -22,6 +22,8 @@
 //! | `change` | everything else that writes |
 //! | `read`, `previous`, `unmined` | everything that reads |
 //! | `external` | what the changes of a record mean for its blob |
+//!
+//! [`prune`] and [`recover`] run over a whole store: after every persisted block, and at start.
 
 mod change;
 mod create;
@@ -47,6 +49,9 @@ use crate::operation::Operation;
 use crate::outcome::Reply;
 use crate::settings::Settings;
 
+pub use crate::pruner::{PruneAt, PruneReport, prune};
+pub use crate::restart::{LeftOut, Recovery, RecoveryError, recover};
+pub use crate::spend_response::{SpendResponse, SpendStatus};
 pub use change::ConflictingParents;
 pub use create::TxUnit;
 pub use error::StoreError;
@@ -113,8 +118,9 @@ impl Store {
     }
 
     /// The blobs of external records.
+    #[cfg(any(test, feature = "test-suite"))]
     #[must_use]
-    pub const fn blobs(&self) -> &Blobs {
+    pub(crate) const fn blobs(&self) -> &Blobs {
         &self.blobs
     }
 

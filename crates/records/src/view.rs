@@ -24,7 +24,9 @@ mod apply;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+#[cfg(any(test, feature = "test-suite"))]
+use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use varve_consensus::{BlockAt, CheckError, OwnedCoin, PrevoutError, Spend, UnspentOutputsView};
@@ -139,6 +141,7 @@ impl UnspentOutputsView for RecordsView {
 }
 
 /// All coins of the set, in the order of their outpoints. It takes memory for all of them.
+#[cfg(any(test, feature = "test-suite"))]
 pub fn coins(store: &Store, network: Network) -> Result<BTreeMap<Outpoint, OwnedCoin>> {
     let mut all = BTreeMap::new();
     store.scan(crate::engine::Scan::All, |txids| {

@@ -20,9 +20,12 @@ use varve_types::{Amount, Format, Tx, TxOut, Txid, compact_size};
 
 use crate::extended::Transaction;
 
+/// Bytes that the cache of a store keeps.
+pub(crate) const CACHE_CAPACITY: u64 = 256 << 20;
+
 /// How much is kept and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheConfig {
+pub(crate) struct CacheConfig {
     /// How long an entry is good, in milliseconds.
     pub lifetime_ms: u64,
     /// The bytes of all entries together.
@@ -31,13 +34,13 @@ pub struct CacheConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { lifetime_ms: 10_000, capacity: 256 << 20 }
+        Self { lifetime_ms: 10_000, capacity: CACHE_CAPACITY }
     }
 }
 
 /// Transactions without inputs, by txid.
 #[derive(Debug)]
-pub struct ExternalCache {
+pub(crate) struct ExternalCache {
     config: CacheConfig,
     state: Mutex<State>,
     read: Condvar,
@@ -61,14 +64,14 @@ struct Entry {
 impl ExternalCache {
     /// An empty cache.
     #[must_use]
-    pub fn new(config: CacheConfig) -> Self {
+    pub(crate) fn new(config: CacheConfig) -> Self {
         Self { config, state: Mutex::default(), read: Condvar::new() }
     }
 
     /// The outputs of a transaction: a transaction without inputs, or all of it when its outputs
     /// are larger than the cache. `load` reads it when it is not here, and is called by one of all
     /// who ask at the same time.
-    pub fn get<E>(
+    pub(crate) fn get<E>(
         &self,
         txid: Txid,
         now_ms: u64,
@@ -103,7 +106,7 @@ impl ExternalCache {
     }
 
     /// Forgets a transaction.
-    pub fn forget(&self, txid: Txid) {
+    pub(crate) fn forget(&self, txid: Txid) {
         let mut state = self.lock();
         state.remove(txid);
     }

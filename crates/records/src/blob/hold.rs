@@ -14,7 +14,7 @@ pub(super) struct Holds {
 
 /// Some txids, held until this is dropped.
 #[derive(Debug)]
-pub struct Held<'a> {
+pub(crate) struct Held<'a> {
     holds: &'a Holds,
     txids: Vec<Txid>,
 }

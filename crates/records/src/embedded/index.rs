@@ -37,6 +37,8 @@ mod leaf;
 mod row;
 mod shard;
 mod slot;
+#[cfg(feature = "test-suite")]
+pub mod suite;
 mod wanted;
 
 use std::collections::BTreeSet;
