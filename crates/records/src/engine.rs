@@ -82,6 +82,8 @@ pub struct EngineStatus {
     /// Bytes of memory that grow with the number of keys. The index of the embedded engine takes
     /// some 1.2 a key, 32 to 40 for what changed lately or is in a list, and 18 more for each list.
     pub memory: u64,
+    /// Bytes of memory beyond which no records are created; `None` when there is no such limit.
+    pub memory_limit: Option<u64>,
     /// Bytes in storage that are needed.
     pub live: u64,
     /// Bytes in storage.
@@ -154,14 +156,25 @@ pub struct Limits {
     pub body: u64,
 }
 
-/// The storage failed.
+/// The storage failed, or cannot take more.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     /// An operation on the storage failed.
     #[error("the storage of the records failed: {0}")]
     Storage(Arc<dyn std::error::Error + Send + Sync>),
-    /// An earlier failure left the storage in a state nobody knows.
-    #[error("the records take no more writes since this failure: {cause}; open the store again")]
+    /// The index has no room for more records. Nothing of the batch was done.
+    #[error(
+        "the index of the records takes {memory} bytes of memory and may take {limit}: prune \
+         records that are due, or open the store with more memory"
+    )]
+    Full {
+        /// Bytes that the index takes.
+        memory: u64,
+        /// Bytes that it may take.
+        limit: u64,
+    },
+    /// An earlier failure left the storage in an unknown state.
+    #[error("the records take no more writes since this failure: {cause}; reopen the store")]
     Poisoned {
         /// The first failure.
         cause: Arc<str>,

@@ -147,6 +147,13 @@ pub enum Operation {
     CompleteIntent(IntentId),
 }
 
+impl Operation {
+    /// Whether it creates a record when it succeeds.
+    pub(crate) fn creates(&self) -> bool {
+        matches!(self, Self::Unit(unit) if unit.create.is_some())
+    }
+}
+
 /// One transaction: what it spends and what it creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {

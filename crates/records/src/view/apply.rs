@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use varve_consensus::{BlockAt, CheckError, PrevoutError, Spend, UnspentOutputsView as _};
+use varve_consensus::{BlockAt, PrevoutError, Spend};
 use varve_types::{Height, Network, Outpoint, TxOut, Txid};
 
 use super::RecordsView;
@@ -71,7 +71,6 @@ pub fn connect(
     }
     let view = RecordsView::load(store, network, block)?;
     let mut spends: BTreeMap<usize, Vec<Spend<'_>>> = BTreeMap::new();
-    view.query_prevouts_unspent(block).map_err(verdict)?;
     view.walk(block, |spend| spends.entry(spend.tx).or_default().push(spend))?;
     let mut units = Vec::with_capacity(block.txids().len());
     for (place, txid) in block.txids().iter().enumerate() {
@@ -238,11 +237,4 @@ fn respend(store: &Store, spend: &Unspend, height: Height) -> Result<(), StoreEr
 fn mined(block: &BlockAt<'_>, id: BlockId) -> MinedBlockInfo {
     let block = BlockRef { id, height: block.height(), subtree: 0 };
     MinedBlockInfo { block, on_longest_chain: true, unset: false }
-}
-
-fn verdict(error: CheckError<PrevoutError, StoreError>) -> ConnectError {
-    match error {
-        CheckError::Invalid(error) => ConnectError::Prevout(error),
-        CheckError::View(error) => ConnectError::Store(error),
-    }
 }
