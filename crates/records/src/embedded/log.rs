@@ -30,7 +30,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use varve_io::{Error, FormatError, GlobalOffset, Kind, Layout, Result, SegmentHeader, StoreId};
+use varve_io::{
+    Error, FormatError, GlobalOffset, Kind, Layout, Result, SegmentHeader, StoreId, segment_name,
+};
 
 use super::entry::{self, EntryHead};
 pub(super) use recover::{Replay, open};
@@ -59,7 +61,7 @@ impl LogConfig {
 }
 
 fn file_name(number: u64) -> String {
-    format!("{PREFIX}-{number:012}")
+    segment_name(PREFIX, number)
 }
 
 /// The log as its readers see it.
