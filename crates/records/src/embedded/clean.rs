@@ -59,6 +59,15 @@ pub(super) struct Cleaned {
     pub(super) again: bool,
 }
 
+/// How far a walk went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walked {
+    /// Versions before this are moved: the end of the file that is walked.
+    pub(super) boundary: GlobalOffset,
+    /// All before this is moved when the group is durable.
+    pub(super) end: GlobalOffset,
+}
+
 /// Entries of the front.
 struct Front {
     entries: Vec<FrontEntry>,
@@ -147,7 +156,7 @@ impl Commit {
         let Some(boundary) = cleaner.boundary(log, replay_from) else { return Ok(false) };
         let front = cleaner.walk(log, boundary, at_least.max(2 * written)).map_err(storage)?;
         let (keys, fetched) = retry(|| self.fetch_front(&front, boundary))?;
-        if self.move_to_end(&keys, (boundary, front.end), &fetched)? {
+        if self.move_to_end(&keys, Walked { boundary, end: front.end }, &fetched)? {
             cleaner.walked = front.end;
         }
         Ok(true)
@@ -163,7 +172,7 @@ impl Commit {
         let found = front.entries.iter().map(|entry| entry.key).collect::<Vec<_>>();
         let found = self.look_up(&found)?;
         let mut fetched = Fetched::default();
-        found.tell(&mut fetched.facts);
+        found.add_to(&mut fetched.facts);
         let (mut keys, mut positions) = (Vec::new(), Vec::new());
         for (number, entry) in front.entries.iter().enumerate() {
             let versions = found.of(number);

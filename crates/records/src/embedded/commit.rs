@@ -23,10 +23,10 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 
-use varve_io::{Error, GlobalOffset};
+use varve_io::Error;
 
 use super::base::Base;
-use super::clean::{self, Cleaned, Cleaner};
+use super::clean::{self, Cleaned, Cleaner, Walked};
 use super::fetch::Fetched;
 use super::flush;
 use super::index::{Index, Moment};
@@ -239,13 +239,12 @@ impl Commit {
         Ok(cleaned)
     }
 
-    /// Puts the newest versions of keys into the open group, as far as they lie before `boundary`.
-    /// With the group all before `end` is moved. False when a group failed since the walk began, or
-    /// what was fetched does not count any more.
+    /// Puts the newest versions of keys into the open group, as far as they lie before the
+    /// boundary. False when a group failed since the walk began, or what was fetched is stale.
     pub(super) fn move_to_end(
         &self,
         keys: &[Key],
-        (boundary, end): (GlobalOffset, GlobalOffset),
+        walked: Walked,
         fetched: &Fetched,
     ) -> Result<bool, EngineError> {
         let mut groups = self.groups()?;
@@ -260,9 +259,9 @@ impl Commit {
         let flying = flying.as_deref();
         let mut work = Work { open, flying, index: &index, base: &self.base, fetched };
         for key in keys {
-            work.touch(*key, boundary).map_err(storage)?;
+            work.touch(*key, walked.boundary).map_err(storage)?;
         }
-        groups.open.cleaned_to = Some(end);
+        groups.open.cleaned_to = Some(walked.end);
         Ok(true)
     }
 

@@ -90,7 +90,9 @@ impl FrameBuilder {
     pub(super) fn finish(
         mut self,
         store: StoreId,
-        (group, durable, more): (u64, GlobalOffset, bool),
+        group: u64,
+        durable: GlobalOffset,
+        more: bool,
     ) -> Vec<u8> {
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGN), 0);
         let (header, payload) = self.bytes.split_at_mut(FRAME_HEADER_LEN);
@@ -228,7 +230,7 @@ mod tests {
         assert!(builder.is_empty());
         assert_eq!(builder.push(STORE, &head(0), |out| out.push(1)).0, AT.plus(40));
         assert_eq!(builder.push(STORE, &head(1), |_| ()).0, AT.plus(40 + 69));
-        builder.finish(STORE, (9, GlobalOffset::new(64), true))
+        builder.finish(STORE, 9, GlobalOffset::new(64), true)
     }
 
     #[test]
@@ -262,7 +264,7 @@ mod tests {
         let mut builder = FrameBuilder::new(AT, 0);
         builder.push(STORE, &head(0), |_| ());
         builder.entries = 3;
-        let bytes = builder.finish(STORE, (9, AT, false));
+        let bytes = builder.finish(STORE, 9, AT, false);
         let found = GroupFrame::decode(&bytes, STORE, AT).unwrap();
         assert!(found.entries().any(|entry| entry.is_err()));
     }

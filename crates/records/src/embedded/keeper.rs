@@ -57,9 +57,9 @@ pub(super) struct Keeper {
 
 /// What is on disk.
 #[derive(Debug)]
-struct State {
-    manifest: Manifest,
-    checkpoint: Checkpoint,
+pub(super) struct State {
+    pub(super) manifest: Manifest,
+    pub(super) checkpoint: Checkpoint,
 }
 
 /// Everything of a round but its place in the manifest.
@@ -70,16 +70,17 @@ struct Written {
 
 impl Keeper {
     pub(super) fn new(
-        (storage, filter_memory): (Arc<dyn Storage>, u64),
+        storage: Arc<dyn Storage>,
         index: Arc<RwLock<Index>>,
-        (manifest, checkpoint): (Manifest, Checkpoint),
+        state: State,
         log: IndexLog,
+        filter_memory: u64,
     ) -> Self {
-        let [replay_from, durable] = [checkpoint.replay_from, checkpoint.durable];
+        let Checkpoint { replay_from, durable, .. } = state.checkpoint;
         Self {
             storage,
             index,
-            state: Mutex::new(State { manifest, checkpoint }),
+            state: Mutex::new(state),
             log: Mutex::new(log),
             replay_from: AtomicU64::new(replay_from.get()),
             durable: AtomicU64::new(durable.get()),

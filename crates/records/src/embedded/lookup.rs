@@ -78,8 +78,8 @@ impl Lookup {
         self.versions.iter().map(|version| version.at).collect()
     }
 
-    /// Adds what the runs have. False when `facts` are of another epoch.
-    pub(super) fn tell(&self, facts: &mut Facts) -> bool {
+    /// Adds the rows that the runs have. False when `facts` are of another epoch.
+    pub(super) fn add_to(&self, facts: &mut Facts) -> bool {
         let mut parts = self.hashes.chunks(TOGETHER).zip(&self.found);
         parts.all(|(hashes, found)| facts.add(self.epoch, hashes, found))
     }

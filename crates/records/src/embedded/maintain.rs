@@ -41,6 +41,13 @@ pub(super) struct UpkeepLimits {
     pub(super) memory: u64,
 }
 
+/// Which jobs to wait for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wait {
+    checkpoint: bool,
+    merge: bool,
+}
+
 impl Disk {
     pub(super) fn new(
         writer: LogWriter,
@@ -75,7 +82,7 @@ impl Disk {
     /// Tends the index and drops files that nobody needs; all before `cleaned` was moved. A failure
     /// is reported as long as it was the last thing that happened.
     pub(super) fn maintain(&mut self, cleaned: GlobalOffset) -> Result<(), EngineError> {
-        self.look((false, false));
+        self.look(Wait::default());
         if self.checkpoints.1.is_free() && self.wants_checkpoint(1)? {
             let keeper = Arc::clone(&self.keeper);
             let job = self.checkpoints.0.start(move || keeper.checkpoint());
@@ -87,25 +94,25 @@ impl Disk {
             self.merges.1.fill((), job);
         }
         let runs = self.keeper.index()?.cold().runs().as_slice().len();
-        self.look((self.wants_checkpoint(2)?, runs > 2 * RUNS_MAX));
+        self.look(Wait { checkpoint: self.wants_checkpoint(2)?, merge: runs > 2 * RUNS_MAX });
         self.prune(cleaned)?;
         self.troubles.iter().flatten().next().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Takes in what came of the checkpoint and of the merge, after waiting for it if need be.
-    fn look(&mut self, (checkpoint, merge): (bool, bool)) {
+    /// Takes the results of a checkpoint and a merge that have ended, or are waited for.
+    fn look(&mut self, wait: Wait) {
         let [of_checkpoint, of_merge] = &mut self.troubles;
-        if let Some(((), result)) = self.checkpoints.1.take(checkpoint) {
+        if let Some(((), result)) = self.checkpoints.1.take(wait.checkpoint) {
             *of_checkpoint = result.err();
         }
-        if let Some(((), result)) = self.merges.1.take(merge) {
+        if let Some(((), result)) = self.merges.1.take(wait.merge) {
             *of_merge = result.err();
         }
     }
 
     /// Makes a checkpoint now.
     pub(super) fn checkpoint(&mut self) -> Result<(), EngineError> {
-        self.look((true, false));
+        self.look(Wait { checkpoint: true, merge: false });
         self.keeper.checkpoint()
     }
 

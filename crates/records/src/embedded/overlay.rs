@@ -141,7 +141,8 @@ impl Overlay {
     /// Holds something that was looked up, which must not be held.
     pub(super) fn hold(
         &mut self,
-        (key, hash): (Key, KeyHash),
+        key: Key,
+        hash: KeyHash,
         before: Option<Before>,
         value: Value,
     ) -> HeldId {

@@ -67,7 +67,7 @@ pub(in crate::embedded) fn open(
         for segment in full {
             *segment = Arc::new(segment.sealed(storage.as_ref())?);
         }
-        settle(tail, &config, from, end, known)?;
+        settle(tail, &config, &Settled { from, end, known })?;
     }
     let path = storage.path().join(PREFIX);
     let log = Log { store: config.store, path, segments: ArcSwap::from_pointee(segments) };
@@ -205,13 +205,21 @@ fn claims(bytes: &[u8], store: StoreId, start: GlobalOffset) -> impl Iterator<It
     })
 }
 
+/// What reading the frames found out about the last file.
+struct Settled {
+    /// Frames were read from here on.
+    from: GlobalOffset,
+    /// The end of the last whole group.
+    end: GlobalOffset,
+    /// All before this is durable.
+    known: GlobalOffset,
+}
+
 /// Cuts the last file to `end`, makes it durable, and keeps the frames that were read in memory.
 fn settle(
     tail: &Segment,
     config: &LogConfig,
-    from: GlobalOffset,
-    end: GlobalOffset,
-    known: GlobalOffset,
+    &Settled { from, end, known }: &Settled,
 ) -> Result<()> {
     if tail.end() > end {
         tail.cut(end.since(tail.start).unwrap_or(0));

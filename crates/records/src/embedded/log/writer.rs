@@ -239,7 +239,7 @@ impl Group<'_> {
         let next = FrameBuilder::new(GlobalOffset::ZERO, 0);
         let frame = std::mem::replace(&mut self.frame, next);
         let writer = &mut *self.writer;
-        let bytes = frame.finish(writer.config.store, (writer.group, writer.end, more));
+        let bytes = frame.finish(writer.config.store, writer.group, writer.end, more);
         let len = bytes.len();
         let known = self.full.len();
         let segment = writer.segment(len as u64, &mut self.full)?;

@@ -58,7 +58,7 @@ impl<'a> Work<'a> {
                 return Ok(ChunkAt::NewFlying(chunk));
             }
         }
-        match self.base.locate(self.index, (&key, hash), self.fetched)? {
+        match self.base.locate(self.index, &key, hash, self.fetched)? {
             Some((version, entry)) => Ok(ChunkAt::Logged(version, entry)),
             None => Err(self.missing(record)),
         }
@@ -67,24 +67,24 @@ impl<'a> Work<'a> {
     /// Holds a chunk of a record, behind the first.
     pub(super) fn hold_chunk(&mut self, record: HeldId, number: u32) -> Result<HeldId> {
         let key = Key { part: Part::new(number), ..self.open.get(record).key };
-        let key = (key, self.base.hasher.hash(&key));
+        let hash = self.base.hasher.hash(&key);
         let id = match self.find_chunk(record, number)? {
             ChunkAt::Open(id) => id,
             ChunkAt::New(chunk) => {
-                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
+                let id = self.open.hold(key, hash, None, Value::Chunk(Box::new(chunk)));
                 // From here on it is written by itself and not with the others of the new record.
                 self.open.change(id);
                 id
             }
             ChunkAt::Flying(held) => self.open.insert(held.fly_on()),
             ChunkAt::NewFlying(chunk) => {
-                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
+                let id = self.open.hold(key, hash, None, Value::Chunk(Box::new(chunk)));
                 self.open.fly(id);
                 id
             }
             ChunkAt::Logged(version, entry) => {
                 let value = self.base.decode(version.at, &entry)?;
-                self.open.hold(key, Some(version), value)
+                self.open.hold(key, hash, Some(version), value)
             }
         };
         match self.open.get(id).value() {
@@ -145,7 +145,7 @@ impl<'a> Work<'a> {
                 Doomed::Elsewhere(number, before, flying) => {
                     let key = Key { part: Part::new(number), ..owner };
                     let hash = self.base.hasher.hash(&key);
-                    let id = self.open.hold((key, hash), before, Value::Gone);
+                    let id = self.open.hold(key, hash, before, Value::Gone);
                     if flying {
                         self.open.fly(id);
                     }
