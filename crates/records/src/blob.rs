@@ -10,13 +10,13 @@
 //!    leaves a blob that no record needs; the next creation replaces it, or the cleaner removes it.
 //! 2. While a record needs it, it stays. The heights beside it are hints: they follow the record
 //!    without a sync, and they may be stale.
-//! 3. When the record is gone the blob is removed, by whoever removed the record. The cleaner takes
-//!    what was left over: it reads the height again, asks for the record, and only then removes.
-//!    Every run of the pruner and every restart cleans a bounded number of files and notes in the
-//!    file `cleaned` where the next run goes on.
+//! 3. The operation that removes the record removes the blob. The cleaner takes what a crash left:
+//!    it reads the height again, looks for the record, and only then removes. Every run of the
+//!    pruner and every restart cleans a bounded number of files and notes in the file `cleaned`
+//!    where the next run resumes.
 //!
-//! Whoever writes or removes a blob *holds* its txid meanwhile, together with the look at the
-//! record that decides it. So a removal never meets a creation half way.
+//! Writing or removing a blob *holds* its txid, together with the look at the record that decides
+//! it. So a removal never overlaps a creation.
 //!
 //! Every read checks the SHA-256 of header and data: a flipped bit is an error that names the
 //! blob.
@@ -45,10 +45,10 @@ pub use name::Fanout;
 use name::{BlobName, MAGIC_LEN, Sidecar};
 pub use object::ObjectBucket;
 
-/// How much is hashed and handed on at once.
+/// Bytes hashed and passed to the bucket at once.
 const CHUNK: usize = 1 << 20;
 
-/// The name of the file that says where the cleaner goes on.
+/// The file that says where the cleaner resumes.
 const CLEANED: &str = "cleaned";
 
 /// Some of the txids that have files, each once.
@@ -68,7 +68,7 @@ pub struct Blobs {
     holds: Holds,
 }
 
-/// Why a blob cannot be had.
+/// Why a blob cannot be read or written.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BlobError {
     /// There is none.
@@ -85,8 +85,8 @@ pub enum BlobError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The place of the blobs failed.
-    #[error("the blobs failed: {0}")]
+    /// The bucket failed.
+    #[error("the store of blobs failed: {0}")]
     Bucket(#[from] BucketError),
 }
 
@@ -98,7 +98,7 @@ impl Blobs {
         Self { bucket: Box::new(bucket), fanout, holds: Holds::default() }
     }
 
-    /// Waits until nobody else holds one of these txids, and takes them all.
+    /// Waits until none of these txids is held, and holds them all.
     pub(crate) fn hold(&self, txids: &[Txid]) -> Held<'_> {
         self.holds.take(txids)
     }
@@ -206,14 +206,13 @@ impl Blobs {
         Ok(BlobPage { txids, next: keys.into_iter().next_back().filter(|_| full) })
     }
 
-    /// Where the cleaner goes on: behind this file.
+    /// Where the cleaner resumes: behind this file.
     pub(crate) fn cleaned_to(&self) -> Result<Option<String>> {
         let bytes = self.bucket.read(CLEANED)?;
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()))
     }
 
-    /// Notes where the cleaner goes on; at the beginning when there is nothing behind it. A note
-    /// that is lost costs another look.
+    /// Notes where the cleaner resumes; `None` for the beginning. A lost note costs a second look.
     pub(crate) fn set_cleaned_to(&self, place: Option<&str>) -> Result<()> {
         match place {
             Some(place) => self.bucket.write_hint(CLEANED, place.as_bytes())?,
@@ -257,7 +256,7 @@ impl Blobs {
         Ok(upload.finish()?)
     }
 
-    /// The data of a blob, after a look at its checksum and header.
+    /// The data of a blob, its checksum and header verified.
     fn checked(&self, name: &BlobName, kind: BlobKind, mut bytes: Bytes) -> Result<Bytes> {
         let damaged = |what| BlobError::Damaged { name: name.to_string(), what };
         let line = self.bucket.read(&name.sidecar(Sidecar::Checksum))?;

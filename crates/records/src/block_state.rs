@@ -1,4 +1,4 @@
-//! The block on which the store stands, as one value.
+//! The tip that the store follows, as one value.
 //!
 //! Height and median time belong together: a lock time that is judged by the height of one block
 //! and the time of another may be judged wrongly. So they are read and written in one step.
@@ -10,9 +10,9 @@ use varve_types::Height;
 /// The tip of the chain that the caller follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
-    /// Its height; 0 as long as nobody has told it.
+    /// Its height; 0 until it is set.
     pub height: Height,
-    /// The median time of the blocks up to it, in seconds; 0 as long as nobody has told it.
+    /// Its median time past, in seconds; 0 until it is set.
     pub median_time: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The contract of [`Engine`], as tests for whoever implements it.
+//! The contract of [`Engine`], as tests for every implementation.
 //!
 //! An engine wraps the place where it keeps its data in [`Disk`] and writes one line in a test
 //! file:
@@ -12,7 +12,7 @@
 //! | module | what it checks |
 //! |---|---|
 //! | [`create`], [`spend`], [`unspend`] | units, and taking them back |
-//! | [`order`] | of two things that are wrong, the earlier one is told: all pairs |
+//! | [`order`] | of two faults the earlier one is reported: all pairs |
 //! | [`alert`] | freezing, windows, reassignment |
 //! | [`life`], [`conflict`] | blocks, locks, conflicts |
 //! | [`longest_chain`], [`double_spend`] | stories of several blocks, through a whole store |
@@ -177,14 +177,14 @@ impl<E: Engine> World<E> {
         Unit { create: self.create(tx, &self.options()).create, ..self.spend(tx) }
     }
 
-    /// A record that is in a block, with so many outputs.
+    /// A record that is in a block, with `outputs` outputs.
     fn root(&self, tag: u32, outputs: u32) -> Transaction {
         let tx = TxDraft::root(tag, outputs).build();
         self.ok(self.create(&tx, &self.mined()));
         tx
     }
 
-    /// A record that spends these coins and has so many outputs.
+    /// A record that spends these coins and has `outputs` outputs.
     fn child(&self, coins: &[Coin], outputs: u32) -> Transaction {
         let tx = TxDraft::spending(coins, outputs).build();
         self.ok(self.spend_and_create(&tx));

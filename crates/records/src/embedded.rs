@@ -1,4 +1,4 @@
-//! The durable engine: an own log, and an index in memory and in sorted runs.
+//! The durable engine: a log of its own, and an index in memory and in sorted runs.
 //!
 //! ```text
 //!  apply ─► execute on the overlay ─► one append, one sync ─► publish in the index
@@ -15,8 +15,8 @@
 //!
 //! | file | is |
 //! |---|---|
-//! | `commit` | who executes, who writes, who waits: the order of everything |
-//! | `overlay`, `working` | what a group of operations has at hand |
+//! | `commit` | group commit: how callers execute, write and wait |
+//! | `overlay`, `working` | the working set of a group of operations |
 //! | `flush` | how it is written |
 //! | `log`, `group`, `entry` | the log, its frames, its entries |
 //! | `state`, `chunk`, `body`, `intent`, `number` | what entries hold |
@@ -80,7 +80,7 @@ pub use index::suite as index_suite;
 use maintain::Disk;
 pub use options::{EmbeddedOptions, StoreKey};
 
-/// The longest body that a store can be told to take: an entry's length has 32 bits.
+/// The highest `body_limit`: an entry's length has 32 bits.
 const LONGEST_BODY: u64 = 1 << 30;
 
 /// Records in a directory.

@@ -106,7 +106,7 @@ impl Transaction {
         self.inputs_of(self.view())
     }
 
-    /// The same when the fields are at hand.
+    /// The same from fields that are already known.
     pub(crate) fn inputs_of<'a>(&'a self, view: Tx<'a>) -> impl Iterator<Item = TxIn<'a>> {
         let mut behind = self.spent_at.map(|at| Reader::at(&self.bytes, at));
         view.inputs().map(move |input| match &mut behind {

@@ -1,4 +1,4 @@
-//! Live transactions, after Teranode: one record a transaction, from creation to pruning.
+//! Live transactions, after Teranode: one record per transaction, from creation to pruning.
 //!
 //! A record holds one slot for each output, who spent it, the blocks that have the transaction,
 //! and the flags of its life: locked, mined, conflicting, frozen. Everything that happens to

@@ -6,7 +6,7 @@
 //! frozen    │ utxo hash 32 │ ff × 36                │         68
 //! ```
 //!
-//! The length tells the state. An output that can never be spent has no slot at all; its place
+//! The length gives the state. An output that can never be spent has no slot at all; its place
 //! in the list stays empty, so that a slot is always found by its output number. Which outputs
 //! those are is decided by [`is_stored`], and by nothing else: neither the coinbase flag nor the
 //! height plays a part.
@@ -36,11 +36,11 @@ pub struct Slot {
 /// What a slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
-    /// Nobody spent it.
+    /// Unspent.
     Unspent,
     /// It is spent.
     Spent(SpendingData),
-    /// Nobody may spend it.
+    /// Frozen: it cannot be spent.
     Frozen,
 }
 
@@ -69,7 +69,7 @@ impl Slot {
         }
     }
 
-    /// Who spent it; nobody when it is frozen.
+    /// The input that spent it; `None` when it is frozen.
     #[must_use]
     pub fn spender(&self) -> Option<SpendingData> {
         self.spending.filter(|data| !data.is_frozen())

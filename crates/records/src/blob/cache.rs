@@ -1,16 +1,16 @@
-//! The outputs of external transactions, for the moment in which many ask for them.
+//! A short-lived cache of the outputs of external transactions.
 //!
-//! Whoever validates the spenders of a large transaction needs its outputs again and again. The
-//! cache keeps the transaction without its inputs for a few seconds of the caller's clock, and
-//! reads a blob once however many ask for it at the same time:
+//! Validating the spenders of a large transaction needs its outputs again and again. The cache
+//! keeps the transaction without its inputs for a few seconds of the caller's clock, and reads a
+//! blob once however many threads ask for it:
 //!
 //! 1. An entry that is there and not too old is the answer.
-//! 2. If somebody is reading the same blob, wait for that and begin again at 1.
+//! 2. If another thread is reading the blob, wait for it and retry from 1.
 //! 3. Otherwise read it, strip the inputs, and keep it, when at least two outputs can be spent: a
 //!    transaction with one has one spender.
 //!
-//! What is kept is bounded in bytes: the oldest goes first, and what is larger than the whole
-//! cache is not kept.
+//! The cache is bounded in bytes: the oldest entry is evicted first, and what is larger than the
+//! whole cache is not kept.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -149,7 +149,7 @@ impl State {
     }
 }
 
-/// Somebody reads a blob; the others are told when it is over, however it ends.
+/// Marks a blob as being read; dropping it wakes the waiters, also after a failure.
 struct Reading<'a> {
     cache: &'a ExternalCache,
     txid: Txid,

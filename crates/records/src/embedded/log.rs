@@ -13,8 +13,8 @@
 //! 1. A *group* of entries is written behind the end, in frames (`group`), and synced once
 //!    (`writer`). Then it counts, and not before.
 //! 2. The tail and as much before it as there is room for is kept in memory as it was written. A
-//!    file that is full is mapped, and whoever reads an entry checks its own checksum, so a flipped
-//!    bit is an error and never an answer.
+//!    file that is full is mapped, and every read checks the entry's checksum, so a flipped bit is
+//!    an error and never an answer.
 //! 3. Opening (`recover`) reads the frames behind the last checkpoint of the index. What a crash
 //!    left of an unfinished group is cut off; a hole anywhere else is damage.
 //! 4. Files at the front go when nothing in them is needed (`clean`). Positions stay as they are.

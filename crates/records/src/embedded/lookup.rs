@@ -18,7 +18,7 @@ use super::index::{Epoch, Found};
 use super::key::{Key, KeyHash, Place};
 use crate::engine::EngineError;
 
-/// Places that the runs are asked for together: the pages of so many are in memory at once.
+/// Places looked up in the runs together: bounds the pages in memory at once.
 const TOGETHER: usize = 4_096;
 
 /// The versions that may be of some keys.

@@ -1,11 +1,11 @@
-//! The disk, as the one who writes has it, and when the index is tended.
+//! The writer's side of the disk, and when upkeep of the index is due.
 //!
 //! A checkpoint is due when the log has grown by `checkpoint_every` since the last one, and by
 //! three times what is copied at every checkpoint because it stays in memory; or when what would
 //! leave memory takes a quarter of the memory that the index was given. A merge is due when the
-//! runs say so (`keeper`). Each has a lane: the one who writes only starts it, between two groups,
-//! and looks later what came of it. When a checkpoint is overdue by as much again, or merges are
-//! behind by as many runs again, the one who writes waits: memory and recovery stay bounded.
+//! runs say so (`keeper`). Each has a lane: the writer only starts it, between two groups, and
+//! collects the result later. When a checkpoint is overdue by as much again, or merges are behind
+//! by as many runs again, the writer waits, so memory and recovery time stay bounded.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::engine::EngineError;
 
 type Job = Slot<(), Result<(), EngineError>>;
 
-/// What belongs to the one who writes.
+/// What the writer owns.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) writer: LogWriter,
@@ -70,7 +70,7 @@ impl Disk {
         self.keeper.replay_from()
     }
 
-    /// Whether so many checkpoints are due.
+    /// Whether a checkpoint is due `times` over.
     fn wants_checkpoint(&self, times: u64) -> Result<bool, EngineError> {
         let since = self.writer.end().since(self.keeper.durable()).unwrap_or(0);
         let index = self.keeper.index()?;
@@ -79,8 +79,8 @@ impl Disk {
         Ok(since > usual.saturating_mul(times) || index.leaving() > room.saturating_mul(times))
     }
 
-    /// Tends the index and drops files that nobody needs; all before `cleaned` was moved. A failure
-    /// is reported as long as it was the last thing that happened.
+    /// Starts upkeep that is due and drops log files that are no longer needed; all before
+    /// `cleaned` was moved. Reports the last failure until upkeep succeeds again.
     pub(super) fn maintain(&mut self, cleaned: GlobalOffset) -> Result<(), EngineError> {
         self.look(Wait::default());
         if self.checkpoints.1.is_free() && self.wants_checkpoint(1)? {
@@ -121,7 +121,7 @@ impl Disk {
         if self.wants_checkpoint(1)? { self.checkpoint() } else { Ok(()) }
     }
 
-    /// Drops files that nobody needs; all before `cleaned` was moved.
+    /// Drops log files that are no longer needed; all before `cleaned` was moved.
     pub(super) fn prune(&mut self, cleaned: GlobalOffset) -> Result<(), EngineError> {
         self.writer.prune(cleaned.min(self.replay_from())).map_err(storage)
     }

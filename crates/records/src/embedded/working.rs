@@ -1,5 +1,5 @@
-//! The records as the rules see them: the overlay of the group at hand, over the group that is
-//! being written, over the index and the log.
+//! The records as the rules see them: the overlay of the open group, over the group that is being
+//! written, over the index and the log.
 
 mod further;
 
@@ -39,7 +39,7 @@ pub(super) struct Work<'a> {
     pub(super) fetched: &'a Fetched,
 }
 
-/// A slot at hand.
+/// A slot of a held record or chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SlotAt {
     held: HeldId,

@@ -187,7 +187,9 @@ impl<W: Working> Rules<'_, W> {
                 && let Some((record, Some(slot))) = *found
             {
                 self.work.get_mut(slot).spending = Some(SpendingData::new(txid, spend.vin));
-                self.work.head_mut(record).counts_mut(spend.outpoint.vout).spent += 1;
+                let counts = self.work.head_mut(record).counts_mut(spend.outpoint.vout);
+                counts.spent += 1;
+                debug_assert!(counts.spent <= counts.utxos, "a slot is spent once");
             }
         }
         if let ([spend], [Some((record, _))]) = (part.spends.as_slice(), found) {

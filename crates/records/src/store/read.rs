@@ -57,8 +57,8 @@ impl Store {
 
     /// Who spent an output, and whether it can be spent at the height of the tip.
     ///
-    /// Of several states that hold, the one furthest down is told: unspent or spent, immature (a
-    /// young coinbase, or reassigned not long ago), frozen, conflicting, locked. An output that
+    /// Of several states that hold, the last in this order is reported: unspent or spent, immature
+    /// (a young coinbase, or reassigned not long ago), frozen, conflicting, locked. An output that
     /// is not there is a state too, and no error; a wrong hash is an error.
     pub fn get_spend(&self, slot: &SlotRef) -> Result<SpendResponse> {
         let answer = self.get_spends(std::slice::from_ref(slot))?.pop();

@@ -1,10 +1,10 @@
-//! Whole blocks into a store, and out of it.
+//! Connects whole blocks to a store and disconnects them.
 //!
 //! The records keep transactions in extended form, which has no witnesses.
 //!
 //! A block is many operations, and a crash may come between two of them. What it leaves is known by
 //! the id of the block in the records. So [`connect`] first looks whether the block is in some of
-//! its transactions' records already; if so an earlier attempt was cut off, and it is taken back
+//! its transactions' records already; if so an earlier attempt was interrupted, and it is undone
 //! before the block is judged. The verdict is then the one of an untouched store. One thing cannot
 //! be taken back: which spends a repeated transaction (BIP30) replaced is known only to the attempt
 //! that replaced them.
@@ -47,8 +47,8 @@ pub enum ConnectError {
     Store(#[from] StoreError),
 }
 
-/// What disconnecting a block needs that the block does not tell: the spends of outputs that the
-/// block made anew (BIP30).
+/// What disconnecting a block needs beside the block: the spends of outputs that the block created
+/// a second time (BIP30).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordsUndo {
     replaced: Vec<Unspend>,
@@ -187,7 +187,7 @@ fn apply(
 }
 
 /// A transaction of the block that has a record which is mined is there for the second time
-/// (BIP30): its outputs are made anew, so what was spent of them is unspent.
+/// (BIP30): its outputs are created again, so spends of the first ones are taken back.
 fn free_repeated(store: &Store, block: &BlockAt<'_>) -> Result<Vec<Unspend>, StoreError> {
     let records = store.engine().read(block.txids(), Fields::UTXOS)?;
     let mut replaced = Vec::new();
@@ -219,7 +219,7 @@ fn owned(store: &Store, txid: Txid, inputs: &[Outpoint]) -> Result<Vec<Unspend>,
     Ok(owned.collect())
 }
 
-/// Puts a spend back that was taken from an output made anew.
+/// Restores a spend that was taken from an output created a second time.
 fn respend(store: &Store, spend: &Unspend, height: Height) -> Result<(), StoreError> {
     let rules = SpendRules {
         ignore_conflicting: true,

@@ -230,7 +230,7 @@ fn settle(
         let header = config.header(tail.number, tail.start);
         tail.file.write_at(FileOffset::ZERO, &first_block(&header))?;
     }
-    // What lies before `from` was not read, so nobody knows whether it is sound.
+    // What lies before `from` was not read and so not verified.
     let from = from.max(tail.start).min(tail.end());
     let frames = tail.rest(from)?.into_vec();
     let proven = usize::try_from(known.since(from).unwrap_or(0)).unwrap_or(usize::MAX);
