@@ -19,7 +19,7 @@
 //!    left of an unfinished group is cut off; a hole anywhere else is damage.
 //! 4. Files at the front go when nothing in them is needed (`clean`). Positions stay as they are.
 //!
-//! The file header is that of `varve_io`'s segments, of kind `RECLOG1`.
+//! The file header is that of `varve_io`'s segments, of kind `RECLOG2`.
 
 mod recover;
 mod segment;
@@ -42,7 +42,7 @@ pub(super) use warm::Warmer;
 pub(super) use writer::{Group, LogWriter};
 
 const PREFIX: &str = "log";
-const KIND: Kind = Kind(*b"RECLOG1\0");
+const KIND: Kind = Kind(*b"RECLOG2\0");
 
 /// What the log is cut into, and whose it is.
 #[derive(Clone, Copy, Debug)]
