@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_told_apart_from_damage() {
+    fn a_later_version_is_not_reported_as_damage() {
         let mut bytes = header().encode();
         put(&mut bytes, VERSION_AT, &2_u32.to_le_bytes());
         let sum = crc(&bytes);

@@ -14,7 +14,7 @@
 //! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (long
 //!    payloads by themselves and past the page cache: `bulk`). When a frame would make the file
 //!    longer than the segment size, the file is synced and sealed and a new one begun, so a frame
-//!    is never split, and one that is bigger than a segment gets a file of its own.
+//!    is never split, and one that is bigger than a segment gets its own file.
 //! 2. **Sync** makes everything appended so far durable: the tail's data, then, if a file is new,
 //!    the directory. Only then may the caller acknowledge, and note the position as *durable* in
 //!    its own checkpoint or commit log.

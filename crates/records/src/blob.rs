@@ -4,7 +4,7 @@
 //! │ magic 8: "T-1.0   " or "O-1.0   " │ extended transaction, or wrapped outputs │
 //! ```
 //!
-//! Names and what lies beside a blob are drawn in [`name`]. The life of a blob:
+//! Names and what lies beside a blob are drawn in `blob/name.rs`. The life of a blob:
 //!
 //! 1. The blob is durable, with its checksum, before its record is created. A crash in between
 //!    leaves a blob that no record needs; the next creation replaces it, or the cleaner removes it.

@@ -24,7 +24,7 @@ use crate::storage::File;
 
 /// Payloads from this length on are long.
 pub(super) const LONG: usize = 1 << 18;
-/// Blocks are copied and written so many bytes at a time.
+/// Bytes copied and written at a time.
 const PIECE: usize = 1 << 20;
 const _: () = assert!(PIECE.is_multiple_of(BLOCK) && LONG >= 2 * BLOCK);
 
