@@ -3,6 +3,8 @@
 //! All of these formats have one way to write a thing, so the claim is: what was decoded and is
 //! encoded again gives the same bytes. Flags without a meaning are the one exception.
 
+#![expect(clippy::indexing_slicing, reason = "what was decoded has these bytes")]
+
 use bitcoin::consensus::encode::deserialize;
 use varve_records::Transaction;
 use varve_records::contract::index::{decode_leaf, encode_leaf, find_in_leaf, same_place};
