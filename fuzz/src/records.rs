@@ -1,4 +1,4 @@
-//! The decoders of `varve-records`: what comes from other nodes, from blobs and from files.
+//! The decoders of `varve-records`: what comes from other nodes, from blobs and from run files.
 //!
 //! All of these formats have one way to write a thing, so the claim is: what was decoded and is
 //! encoded again gives the same bytes. Flags without a meaning are the one exception.
@@ -6,32 +6,24 @@
 #![expect(clippy::indexing_slicing, reason = "what was decoded has these bytes")]
 
 use bitcoin::consensus::encode::deserialize;
-use varve_records::extended::Transaction;
-use varve_records::file_type::FileType;
-use varve_records::inpoints::TxInpoints;
-use varve_records::key::PartKey;
-use varve_records::meta::Meta;
-use varve_records::slot::Slot;
-use varve_records::spend_response::SpendResponse;
-use varve_records::spending_data::SpendingData;
-use varve_records::utxo_files::{
-    AdditionsReader, AdditionsWriter, DeletionsReader, DeletionsWriter, FileHead, HeadersReader,
-    SetReader, SetWriter, write_headers_head,
+use varve_records::Transaction;
+use varve_records::contract::index::{decode_leaf, encode_leaf, find_in_leaf, same_place};
+use varve_records::exchange::{
+    Meta, TxInpoints, UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper,
 };
-use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
-use varve_types::{Amount, BlockHash, Format, Height, Outpoint, TxOut, Txid};
+use varve_records::record::{Slot, SpendingData};
+use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid};
 
 use crate::Target;
 use crate::examples::Examples;
 
 pub(crate) const TARGETS: &[Target] = &[
     Target { name: "record_slot", run: record_slot, seeds: |_| slots() },
-    Target { name: "record_answer", run: record_answer, seeds: |_| vec![vec![0; 12], vec![0; 48]] },
     Target { name: "record_transaction", run: record_transaction, seeds: transactions },
     Target { name: "record_inpoints", run: record_inpoints, seeds: |_| vec![inpoints()] },
     Target { name: "record_meta", run: record_meta, seeds: metas },
     Target { name: "utxo_wrapper", run: utxo_wrapper, seeds: |_| vec![wrapper()] },
-    Target { name: "utxo_transfer", run: utxo_transfer, seeds: |_| files() },
+    Target { name: "record_leaf", run: record_leaf, seeds: |_| leaves() },
 ];
 
 fn record_slot(bytes: &[u8]) {
@@ -39,9 +31,6 @@ fn record_slot(bytes: &[u8]) {
         let mut again = Vec::new();
         slot.encode(&mut again);
         assert_eq!(again, bytes);
-    }
-    if let Ok(key) = PartKey::decode(bytes) {
-        assert_eq!(key.to_bytes(), bytes);
     }
     if let Ok(text) = std::str::from_utf8(bytes)
         && let Ok(data) = text.parse::<SpendingData>()
@@ -53,12 +42,6 @@ fn record_slot(bytes: &[u8]) {
 fn slots() -> Vec<Vec<u8>> {
     let text = SpendingData::new(Txid::from_bytes([7; 32]), 9).to_string();
     vec![vec![1; 32], vec![2; 68], vec![3; 36], text.into_bytes()]
-}
-
-fn record_answer(bytes: &[u8]) {
-    if let Ok(answer) = SpendResponse::decode(bytes) {
-        assert_eq!(answer.to_bytes(), bytes);
-    }
 }
 
 /// The streaming txid against the standard form, and that against the `bitcoin` crate.
@@ -149,82 +132,29 @@ fn wrapper() -> Vec<u8> {
     bytes
 }
 
-/// Every reader on every file; what one of them takes to the end, it writes again.
-fn utxo_transfer(bytes: &[u8]) {
-    if let Some(again) = copy_additions(bytes) {
-        assert_same(&again, bytes);
+/// What decodes encodes to the same bytes, and a search in a sorted leaf finds what a walk does.
+/// What does not decode, or is out of order, can be searched without harm.
+fn record_leaf(bytes: &[u8]) {
+    let Some(rows) = decode_leaf(bytes) else {
+        assert_eq!(find_in_leaf(bytes, 0), None);
+        return;
+    };
+    assert!(bytes.starts_with(&encode_leaf(&rows)));
+    let sorted = rows.is_sorted();
+    for &row in rows.iter().chain(&[0, u128::MAX]) {
+        let found = find_in_leaf(bytes, row).expect("it decodes");
+        assert!(found.iter().all(|other| same_place(*other, row)));
+        if sorted {
+            assert!(found.iter().eq(rows.iter().filter(|other| same_place(**other, row))));
+        }
     }
-    if let Some(again) = copy_deletions(bytes) {
-        assert!(again.len() <= bytes.len());
-    }
-    if let Some(again) = copy_set(bytes) {
-        assert!(again.len() <= bytes.len(), "empty wrappers are dropped");
-    }
-    let Ok(mut headers) = HeadersReader::new(bytes) else { return };
-    let mut again = Vec::new();
-    write_headers_head(&mut again).expect("a vector takes all");
-    while let Ok(Some(entry)) = headers.next_entry() {
-        entry.write(&mut again).expect("a vector takes all");
-    }
-    assert!(bytes[8..].starts_with(&again[8..]));
 }
 
-/// The magic of old files is padded with other bytes.
-fn assert_same(again: &[u8], bytes: &[u8]) {
-    assert_eq!(again[8..], bytes[8..]);
-    let magic = bytes[..8].try_into().expect("eight bytes");
-    assert!(FileType::from_magic(magic).is_some());
-}
-
-fn copy_additions(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut reader = AdditionsReader::new(bytes).ok()?;
-    let mut writer = AdditionsWriter::new(Vec::new(), reader.head()).ok()?;
-    let mut wrapper_bytes = Vec::new();
-    while let Some(wrapper) = reader.next_wrapper().ok()? {
-        wrapper_bytes.clear();
-        let UtxoWrapper { txid, height, coinbase, .. } = wrapper;
-        let head = WrapperHead { txid, height, coinbase };
-        write_wrapper(&head, wrapper.outputs(), &mut wrapper_bytes);
-        writer.push(&wrapper_bytes).ok()?;
-    }
-    Some(writer.into_inner())
-}
-
-fn copy_deletions(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut reader = DeletionsReader::new(bytes).ok()?;
-    let mut writer = DeletionsWriter::new(Vec::new(), reader.head()).ok()?;
-    while let Some(outpoint) = reader.next_outpoint().ok()? {
-        writer.push(&outpoint).ok()?;
-    }
-    Some(writer.into_inner())
-}
-
-fn copy_set(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut reader = SetReader::new(bytes, bytes.len() as u64).ok()?;
-    let mut writer = SetWriter::new(Vec::new(), reader.head(), reader.previous()).ok()?;
-    let mut wrapper_bytes = Vec::new();
-    while let Some(wrapper) = reader.next_wrapper().ok()? {
-        wrapper_bytes.clear();
-        let UtxoWrapper { txid, height, coinbase, .. } = wrapper;
-        let head = WrapperHead { txid, height, coinbase };
-        write_wrapper(&head, wrapper.outputs(), &mut wrapper_bytes);
-        writer.push(&wrapper_bytes).ok()?;
-    }
-    writer.finish().ok()
-}
-
-fn files() -> Vec<Vec<u8>> {
-    let head = FileHead { block: BlockHash::from_bytes([5; 32]), height: Height::new(6) };
-    let full = "a vector takes all";
-    let mut additions = AdditionsWriter::new(Vec::new(), &head).expect(full);
-    additions.push(&wrapper()).expect(full);
-    let mut deletions = DeletionsWriter::new(Vec::new(), &head).expect(full);
-    deletions.push(&Outpoint::new(Txid::ZERO, 1)).expect(full);
-    let mut set = SetWriter::new(Vec::new(), &head, &head.block).expect(full);
-    set.push(&wrapper()).expect(full);
-    let mut headers = FileType::UtxoHeaders.magic().to_vec();
-    headers.extend([9; 124]);
-    vec![additions.into_inner(), deletions.into_inner(), set.finish().expect(full), headers]
+/// A leaf with several rows of one place, and a full one.
+fn leaves() -> Vec<Vec<u8>> {
+    let few: Vec<u128> = (0..6).map(|row| (row / 3) << 88 | row << 34).collect();
+    let full: Vec<u128> = (0..255).map(|row| (row * 7) << 90 | row).collect();
+    [few, full].map(|rows| encode_leaf(&rows)).into()
 }
 
 #[cfg(test)]
@@ -234,11 +164,8 @@ mod tests {
     /// Were the examples refused, the targets would claim nothing.
     #[test]
     fn the_examples_decode() {
-        let [additions, deletions, set, _] = files().try_into().unwrap();
-        assert_eq!(copy_additions(&additions), Some(additions));
-        assert_eq!(copy_deletions(&deletions), Some(deletions));
-        assert_eq!(copy_set(&set), Some(set));
         assert!(UtxoWrapper::parse(&wrapper()).is_ok());
+        assert!(leaves().iter().all(|leaf| decode_leaf(leaf).is_some()));
         let examples = Examples::built_in();
         let metas = metas(&examples);
         let decoded = metas.iter().filter(|meta| Meta::decode(&(*meta).clone().into()).is_ok());

@@ -89,12 +89,11 @@ short! {
     snapshot,
     search_leaf,
     record_slot,
-    record_answer,
     record_transaction,
     record_inpoints,
     record_meta,
     utxo_wrapper,
-    utxo_transfer,
+    record_leaf,
     p2p_message,
     commit,
 }

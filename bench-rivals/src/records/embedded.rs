@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use varve_io::{Disk, StoreId};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
-use varve_records::operation::Operation;
-use varve_records::{Engine, Fields, Scan};
+use varve_records::engine::Scan;
+use varve_records::{EmbeddedEngine, EmbeddedOptions, Engine, Fields, Operation, StoreKey};
 
 use super::digest::RecordsDigest;
 use super::plain;

@@ -9,7 +9,7 @@ use fjall::config::{
     BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, PinningPolicy,
 };
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
-use varve_records::operation::Operation;
+use varve_records::Operation;
 
 use super::digest::RecordsDigest;
 use super::plain;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use varve_records::operation::Operation;
+use varve_records::Operation;
 use varve_types::{Outpoint, Txid};
 
 use super::embedded;

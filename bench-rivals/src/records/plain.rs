@@ -20,11 +20,9 @@
 //! This form is also what the digests of all sides are taken of.
 
 use anyhow::{Context as _, Result, ensure};
-use varve_records::Record;
-use varve_records::operation::{NewRecord, Spend, SpendRules};
-use varve_records::record::Body;
-use varve_records::slot::Slot;
-use varve_records::spending_data::SpendingData;
+use varve_records::operation::{NewRecord, Spend};
+use varve_records::record::{Body, Slot, SpendingData};
+use varve_records::{Record, SpendRules};
 use varve_types::{Height, Outpoint};
 
 use super::work::CONTEXT;

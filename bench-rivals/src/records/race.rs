@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use varve_records::operation::Operation;
+use varve_records::Operation;
 
 use super::side::Side;
 use super::work::{BATCH, CALLERS, Preparer, Work};

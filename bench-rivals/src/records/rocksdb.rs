@@ -15,7 +15,7 @@ use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DataBlockIndexType, IngestExternalFileOptions,
     IteratorMode, Options, SstFileWriter, WriteBatch,
 };
-use varve_records::operation::Operation;
+use varve_records::Operation;
 
 use super::digest::RecordsDigest;
 use super::plain;

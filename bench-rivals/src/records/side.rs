@@ -1,7 +1,8 @@
 //! What every side of the race can do.
 
 use anyhow::{Result, bail};
-use varve_records::operation::{Operation, Unit};
+use varve_records::Operation;
+use varve_records::operation::Unit;
 
 use super::digest::RecordsDigest;
 

@@ -19,10 +19,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result, ensure};
 use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
-use varve_records::operation::{NewRecord, Operation, Spend, SpendPart, Unit};
-use varve_records::slot::Slot;
-use varve_records::spending_data::SpendingData;
-use varve_records::utxo_hash::UtxoHash;
+use varve_records::Operation;
+use varve_records::operation::{NewRecord, Spend, SpendPart, Unit};
+use varve_records::record::{Slot, SpendingData, UtxoHash};
 use varve_types::{Height, Outpoint, Txid};
 
 use super::digest::RecordsDigest;

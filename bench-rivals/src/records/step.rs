@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result};
 use hashbrown::HashMap;
-use varve_records::operation::Operation;
-use varve_records::spending_data::SpendingData;
+use varve_records::Operation;
+use varve_records::record::SpendingData;
 use varve_types::Txid;
 
 use super::plain;

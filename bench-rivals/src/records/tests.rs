@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use varve_records::operation::{Operation, Unit};
-use varve_records::{MemoryDisk, MemoryEngine};
+use varve_records::operation::Unit;
+use varve_records::{MemoryDisk, MemoryEngine, Operation};
 use varve_types::Txid;
 
 use super::embedded::{self, Ours};

@@ -17,10 +17,10 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use varve_records::operation::{Operation, SpendRules, Unit};
-use varve_records::prepare::CreateOptions;
+use varve_records::engine::Context;
+use varve_records::operation::Unit;
 use varve_records::record::{BlockId, BlockRef};
-use varve_records::{Context, Settings, Transaction};
+use varve_records::{CreateOptions, Operation, Settings, SpendRules, Transaction};
 use varve_types::{Height, Outpoint, Txid};
 
 use super::transaction::{self, Output, STOCK_VALUE, TxNumber};

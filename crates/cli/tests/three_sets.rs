@@ -14,10 +14,9 @@ use varve_consensus::{
 use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
 use varve_records::blob::{Blobs, Fanout, ObjectBucket};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use varve_records::record::BlockId;
-use varve_records::view::{RecordsUndo, coins, connect, disconnect};
-use varve_records::{RecordsView, Settings, Store};
+use varve_records::view::{RecordsUndo, RecordsView, coins, connect, disconnect};
+use varve_records::{EmbeddedEngine, EmbeddedOptions, Settings, Store, StoreKey};
 use varve_sim::{Chain, Config, Profile};
 use varve_types::{Block, Height, Network, Outpoint, Txid};
 use varve_utxo::{Database, Options, Parameters, Secret};

@@ -62,6 +62,7 @@ mod transaction;
 mod u256;
 mod verifier;
 mod view;
+mod walk;
 mod weight;
 mod work;
 
@@ -80,5 +81,6 @@ pub use transaction::{TransactionError, check_transaction};
 pub use verifier::{CoreTx, CoreVerifier};
 pub use verifier::{PreparedTx, ScriptVerifier, SpendingTx, VerifyError};
 pub use view::{CheckError, PrevoutError, Spend, UnspentOutputsView};
+pub use walk::{Below, Walked, is_in_set, walk_block};
 pub use weight::{MAX_BLOCK_WEIGHT, base_size, block_base_size, block_weight};
 pub use work::{Target, Work};

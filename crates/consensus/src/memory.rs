@@ -1,8 +1,7 @@
 //! The oracle: a set of unspent outputs in a plain map.
 //!
 //! It is obviously right rather than fast, and every engine is compared with it. A block is walked
-//! once, transaction by transaction: spend the inputs, then add the outputs. The walk keeps what
-//! the block has spent and created beside the set, so that asking changes nothing.
+//! once (`walk`), transaction by transaction: spend the inputs, then add the outputs.
 //!
 //! Connecting a block returns its [`Undo`]: the coins that were in the set before and are not
 //! after, because the block spent or replaced them. Disconnecting takes away the outputs of the
@@ -15,10 +14,11 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use varve_types::{Amount, Coin, Height, Network, Outpoint, Tx, Txid, unspendable};
+use varve_types::{Amount, Coin, Height, Network, Outpoint, Txid};
 
 use crate::block_at::BlockAt;
 use crate::view::{CheckError, PrevoutError, Spend, UnspentOutputsView};
+use crate::walk::{Below, Walked, walk_block};
 
 /// A set of unspent outputs in memory.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl MemorySet {
 
     /// Connects a block, or leaves the set as it is.
     pub fn connect(&mut self, block: &BlockAt<'_>) -> Result<Undo, PrevoutError> {
-        let (spent, created) = self.walk(block, |_| {})?;
+        let Walked { spent, created } = self.walk(block, |_| {})?;
         let mut undo = Undo::default();
         for outpoint in spent.keys().chain(created.keys()) {
             undo.coins.extend(self.coins.remove_entry(outpoint));
@@ -124,56 +124,18 @@ impl MemorySet {
         self.coins.extend(undo.coins);
     }
 
-    /// Walks the block: `each` spend in block order. Returns what the block spends and by whom,
-    /// and what it creates and does not spend itself.
     fn walk<'v, 'b: 'v>(
         &'v self,
         block: &BlockAt<'b>,
-        mut each: impl FnMut(Spend<'v>),
+        each: impl FnMut(Spend<'v>),
     ) -> Result<Walked<'b>, PrevoutError> {
-        let mut spent: BTreeMap<Outpoint, Txid> = BTreeMap::new();
-        let mut created: BTreeMap<Outpoint, Coin<'b>> = BTreeMap::new();
-        for (index, (txid, tx)) in block.txs().enumerate() {
-            let inputs = if tx.is_coinbase() { None } else { Some(tx.inputs()) };
-            for (vin, input) in inputs.into_iter().flatten().enumerate() {
-                let outpoint = input.outpoint;
-                if let Some(first) = spent.insert(outpoint, txid) {
-                    return Err(PrevoutError::SpentTwice { outpoint, first, second: txid });
-                }
-                let coin = created.remove(&outpoint).or_else(|| self.get(&outpoint));
-                let Some(coin) = coin else {
-                    let spent_by = self.spenders.get(&outpoint).copied();
-                    return Err(PrevoutError::Missing { outpoint, spender: txid, spent_by });
-                };
-                each(Spend { tx: index, vin, input, coin });
-            }
-            created.extend(self.outputs(block.height(), txid, tx));
-        }
-        Ok((spent, created))
-    }
-
-    /// The coins that a transaction creates.
-    fn outputs<'b>(
-        &self,
-        height: Height,
-        txid: Txid,
-        tx: &Tx<'b>,
-    ) -> impl Iterator<Item = (Outpoint, Coin<'b>)> {
-        let coinbase = tx.is_coinbase();
-        let network = self.network;
-        let spendable =
-            move |script| height != Height::GENESIS && !unspendable(network, height, script);
-        (0..).zip(tx.outputs()).filter(move |(_, output)| spendable(output.script)).map(
-            move |(vout, output)| {
-                let coin = Coin { height, coinbase, value: output.value, script: output.script };
-                (Outpoint::new(txid, vout), coin)
-            },
-        )
+        let below = |outpoint: &Outpoint| match self.get(outpoint) {
+            Some(coin) => Below::Unspent(coin),
+            None => Below::Missing { spent_by: self.spenders.get(outpoint).copied() },
+        };
+        walk_block(self.network, block, below, each)
     }
 }
-
-/// What a block spends and by whom, and what it leaves.
-type Walked<'a> = (BTreeMap<Outpoint, Txid>, BTreeMap<Outpoint, Coin<'a>>);
 
 impl UnspentOutputsView for MemorySet {
     type Error = Infallible;

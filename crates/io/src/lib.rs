@@ -56,6 +56,7 @@ mod reader;
 mod segment;
 mod segments;
 pub mod storage;
+mod synced;
 mod tail;
 mod transfer;
 mod uring;
@@ -77,6 +78,10 @@ pub use out_of_memory::{OUT_OF_MEMORY_EXIT_CODE, ReportingAllocator};
 pub use page::{FileId, PAGE_LEN, PAGE_PAYLOAD_LEN, PageNumber, seal_page, verify_page};
 pub use page_file::{PageFile, PageFileWriter, verify_header_page};
 pub use reader::{BatchReader, Completion, Method, ReadRequest};
-pub use segment::{Layout, SEGMENT_HEADER_LEN, SegmentHeader, is_segment};
+pub use segment::{
+    Layout, SEGMENT_HEADER_LEN, SegmentHeader, file_name as segment_name, is_segment,
+    numbers as segment_numbers,
+};
 pub use segments::{Frame, Frames, PendingSync, Segments, SegmentsConfig, SegmentsReader};
 pub use storage::{Access, Caching, File, Storage};
+pub use synced::was_synced;

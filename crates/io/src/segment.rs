@@ -14,9 +14,10 @@
 //! bytes 0 to 60.
 
 use crate::checksum::{Checksum, Kind, StoreId};
-use crate::error::FormatError;
+use crate::error::{FormatError, Result};
 use crate::fields::{array, put, u32_at, u64_at};
-use crate::offset::GlobalOffset;
+use crate::offset::{FileOffset, GlobalOffset};
+use crate::storage::File;
 
 const MAGIC: [u8; 8] = *b"VARVESEG";
 const VERSION: u32 = 1;
@@ -118,8 +119,15 @@ impl SegmentHeader {
         })
     }
 
+    /// Reads and verifies the header of a file.
+    pub fn read(file: &dyn File) -> Result<Self> {
+        let mut bytes = [0; SEGMENT_HEADER_LEN];
+        file.read_at(FileOffset::ZERO, &mut bytes)?;
+        Self::decode(&bytes).map_err(|error| error.in_file(file.path(), FileOffset::ZERO))
+    }
+
     /// Compares with the header a file must have, field by field.
-    pub(crate) fn check_is(&self, expected: &Self) -> Result<(), FormatError> {
+    pub fn check_is(&self, expected: &Self) -> Result<(), FormatError> {
         let fields = [
             (self.layout == expected.layout, LAYOUT_AT, "the segment has another layout"),
             (self.kind == expected.kind, KIND_AT, "the segment holds another kind of data"),
@@ -140,7 +148,8 @@ fn crc(bytes: &[u8]) -> u32 {
 }
 
 /// The name of segment `number` of the log `prefix`.
-pub(crate) fn file_name(prefix: &str, number: u64) -> String {
+#[must_use]
+pub fn file_name(prefix: &str, number: u64) -> String {
     format!("{prefix}-{number:012}")
 }
 
@@ -158,7 +167,8 @@ pub fn is_segment(prefix: &str, name: &str) -> bool {
 }
 
 /// The numbers of the segments of the log `prefix` among `names`, ascending.
-pub(crate) fn numbers(prefix: &str, names: &[String]) -> Vec<u64> {
+#[must_use]
+pub fn numbers(prefix: &str, names: &[String]) -> Vec<u64> {
     let mut numbers: Vec<u64> = names.iter().filter_map(|n| file_number(prefix, n)).collect();
     numbers.sort_unstable();
     numbers
@@ -203,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_version_is_told_apart_from_damage() {
+    fn a_later_version_is_not_reported_as_damage() {
         let mut bytes = header().encode();
         put(&mut bytes, VERSION_AT, &2_u32.to_le_bytes());
         let sum = crc(&bytes);

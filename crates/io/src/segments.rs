@@ -14,7 +14,7 @@
 //! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (long
 //!    payloads by themselves and past the page cache: `bulk`). When a frame would make the file
 //!    longer than the segment size, the file is synced and sealed and a new one begun, so a frame
-//!    is never split, and one that is bigger than a segment gets a file of its own.
+//!    is never split, and one that is bigger than a segment gets its own file.
 //! 2. **Sync** makes everything appended so far durable: the tail's data, then, if a file is new,
 //!    the directory. Only then may the caller acknowledge, and note the position as *durable* in
 //!    its own checkpoint or commit log.
@@ -156,7 +156,7 @@ impl Segments {
         durable: GlobalOffset,
         unsynced: Unsynced,
     ) -> Result<Self> {
-        let segments = recover::recover(storage.as_ref(), &config, (durable, unsynced))?;
+        let segments = recover::recover(storage.as_ref(), &config, durable, unsynced)?;
         let series = Series::new(storage.path().join(&config.prefix), config.store, segments);
         Ok(Self {
             storage,
@@ -316,8 +316,8 @@ impl Segments {
     fn write_long(&mut self, batch: &mut Batch, payload: &[u8]) -> Result<()> {
         let Some(segment) = &batch.segment else { return Ok(()) };
         let name = segment::file_name(&self.config.prefix, segment.number);
-        let place = (self.storage.as_ref(), name.as_str());
-        self.bulk.write(place, (segment, batch.written), payload)?;
+        let open = || self.storage.open(&name, Access::Write, Caching::Direct);
+        self.bulk.write(open, segment, batch.written, payload)?;
         batch.written = batch.written.plus(payload.len() as u64);
         Ok(())
     }

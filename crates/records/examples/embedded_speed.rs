@@ -22,10 +22,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use varve_io::{Disk, StoreId};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
-use varve_records::operation::{Operation, SpendRules, Unit};
-use varve_records::prepare::CreateOptions;
-use varve_records::{Context, Engine, Settings, Transaction};
+use varve_records::engine::Context;
+use varve_records::operation::Unit;
+use varve_records::{
+    CreateOptions, EmbeddedEngine, EmbeddedOptions, Engine, Operation, Settings, SpendRules,
+    StoreKey, Transaction,
+};
 use varve_types::{Format, Height, Outpoint, Txid};
 
 /// As the command has it.

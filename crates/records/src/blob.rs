@@ -4,29 +4,29 @@
 //! │ magic 8: "T-1.0   " or "O-1.0   " │ extended transaction, or wrapped outputs │
 //! ```
 //!
-//! Names and what lies beside a blob are drawn in [`name`]. The life of a blob:
+//! Names and what lies beside a blob are drawn in `blob/name.rs`. The life of a blob:
 //!
 //! 1. The blob is durable, with its checksum, before its record is created. A crash in between
 //!    leaves a blob that no record needs; the next creation replaces it, or the cleaner removes it.
 //! 2. While a record needs it, it stays. The heights beside it are hints: they follow the record
 //!    without a sync, and they may be stale.
-//! 3. When the record is gone the blob is removed, by whoever removed the record. The cleaner takes
-//!    what was left over: it reads the height again, asks for the record, and only then removes.
-//!    Every run of the pruner and every restart cleans a bounded number of files and notes in the
-//!    file `cleaned` where the next run goes on.
+//! 3. The operation that removes the record removes the blob. The cleaner takes what a crash left:
+//!    it reads the height again, looks for the record, and only then removes. Every run of the
+//!    pruner and every restart cleans a bounded number of files and notes in the file `cleaned`
+//!    where the next run resumes.
 //!
-//! Whoever writes or removes a blob *holds* its txid meanwhile, together with the look at the
-//! record that decides it. So a removal never meets a creation half way.
+//! Writing or removing a blob *holds* its txid, together with the look at the record that decides
+//! it. So a removal never overlaps a creation.
 //!
 //! Every read checks the SHA-256 of header and data: a flipped bit is an error that names the
 //! blob.
 
-pub mod bucket;
+mod bucket;
 mod cache;
-pub mod disk;
+mod disk;
 mod hold;
-pub mod name;
-pub mod object;
+mod name;
+mod object;
 #[cfg(test)]
 mod tests;
 
@@ -34,30 +34,30 @@ use bitcoin_hashes::{Hash as _, HashEngine as _, sha256};
 use bytes::Bytes;
 use varve_types::{Height, Txid};
 
-use bucket::{Bucket, BucketError};
-pub use cache::{CacheConfig, ExternalCache};
+pub use bucket::{Bucket, BucketError, Upload};
+#[cfg(feature = "test-suite")]
+pub(crate) use cache::CACHE_CAPACITY;
+pub(crate) use cache::{CacheConfig, ExternalCache};
 pub use disk::DiskBucket;
-pub use hold::Held;
-use hold::Holds;
-pub use name::{BlobKind, Fanout};
-use name::{BlobName, Sidecar};
+use hold::{Held, Holds};
+pub(crate) use name::BlobKind;
+pub use name::Fanout;
+use name::{BlobName, MAGIC_LEN, Sidecar};
 pub use object::ObjectBucket;
 
-use crate::file_type::{FileType, MAGIC_LEN};
-
-/// How much is hashed and handed on at once.
+/// Bytes hashed and passed to the bucket at once.
 const CHUNK: usize = 1 << 20;
 
-/// The name of the file that says where the cleaner goes on.
+/// The file that says where the cleaner resumes.
 const CLEANED: &str = "cleaned";
 
 /// Some of the txids that have files, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BlobPage {
+pub(crate) struct BlobPage {
     /// The txids.
-    pub txids: Vec<Txid>,
+    pub(crate) txids: Vec<Txid>,
     /// The last file; `None` when there are no more.
-    pub next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
 /// Blobs by txid.
@@ -68,7 +68,7 @@ pub struct Blobs {
     holds: Holds,
 }
 
-/// Why a blob cannot be had.
+/// Why a blob cannot be read or written.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum BlobError {
     /// There is none.
@@ -85,8 +85,8 @@ pub enum BlobError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The place of the blobs failed.
-    #[error("the blobs failed: {0}")]
+    /// The bucket failed.
+    #[error("the store of blobs failed: {0}")]
     Bucket(#[from] BucketError),
 }
 
@@ -98,19 +98,19 @@ impl Blobs {
         Self { bucket: Box::new(bucket), fanout, holds: Holds::default() }
     }
 
-    /// Waits until nobody else holds one of these txids, and takes them all.
-    pub fn hold(&self, txids: &[Txid]) -> Held<'_> {
+    /// Waits until none of these txids is held, and holds them all.
+    pub(crate) fn hold(&self, txids: &[Txid]) -> Held<'_> {
         self.holds.take(txids)
     }
 
     /// Writes a blob with its checksum, in place of one that is there. Durable on return.
-    pub fn put(&self, txid: Txid, kind: BlobKind, data: &Bytes) -> Result<()> {
+    pub(crate) fn put(&self, txid: Txid, kind: BlobKind, data: &Bytes) -> Result<()> {
         self.put_pieces(txid, kind, std::iter::once(Ok(data.clone())))
     }
 
     /// The same from pieces that come one after the other, in the memory of one piece. An error
     /// among them ends the blob, and leaves what was there before.
-    pub fn put_pieces(
+    pub(crate) fn put_pieces(
         &self,
         txid: Txid,
         kind: BlobKind,
@@ -119,7 +119,7 @@ impl Blobs {
         let name = self.name(txid, kind);
         let mut engine = sha256::Hash::engine();
         let mut upload = self.bucket.upload(name.key())?;
-        let magic = Bytes::copy_from_slice(&kind.file_type().magic());
+        let magic = Bytes::copy_from_slice(&kind.magic());
         for piece in std::iter::once(Ok(magic)).chain(pieces) {
             let mut piece = piece?;
             while !piece.is_empty() {
@@ -133,7 +133,7 @@ impl Blobs {
     }
 
     /// The blob of a transaction: the transaction itself, or else its outputs.
-    pub fn get(&self, txid: Txid) -> Result<(BlobKind, Bytes)> {
+    pub(crate) fn get(&self, txid: Txid) -> Result<(BlobKind, Bytes)> {
         for kind in BlobKind::ALL {
             let name = self.name(txid, kind);
             if let Some(bytes) = self.bucket.read(name.key())? {
@@ -144,13 +144,13 @@ impl Blobs {
     }
 
     /// Whether there is a blob of this transaction.
-    pub fn contains(&self, txid: Txid) -> Result<bool> {
+    pub(crate) fn contains(&self, txid: Txid) -> Result<bool> {
         Ok(self.find(txid)?.is_some())
     }
 
     /// Notes the height from which the blob may be removed; `None` takes the note away, and is
     /// then no error when there is no blob.
-    pub fn set_delete_at(&self, txid: Txid, height: Option<Height>) -> Result<()> {
+    pub(crate) fn set_delete_at(&self, txid: Txid, height: Option<Height>) -> Result<()> {
         let found = self.find(txid)?;
         let Some(height) = height.filter(|height| *height > Height::GENESIS) else {
             for kind in BlobKind::ALL {
@@ -165,12 +165,12 @@ impl Blobs {
 
     /// The height from which the blob may be removed. A note that is no height above 0 is as
     /// good as none, and is taken away.
-    pub fn delete_at(&self, txid: Txid) -> Result<Option<Height>> {
+    pub(crate) fn delete_at(&self, txid: Txid) -> Result<Option<Height>> {
         self.height(txid, Sidecar::DeleteAt)
     }
 
     /// Notes the height to which the blob must be kept, in place of the other note.
-    pub fn set_preserve_until(&self, txid: Txid, height: Height) -> Result<()> {
+    pub(crate) fn set_preserve_until(&self, txid: Txid, height: Height) -> Result<()> {
         self.set_delete_at(txid, None)?;
         let name = self.find(txid)?.ok_or(BlobError::NotFound { txid })?;
         let text = height.to_u32().to_string();
@@ -178,13 +178,14 @@ impl Blobs {
     }
 
     /// The height to which the blob must be kept.
-    pub fn preserve_until(&self, txid: Txid) -> Result<Option<Height>> {
+    #[cfg(test)]
+    pub(crate) fn preserve_until(&self, txid: Txid) -> Result<Option<Height>> {
         self.height(txid, Sidecar::PreserveUntil)
     }
 
     /// Takes away the blob and all beside it. The caller holds the txid and knows that no record
     /// needs it.
-    pub fn remove(&self, txid: Txid) -> Result<()> {
+    pub(crate) fn remove(&self, txid: Txid) -> Result<()> {
         for kind in BlobKind::ALL {
             let name = self.name(txid, kind);
             self.bucket.remove(name.key())?;
@@ -196,7 +197,7 @@ impl Blobs {
     }
 
     /// The txids of the next files behind a place, at most `limit` files.
-    pub fn page(&self, after: Option<&str>, limit: usize) -> Result<BlobPage> {
+    pub(crate) fn page(&self, after: Option<&str>, limit: usize) -> Result<BlobPage> {
         let keys = self.bucket.list(after, limit)?;
         let mut txids: Vec<Txid> = keys.iter().filter_map(|key| BlobName::txid_of(key)).collect();
         txids.sort_unstable();
@@ -205,14 +206,13 @@ impl Blobs {
         Ok(BlobPage { txids, next: keys.into_iter().next_back().filter(|_| full) })
     }
 
-    /// Where the cleaner goes on: behind this file.
+    /// Where the cleaner resumes: behind this file.
     pub(crate) fn cleaned_to(&self) -> Result<Option<String>> {
         let bytes = self.bucket.read(CLEANED)?;
         Ok(bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok()))
     }
 
-    /// Notes where the cleaner goes on; at the beginning when there is nothing behind it. A note
-    /// that is lost costs another look.
+    /// Notes where the cleaner resumes; `None` for the beginning. A lost note costs a second look.
     pub(crate) fn set_cleaned_to(&self, place: Option<&str>) -> Result<()> {
         match place {
             Some(place) => self.bucket.write_hint(CLEANED, place.as_bytes())?,
@@ -256,7 +256,7 @@ impl Blobs {
         Ok(upload.finish()?)
     }
 
-    /// The data of a blob, after a look at its checksum and header.
+    /// The data of a blob, its checksum and header verified.
     fn checked(&self, name: &BlobName, kind: BlobKind, mut bytes: Bytes) -> Result<Bytes> {
         let damaged = |what| BlobError::Damaged { name: name.to_string(), what };
         let line = self.bucket.read(&name.sidecar(Sidecar::Checksum))?;
@@ -265,8 +265,8 @@ impl Blobs {
         if !line.starts_with(digest.as_bytes()) {
             return Err(damaged("its checksum is another"));
         }
-        let magic = bytes.first_chunk::<MAGIC_LEN>().and_then(FileType::from_magic);
-        if magic != Some(kind.file_type()) {
+        let magic = bytes.first_chunk::<MAGIC_LEN>();
+        if !magic.is_some_and(|magic| kind.has_magic(*magic)) {
             return Err(damaged("it begins as another kind of file"));
         }
         Ok(bytes.split_off(MAGIC_LEN))

@@ -1,4 +1,4 @@
-//! The block on which the store stands, as one value.
+//! The tip that the store follows, as one value.
 //!
 //! Height and median time belong together: a lock time that is judged by the height of one block
 //! and the time of another may be judged wrongly. So they are read and written in one step.
@@ -10,9 +10,9 @@ use varve_types::Height;
 /// The tip of the chain that the caller follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockState {
-    /// Its height; 0 as long as nobody has told it.
+    /// Its height; 0 until it is set.
     pub height: Height,
-    /// The median time of the blocks up to it, in seconds; 0 as long as nobody has told it.
+    /// Its median time past, in seconds; 0 until it is set.
     pub median_time: u32,
 }
 
@@ -23,27 +23,27 @@ pub struct ZeroHeightError;
 
 /// The block state, shared by all who use the store.
 #[derive(Debug, Default)]
-pub struct SharedBlockState(RwLock<BlockState>);
+pub(crate) struct SharedBlockState(RwLock<BlockState>);
 
 impl SharedBlockState {
     /// Both values of one moment.
     #[must_use]
-    pub fn get(&self) -> BlockState {
+    pub(crate) fn get(&self) -> BlockState {
         *self.0.read().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Sets both.
-    pub fn set(&self, state: BlockState) -> Result<(), ZeroHeightError> {
+    pub(crate) fn set(&self, state: BlockState) -> Result<(), ZeroHeightError> {
         self.change(state.height, |old| *old = state)
     }
 
     /// Sets the height alone.
-    pub fn set_height(&self, height: Height) -> Result<(), ZeroHeightError> {
+    pub(crate) fn set_height(&self, height: Height) -> Result<(), ZeroHeightError> {
         self.change(height, |old| old.height = height)
     }
 
     /// Sets the median time alone.
-    pub fn set_median_time(&self, median_time: u32) {
+    pub(crate) fn set_median_time(&self, median_time: u32) {
         let mut state = self.0.write().unwrap_or_else(std::sync::PoisonError::into_inner);
         state.median_time = median_time;
     }

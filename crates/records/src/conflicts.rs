@@ -16,19 +16,19 @@
 //!
 //! A winner is judged by its own account of the outputs it spends (script and value, as in its
 //! extended form), exactly as in a plain spend. So a former owner of a reassigned output cannot win
-//! it back, nor can somebody who lies about a value.
+//! it back, nor can one that lies about a value.
 //!
-//! A loser need not have a record: somebody spent without creating one, or its record was deleted.
+//! A loser need not have a record: the spender never created one, or its record was deleted.
 //! What it holds of the winners' inputs and of other losers is freed all the same. But a record
 //! that was *pruned* while it held an output was confirmed, because an unconfirmed one gives back
-//! what it holds when it is pruned: nobody can win against it.
+//! what it holds when it is pruned: it cannot lose.
 //!
 //! Every step after the intent can be repeated: marking is absolute, freeing takes only what the
 //! loser owns, a spend by the same spender stands. So an intent that is found at start is resumed
-//! from step 2, with the losers that it names. Somebody may take what was freed before a winner
-//! does, because being mined unlocks an owner: then the resolution looks again, and that one loses
-//! too. An intent whose step is refused otherwise stays, with its locks, until it is retried or
-//! abandoned (`pending`).
+//! from step 2, with the losers that it names. Another caller may take what was freed before a
+//! winner does, because being mined unlocks an owner: then the resolution looks again, and that one
+//! loses too. An intent whose step is refused otherwise stays, with its locks, until it is retried
+//! or abandoned (`pending`).
 //!
 //! Resolutions of one store run one at a time: the second looks when the first is done. Spends that
 //! come meanwhile meet the locks.
@@ -57,13 +57,13 @@ use varve_types::{BlockHash, Height, Outpoint, Txid};
 
 use crate::blob::BlobError;
 use crate::error::{RecordError, SlotError};
-use crate::intent::{Intent, IntentId, IntentKind};
 use crate::record::BlockId;
 use crate::spending_data::PLACEHOLDER;
 use crate::store::{Store, StoreError};
 use claim::Claim;
 use plan::Plan;
 
+pub use crate::intent::{Intent, IntentId, IntentKind};
 pub use closure::{
     CLOSURE_BUDGET, get_and_lock_children, get_conflicting_children, get_counter_conflicting,
 };
@@ -152,7 +152,7 @@ pub enum ConflictError {
         error: RecordError,
     },
     /// A resolution that had begun looked again and was refused. The intent stays.
-    #[error("conflict resolution {id} has begun and cannot go on: {error}; retry or abandon it")]
+    #[error("conflict resolution {id} has begun and cannot continue: {error}; retry or abandon it")]
     Pending {
         /// The intent.
         id: IntentId,
@@ -187,7 +187,7 @@ fn failed_inputs(error: &RecordError) -> String {
 /// Inputs that an error names.
 const NAMED: usize = 5;
 
-/// How often a resolution looks, when somebody takes what was freed before a winner does.
+/// Attempts of a resolution, when another caller takes what was freed before a winner does.
 const TRIES: usize = 3;
 
 /// Lets these transactions win. Returns the losers, in the order in which they were found.
@@ -203,8 +203,8 @@ pub fn process_conflicting(
     look_and_resolve(store, None, winners, block)
 }
 
-/// Looks, writes the intent and carries it out, and looks again when somebody interfered. A new
-/// intent names the losers of the one before and takes its place.
+/// Looks, writes the intent and carries it out, and looks again when another caller interfered. A
+/// new intent names the losers of the one before and takes its place.
 fn look_and_resolve(
     store: &Store,
     mut before: Option<Plan>,

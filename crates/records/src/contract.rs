@@ -1,4 +1,4 @@
-//! The contract of [`Engine`], as tests for whoever implements it.
+//! The contract of [`Engine`], as tests for every implementation.
 //!
 //! An engine wraps the place where it keeps its data in [`Disk`] and writes one line in a test
 //! file:
@@ -12,7 +12,7 @@
 //! | module | what it checks |
 //! |---|---|
 //! | [`create`], [`spend`], [`unspend`] | units, and taking them back |
-//! | [`order`] | of two things that are wrong, the earlier one is told: all pairs |
+//! | [`order`] | of two faults the earlier one is reported: all pairs |
 //! | [`alert`] | freezing, windows, reassignment |
 //! | [`life`], [`conflict`] | blocks, locks, conflicts |
 //! | [`longest_chain`], [`double_spend`] | stories of several blocks, through a whole store |
@@ -62,7 +62,19 @@ use crate::prepare::CreateOptions;
 use crate::record::{BlockId, BlockRef, Record};
 use crate::settings::Settings;
 use crate::slot::Slot;
+use crate::store::Store;
 use draft::{Coin, TxDraft};
+
+/// Bytes that the cache of a store keeps of external transactions.
+pub const EXTERNAL_CACHE: u64 = crate::blob::CACHE_CAPACITY;
+pub use crate::embedded::index_suite as index;
+/// The highest output number of an outputs-only import.
+pub const MAX_IMPORTED_INDEX: u32 = crate::prepare::MAX_IMPORTED_INDEX;
+
+/// The transactions that have files among the blobs of a store.
+pub fn blobs_of(store: &Store) -> Vec<Txid> {
+    store.blobs().page(None, usize::MAX).expect("the blobs can be listed").txids
+}
 
 /// Where an engine keeps what survives it.
 pub trait Disk: Sync {
@@ -165,14 +177,14 @@ impl<E: Engine> World<E> {
         Unit { create: self.create(tx, &self.options()).create, ..self.spend(tx) }
     }
 
-    /// A record that is in a block, with so many outputs.
+    /// A record that is in a block, with `outputs` outputs.
     fn root(&self, tag: u32, outputs: u32) -> Transaction {
         let tx = TxDraft::root(tag, outputs).build();
         self.ok(self.create(&tx, &self.mined()));
         tx
     }
 
-    /// A record that spends these coins and has so many outputs.
+    /// A record that spends these coins and has `outputs` outputs.
     fn child(&self, coins: &[Coin], outputs: u32) -> Transaction {
         let tx = TxDraft::spending(coins, outputs).build();
         self.ok(self.spend_and_create(&tx));

@@ -1,4 +1,4 @@
-//! The durable engine: an own log, and an index in memory and in sorted runs.
+//! The durable engine: a log of its own, and an index in memory and in sorted runs.
 //!
 //! ```text
 //!  apply ─► execute on the overlay ─► one append, one sync ─► publish in the index
@@ -15,12 +15,13 @@
 //!
 //! | file | is |
 //! |---|---|
-//! | `commit` | who executes, who writes, who waits: the order of everything |
-//! | `overlay`, `working` | what a group of operations has at hand |
+//! | `commit` | group commit: how callers execute, write and wait |
+//! | `overlay`, `working` | the working set of a group of operations |
 //! | `flush` | how it is written |
 //! | `log`, `group`, `entry` | the log, its frames, its entries |
 //! | `state`, `chunk`, `body`, `intent`, `number` | what entries hold |
 //! | `index`, `key`, `lookup` | where the newest versions lie |
+//! | `options` | sizes, and the split of a memory budget |
 //! | `checkpoint`, `open` | how the index comes back |
 //! | `fetch`, `facts` | what operations need is brought into memory before the lock is taken |
 //! | `keeper`, `maintain` | how memory stays bounded and recovery quick |
@@ -50,16 +51,16 @@ mod lookup;
 mod maintain;
 mod number;
 mod open;
+mod options;
 mod overlay;
 mod read;
 mod scan;
 mod state;
 mod working;
 
-use std::fmt;
 use std::sync::Arc;
 
-use varve_io::{LockGuard, Storage, StoreId};
+use varve_io::{LockGuard, Storage};
 use varve_types::{Outpoint, Txid};
 
 use crate::engine::{
@@ -73,80 +74,22 @@ use crate::record::Record;
 use crate::rules;
 use commit::{Commit, storage};
 use index::Totals;
+#[cfg(feature = "test-suite")]
+pub use index::suite as index_suite;
+#[cfg(test)]
 use maintain::Disk;
-pub use varve_runs::Compaction;
+pub use options::{EmbeddedOptions, StoreKey};
 
-/// The longest body that a store can be told to take: an entry's length has 32 bits.
+/// The highest `body_limit`: an entry's length has 32 bits.
 const LONGEST_BODY: u64 = 1 << 30;
-
-/// What a store is known by. Both are drawn at random by whoever makes the store; a store that
-/// exists keeps its own.
-#[derive(Clone, Copy)]
-pub struct StoreKey {
-    /// In every file and frame: bytes of another store do not verify.
-    pub id: StoreId,
-    /// Decides where the index puts keys, so that nobody outside can.
-    pub secret: [u8; 16],
-}
-
-impl fmt::Debug for StoreKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreKey").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-/// How a store is kept.
-#[derive(Clone, Copy, Debug)]
-pub struct EmbeddedOptions {
-    /// What a new store is known by.
-    pub key: StoreKey,
-    /// Bytes of a file of the log.
-    pub segment_size: u64,
-    /// Bytes of the log's youngest files that are kept in memory, beside the last one.
-    pub cache: u64,
-    /// Bytes of the log between two checkpoints of the index, at least.
-    pub checkpoint_every: u64,
-    /// Bytes of memory for the index: a quarter for what changed since the last checkpoint, half
-    /// for the filter of the largest run, which is less precise, or is not kept at all, when that
-    /// is too little. Records that are in a list come on top: see [`EngineStatus::memory`].
-    pub memory: u64,
-    /// Where checkpoints and merges of the index are done.
-    pub upkeep: Compaction,
-    /// The longest transaction in a record.
-    pub body_limit: u64,
-}
-
-impl EmbeddedOptions {
-    /// The usual sizes.
-    #[must_use]
-    pub const fn new(key: StoreKey) -> Self {
-        Self {
-            key,
-            segment_size: 128 << 20,
-            cache: 256 << 20,
-            checkpoint_every: 256 << 20,
-            memory: 512 << 20,
-            upkeep: Compaction::Threads,
-            body_limit: 32 << 20,
-        }
-    }
-
-    /// The same for a process that may take so many bytes. Less than the usual 2 GiB makes smaller
-    /// files and keeps less of them in memory; the index gets a quarter. What records in lists take
-    /// is not bounded by it: see [`EngineStatus::memory`].
-    #[must_use]
-    pub fn within(self, memory: u64) -> Self {
-        let cache = self.cache.min(memory / 8);
-        let segment_size = self.segment_size.min(memory / 16).max(4 << 20);
-        Self { cache, segment_size, memory: memory / 4, ..self }
-    }
-}
 
 /// Records in a directory.
 #[derive(Debug)]
 pub struct EmbeddedEngine {
     commit: Commit,
     limits: Limits,
+    /// Bytes of the index beyond which no records are created.
+    index_limit: u64,
     _lock: LockGuard,
 }
 
@@ -160,11 +103,19 @@ impl EmbeddedEngine {
         let commit = open::open_store(&directory, &options).map_err(storage)?;
         commit.tend()?;
         let limits = Limits { body: options.body_limit.min(LONGEST_BODY) };
-        Ok(Self { commit, limits, _lock: lock })
+        Ok(Self { commit, limits, index_limit: options.index_limit(), _lock: lock })
     }
 
-    /// Makes a checkpoint of the whole index, so that the next opening reads no log.
-    pub fn checkpoint(&self) -> Result<(), EngineError> {
+    /// Fails when the index leaves no room for more records. The operations of other callers that
+    /// are under way are not counted: the limit may be passed by one group.
+    fn check_room(&self) -> Result<(), EngineError> {
+        let (memory, limit) = (self.commit.index()?.memory(), self.index_limit);
+        if memory > limit { Err(EngineError::Full { memory, limit }) } else { Ok(()) }
+    }
+
+    /// Makes a checkpoint of the whole index now.
+    #[cfg(test)]
+    pub(crate) fn checkpoint(&self) -> Result<(), EngineError> {
         self.commit.with_disk(Disk::checkpoint)
     }
 }
@@ -175,6 +126,9 @@ impl Engine for EmbeddedEngine {
         context: &Context,
         operations: &[Operation],
     ) -> Result<Vec<Outcome>, EngineError> {
+        if operations.iter().any(Operation::creates) {
+            self.check_room()?;
+        }
         let fetch = || self.commit.fetch_for(operations);
         self.commit.run(fetch, |work| {
             // A transaction that spends one output touches two records.
@@ -217,6 +171,7 @@ impl Engine for EmbeddedEngine {
             keys,
             intents: index.intents().count() as u64,
             memory: index.memory(),
+            memory_limit: Some(self.index_limit),
             live,
             stored: log.end().since(log.start()).unwrap_or(0),
             trouble: None,

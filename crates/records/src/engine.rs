@@ -1,8 +1,8 @@
 //! The narrow seam between records and where they are kept.
 //!
-//! An engine does seven things, those with records in batches. What the operations mean is written
-//! in [`operation`](crate::operation), and proved by `contract`; `memory` is the plainest engine
-//! and the judge of the others.
+//! An engine has seven methods, those on records in batches. [`operation`](crate::operation) says
+//! what the operations mean and `contract` checks it; `memory` is the plainest engine and the
+//! oracle of the others.
 //!
 //! What an engine promises:
 //!
@@ -10,8 +10,8 @@
 //!   crash. The batch is not: it is a list of operations, done in order, each seeing those before.
 //! - *Durable on return.* When `apply` returns outcomes, a crash loses none of them.
 //! - *Errors stay where they are.* A refused operation does not disturb its neighbours. Only a
-//!   failure of the storage fails the batch, and then a caller knows nothing: each operation may
-//!   have happened or not. All operations are made to be repeated.
+//!   failure of the storage fails the batch, and then each operation may have happened or not.
+//!   All operations are idempotent, so the caller retries.
 //! - *Readers do not wait for writers* longer than for one short step.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::outcome::Outcome;
 use crate::record::{BlockRef, Record};
 use crate::slot::Slot;
 
-/// The state of the world outside, for a batch of operations.
+/// What a batch of operations needs to know of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
     /// The height of the tip that the store follows.
@@ -36,7 +36,7 @@ pub struct Context {
     pub retention: u32,
 }
 
-/// Keeps records.
+/// A place where records are kept.
 pub trait Engine: Send + Sync {
     /// Does the operations in order and answers each of them.
     fn apply(
@@ -65,28 +65,30 @@ pub trait Engine: Send + Sync {
     /// The intents that were begun and not completed, in the order of their ids.
     fn intents(&self) -> Result<Vec<Intent>, EngineError>;
 
-    /// What the engine takes.
+    /// What the engine refuses as too big.
     fn limits(&self) -> Limits;
 
-    /// How much it holds and how it is. It costs the same however much that is.
+    /// Size and condition, in constant time.
     fn status(&self) -> Result<EngineStatus, EngineError>;
 }
 
-/// How an engine is.
+/// Size and condition of an engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EngineStatus {
-    /// Keys that it keeps apart: records and, depending on the engine, parts of records.
+    /// Keys: records and, depending on the engine, parts of records.
     pub keys: u64,
     /// Conflict resolutions that are not finished.
     pub intents: u64,
     /// Bytes of memory that grow with the number of keys. The index of the embedded engine takes
     /// some 1.2 a key, 32 to 40 for what changed lately or is in a list, and 18 more for each list.
     pub memory: u64,
+    /// Bytes of memory beyond which no records are created; `None` when there is no such limit.
+    pub memory_limit: Option<u64>,
     /// Bytes in storage that are needed.
     pub live: u64,
     /// Bytes in storage.
     pub stored: u64,
-    /// Why the upkeep of the storage failed the last time; nothing is lost by it.
+    /// Why upkeep (checkpoints, cleaning) last failed; no data is lost by it.
     pub trouble: Option<String>,
 }
 
@@ -107,19 +109,19 @@ pub enum Scan {
     Conflicting,
 }
 
-/// Where a scan goes on. Only the engine that made it can read it.
+/// Where a scan resumes. Opaque to all but the engine that made it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor(pub [u8; CURSOR_LEN]);
 
 /// The length of a cursor: a height and a txid.
 pub const CURSOR_LEN: usize = 36;
 
-/// A part of the answer of a scan.
+/// One page of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanPage {
     /// The records found.
     pub txids: Vec<Txid>,
-    /// Where to go on; `None` when there is nothing more.
+    /// Where to resume; `None` at the end.
     pub next: Option<Cursor>,
 }
 
@@ -146,7 +148,7 @@ pub struct SlotView {
     pub blocks: Vec<BlockRef>,
 }
 
-/// What an engine takes.
+/// Limits of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The longest body in a record, in bytes. A unit with a longer one is refused as
@@ -154,14 +156,25 @@ pub struct Limits {
     pub body: u64,
 }
 
-/// The storage failed.
+/// The storage failed, or cannot take more.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     /// An operation on the storage failed.
     #[error("the storage of the records failed: {0}")]
     Storage(Arc<dyn std::error::Error + Send + Sync>),
-    /// An earlier failure left the storage in a state nobody knows.
-    #[error("the records take no more writes since this failure: {cause}; open the store again")]
+    /// The index has no room for more records. Nothing of the batch was done.
+    #[error(
+        "the index of the records takes {memory} bytes of memory and may take {limit}: prune \
+         records that are due, or open the store with more memory"
+    )]
+    Full {
+        /// Bytes that the index takes.
+        memory: u64,
+        /// Bytes that it may take.
+        limit: u64,
+    },
+    /// An earlier failure left the storage in an unknown state.
+    #[error("the records take no more writes since this failure: {cause}; reopen the store")]
     Poisoned {
         /// The first failure.
         cause: Arc<str>,

@@ -106,7 +106,7 @@ impl Transaction {
         self.inputs_of(self.view())
     }
 
-    /// The same when the fields are at hand.
+    /// The same from fields that are already known.
     pub(crate) fn inputs_of<'a>(&'a self, view: Tx<'a>) -> impl Iterator<Item = TxIn<'a>> {
         let mut behind = self.spent_at.map(|at| Reader::at(&self.bytes, at));
         view.inputs().map(move |input| match &mut behind {
@@ -205,7 +205,7 @@ fn read_output<'a>(reader: &mut Reader<'a>) -> Result<TxOut<'a>, DecodeError> {
 }
 
 /// Appends an input in extended form: as in the standard form, and what it spends.
-pub fn write_input(input: &TxIn<'_>, spent: &TxOut<'_>, out: &mut Vec<u8>) {
+pub(crate) fn write_input(input: &TxIn<'_>, spent: &TxOut<'_>, out: &mut Vec<u8>) {
     input.write(out);
     spent.write(out);
 }

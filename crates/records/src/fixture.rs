@@ -13,7 +13,7 @@ use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid};
 
 use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
-use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions, StoreKey};
+use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{
     Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
@@ -28,6 +28,7 @@ use crate::record::{BlockId, BlockRef, Record};
 use crate::settings::Settings;
 use crate::store::Store;
 use crate::utxo_hash::UtxoHash;
+use varve_runs::Compaction;
 
 /// The height of the tip when a test begins.
 pub(crate) const TIP: Height = Height::new(100);

@@ -56,13 +56,13 @@ impl FreezeWindow {
 
     /// Whether consensus forbids a spend at this height.
     #[must_use]
-    pub fn is_active(&self, height: Height) -> bool {
+    pub(crate) fn is_active(&self, height: Height) -> bool {
         self.from <= height && !self.has_ended(height)
     }
 
     /// Whether this tier forbids a spend at this height.
     #[must_use]
-    pub fn forbids(&self, tier: Tier, height: Height) -> bool {
+    pub(crate) fn forbids(&self, tier: Tier, height: Height) -> bool {
         match tier {
             Tier::Consensus => self.is_active(height),
             Tier::Policy => !(self.policy_expires && self.has_ended(height)),

@@ -5,14 +5,7 @@
 //!
 //! ```text
 //! part = vout div batch      offset = vout mod batch
-//! key of part 0     │ txid 32 │
-//! key of part n     │ txid 32 │ n u32le │
 //! ```
-//!
-//! The key of a child and spending data have the same length and look alike; the types keep them
-//! apart.
-
-use varve_types::Txid;
 
 /// How many slots one part of a record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,23 +18,6 @@ pub struct Place {
     pub part: u32,
     /// The place in that part.
     pub offset: u32,
-}
-
-/// The key of one part of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PartKey {
-    /// The transaction.
-    pub txid: Txid,
-    /// The part of its record.
-    pub part: u32,
-}
-
-/// Bytes that are not the key of a part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{len} bytes are no key: expected 32, or 36 with a part number above 0")]
-pub struct PartKeyError {
-    /// The length found.
-    pub len: usize,
 }
 
 impl BatchSize {
@@ -70,38 +46,6 @@ impl BatchSize {
     }
 }
 
-impl PartKey {
-    /// The key of the part that has the slot of output `vout`.
-    #[must_use]
-    pub const fn of(txid: Txid, vout: u32, batch: BatchSize) -> Self {
-        Self { txid, part: batch.place(vout).part }
-    }
-
-    /// The 32 or 36 bytes.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = self.txid.as_bytes().to_vec();
-        if self.part > 0 {
-            bytes.extend_from_slice(&self.part.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// Decodes a key.
-    pub fn decode(bytes: &[u8]) -> Result<Self, PartKeyError> {
-        let error = PartKeyError { len: bytes.len() };
-        let (txid, rest) = bytes.split_first_chunk().ok_or(error)?;
-        let part = match rest.len() {
-            0 => 0,
-            _ => u32::from_le_bytes(rest.try_into().map_err(|_| error)?),
-        };
-        if part == 0 && !rest.is_empty() {
-            return Err(error);
-        }
-        Ok(Self { txid: Txid::from_bytes(*txid), part })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,23 +61,5 @@ mod tests {
         assert_eq!(batch.place(20_000), Place { part: 1, offset: 0 });
         assert_eq!(batch.place(44_999), Place { part: 2, offset: 4_999 });
         assert_eq!(BatchSize::new(0), None);
-    }
-
-    #[test]
-    fn a_child_has_its_number_in_the_key() {
-        let txid = Txid::from_bytes([5; 32]);
-        let batch = BatchSize::new(128).unwrap();
-        let master = PartKey::of(txid, 127, batch);
-        assert_eq!(master.to_bytes(), [5; 32]);
-        let child = PartKey::of(txid, 128 * 0x0102, batch);
-        let mut expected = vec![5; 32];
-        expected.extend([2, 1, 0, 0]);
-        assert_eq!(child.to_bytes(), expected);
-        for key in [master, child] {
-            assert_eq!(PartKey::decode(&key.to_bytes()), Ok(key));
-        }
-        for bytes in [vec![], vec![0; 31], vec![0; 33], vec![0; 36], vec![1; 37]] {
-            assert!(PartKey::decode(&bytes).is_err(), "{} bytes", bytes.len());
-        }
     }
 }

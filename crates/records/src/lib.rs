@@ -1,27 +1,28 @@
-//! Live transactions, after Teranode: one record a transaction, from creation to pruning.
+//! Live transactions, after Teranode: one record per transaction, from creation to pruning.
 //!
 //! A record holds one slot for each output, who spent it, the blocks that have the transaction,
 //! and the flags of its life: locked, mined, conflicting, frozen. Everything that happens to
 //! records is an [`Operation`], done whole or not at all by an [`Engine`].
 //!
+//! The names below are what a program that holds records needs. The rest is in modules by task:
+//!
 //! | module | is |
 //! |---|---|
-//! | [`record`], [`fields`], [`slot`], [`freeze_window`] | what is kept |
-//! | [`operation`], [`prepare`], [`outcome`], [`error`] | what can be done, what becomes of it |
-//! | [`engine`] | the seam to where it is kept |
-//! | [`memory`] | the plainest engine, the judge of the others |
-//! | [`embedded`] | the durable engine: an own log and an index in memory |
-//! | [`extended`], [`utxo_hash`], [`spending_data`], [`inpoints`], [`key`], [`meta`] | bytes |
-//! | [`utxo_wrapper`], [`utxo_files`], [`file_type`], [`spend_response`] | bytes that travel |
-//! | [`block_state`], [`settings`], [`intent`] | around it |
-//! | [`store`], [`blob`] | engine, blobs and tip as one contract |
-//! | [`two_phase`], [`conflicts`], [`restart`], [`pruner`] | what takes several operations |
+//! | [`store`] | engine, blobs and tip as one contract; pruning and recovery |
+//! | [`two_phase`] | admission of a new transaction |
+//! | [`conflicts`] | resolution of double spends when a block confirms the loser |
+//! | [`record`] | the parts of a record |
+//! | [`operation`], [`engine`] | the seam: what an engine is asked to do, and what it promises |
+//! | [`blob`] | transactions too large for a record |
+//! | [`exchange`] | byte formats shared with Teranode |
 //! | [`view`] | a store as the unspent set of consensus |
 //!
 //! ```
+//! use varve_records::engine::Context;
 //! use varve_records::operation::Unit;
-//! use varve_records::prepare::CreateOptions;
-//! use varve_records::{Context, Engine, Fields, MemoryDisk, MemoryEngine, Settings, Transaction};
+//! use varve_records::{
+//!     CreateOptions, Engine, Fields, MemoryDisk, MemoryEngine, Settings, Transaction,
+//! };
 //! use varve_types::{Height, Network};
 //!
 //! let network = Network::Mainnet;
@@ -45,50 +46,50 @@
 #![forbid(unsafe_code)]
 
 pub mod blob;
-pub mod block_state;
+mod block_state;
 pub mod conflicts;
 #[cfg(feature = "test-suite")]
 pub mod contract;
-pub mod embedded;
+mod embedded;
 pub mod engine;
-pub mod error;
-pub mod extended;
-pub mod fields;
-pub mod file_type;
+mod error;
+pub mod exchange;
+mod extended;
+mod fields;
 #[cfg(test)]
 mod fixture;
-pub mod freeze_window;
-pub mod inpoints;
-pub mod intent;
-pub mod key;
-pub mod memory;
-pub mod meta;
+mod freeze_window;
+mod inpoints;
+mod intent;
+mod key;
+mod memory;
+mod meta;
 pub mod operation;
-pub mod outcome;
-pub mod prepare;
-pub mod pruner;
+mod outcome;
+mod prepare;
+mod pruner;
 pub mod record;
-pub mod restart;
+mod restart;
 mod rules;
-pub mod settings;
-pub mod slot;
-pub mod spend_response;
-pub mod spending_data;
+mod settings;
+mod slot;
+mod spend_response;
+mod spending_data;
 pub mod store;
 pub mod two_phase;
-pub mod utxo_files;
-pub mod utxo_hash;
-pub mod utxo_wrapper;
+mod utxo_hash;
+mod utxo_wrapper;
 pub mod view;
 
-pub use engine::{Context, Cursor, Engine, EngineError, Limits, Scan, ScanPage, SlotView};
+pub use block_state::BlockState;
+pub use embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
+pub use engine::{Engine, EngineError};
 pub use error::{ErrorCode, RecordError, SlotError, SpendItem};
 pub use extended::Transaction;
 pub use fields::Fields;
 pub use memory::{MemoryDisk, MemoryEngine};
-pub use operation::Operation;
-pub use outcome::{Effect, Outcome, Reply};
+pub use operation::{Operation, SpendRules};
+pub use prepare::CreateOptions;
 pub use record::Record;
 pub use settings::Settings;
 pub use store::{Store, StoreError};
-pub use view::RecordsView;

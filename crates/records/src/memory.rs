@@ -54,8 +54,9 @@ struct State {
 
 type Result<T, E = RecordError> = std::result::Result<T, E>;
 
+#[cfg(any(test, feature = "test-suite"))]
 impl MemoryDisk {
-    /// A disk of its own with the same content.
+    /// An independent copy.
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,10 +68,11 @@ impl MemoryEngine {
     /// Opens what is on this disk.
     #[must_use]
     pub const fn open(disk: MemoryDisk) -> Self {
-        Self::with_limits(disk, Limits { body: u64::MAX })
+        Self { disk, limits: Limits { body: u64::MAX } }
     }
 
-    /// The same, refusing what is larger.
+    /// Opens the disk with smaller limits.
+    #[cfg(any(test, feature = "test-suite"))]
     #[must_use]
     pub const fn with_limits(disk: MemoryDisk, limits: Limits) -> Self {
         Self { disk, limits }

@@ -20,11 +20,11 @@
 //! Heights in a record are never 0, for which the original has "not set": where 0 would be
 //! written, 1 is.
 //!
-//! A unit of the placeholder or with a spend at height 0 is refused, then one whose body is too
-//! long for the engine. A unit first spends, then creates. Each spend is judged in the order of
-//! [`SlotError`](crate::error::SlotError), each seeing those before it in the unit. One exception:
-//! a parent without a record is no fault when the spender has a record, because then the parent
-//! was pruned after it had been spent. If a spend fails, nothing is written. If the spender has a
+//! A unit of the placeholder txid or with a spend at height 0 is refused, then one whose body is
+//! too long for the engine. A unit first spends, then creates. Each spend is judged in the order of
+//! [`SlotError`](crate::SlotError), each seeing those before it in the unit. One exception: a
+//! parent without a record is no fault when the spender has a record, because then the parent was
+//! pruned after it had been spent. If a spend fails, nothing is written. If the spender has a
 //! record already, the unit answers `TX_EXISTS` and its spends stand.
 
 use std::sync::Arc;
@@ -37,6 +37,8 @@ use crate::key::BatchSize;
 use crate::record::{BlockId, BlockRef, Body};
 use crate::spending_data::SpendingData;
 use crate::utxo_hash::UtxoHash;
+
+pub use crate::outcome::{Effect, Outcome, Pruned, Reply, Spent, SpentHow};
 
 /// One step that is done whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +85,7 @@ pub enum Operation {
     },
     /// Takes the mark and the window from an output.
     Unfreeze(SlotRef),
-    /// Binds a frozen output to another script. It can be spent after
-    /// [`REASSIGN_DELAY`](crate::settings::REASSIGN_DELAY) blocks.
+    /// Binds a frozen output to another script. It can be spent after 1,000 blocks.
     Reassign {
         /// The output, with its hash so far.
         slot: SlotRef,
@@ -132,17 +133,24 @@ pub enum Operation {
         /// The height.
         height: Height,
     },
-    /// Removes a record that is due at this height and that nobody needs.
+    /// Removes a record that is due at this height and no longer needed.
     Prune {
         /// The transaction.
         txid: Txid,
         /// The height up to which removal is safe.
         height: Height,
     },
-    /// Writes down what is about to be done.
+    /// Journals what is about to be done.
     BeginIntent(Intent),
-    /// Crosses it out.
+    /// Removes the intent: it is done.
     CompleteIntent(IntentId),
+}
+
+impl Operation {
+    /// Whether it creates a record when it succeeds.
+    pub(crate) fn creates(&self) -> bool {
+        matches!(self, Self::Unit(unit) if unit.create.is_some())
+    }
 }
 
 /// One transaction: what it spends and what it creates.
@@ -197,7 +205,7 @@ impl SpendRules {
     }
 }
 
-/// A record to be created. [`prepare`](crate::prepare) makes one from a transaction.
+/// A record to be created: [`NewRecord::new`] makes one from a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecord {
     /// The version of the transaction.
@@ -219,7 +227,7 @@ pub struct NewRecord {
     /// What it spends, in the order of its inputs; nothing for a coinbase.
     pub inputs: Vec<Outpoint>,
     /// One place an output; those that can never be spent are empty. Shared, because there may be
-    /// millions: whoever keeps them keeps no copy.
+    /// millions.
     pub utxos: Arc<Vec<Option<UtxoHash>>>,
     /// How many slots a part of the record has.
     pub batch: BatchSize,
@@ -236,7 +244,7 @@ pub struct NewRecord {
     pub conflicting: bool,
     /// Its outputs cannot be spent before it is unlocked or mined.
     pub locked: bool,
-    /// More operations are needed until it is complete; nobody can spend it before. It ends when
+    /// More operations are needed until it is complete; until then it cannot be spent. It ends when
     /// the record is mined, and when the same record is created again.
     pub creating: bool,
 }

@@ -1,4 +1,4 @@
-//! What became of an operation.
+//! The result of an operation.
 
 use varve_types::{Height, Txid};
 
@@ -6,17 +6,16 @@ use crate::error::RecordError;
 use crate::operation::Unspend;
 use crate::record::BlockId;
 
-/// What became of one operation.
+/// The result of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its answer. An error changed nothing, with the one exception that
-    /// [`RecordError::TxExists`] tells of.
+    /// Its answer. An error changed nothing, with one exception: [`RecordError::TxExists`].
     pub result: Result<Reply, RecordError>,
     /// What it means for the blobs of external records, in the order of the changes.
     pub effects: Vec<Effect>,
 }
 
-/// What an operation that succeeded has to tell.
+/// The answer of an operation that succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Nothing more.
@@ -58,7 +57,7 @@ pub enum SpentHow {
     ParentGone,
 }
 
-/// What became of a record that was due.
+/// What pruning did with a record, and why it stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pruned {
     /// It is gone, and its parents know.

@@ -1,7 +1,7 @@
-//! From a transaction to the unit that an engine takes.
+//! Turns a transaction into the unit that an engine applies.
 //!
-//! All that costs time and depends on the transaction alone is done here, before any lock: the
-//! hashes of outputs, the fee, the sizes. An engine then only looks and writes.
+//! The expensive work that depends on the transaction alone happens here, before any lock: output
+//! hashes, fee, sizes. An engine then only looks up and writes.
 //!
 //! 1. Spends need the outputs that they spend: the transaction is in extended form, or they are
 //!    given apart. The height is above 0.
@@ -25,11 +25,11 @@ use crate::slot::is_stored;
 use crate::utxo_hash::UtxoHash;
 use crate::utxo_wrapper::UtxoWrapper;
 
-/// The largest output number of an outputs-only import, so that a number alone does not decide
-/// how much memory is taken: a transaction of so many outputs has 150 MB at least.
-pub const MAX_IMPORTED_INDEX: u32 = (1 << 24) - 1;
+/// The largest output number of an outputs-only import. It bounds the memory that a crafted number
+/// can claim: a real transaction with that many outputs has at least 150 MB.
+pub(crate) const MAX_IMPORTED_INDEX: u32 = (1 << 24) - 1;
 
-/// What the caller says about a new record.
+/// What the caller knows about a new record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateOptions {
     /// The height of the block that the transaction is in or may be in.
@@ -38,7 +38,7 @@ pub struct CreateOptions {
     pub created_at: u64,
     /// The blocks that have it.
     pub blocks: Vec<BlockRef>,
-    /// Whether it is a coinbase, when the transaction does not tell.
+    /// Whether it is a coinbase, when the transaction does not say.
     pub is_coinbase: Option<bool>,
     /// Every slot begins frozen.
     pub frozen: bool,

@@ -1,4 +1,4 @@
-//! Removing records that nobody needs.
+//! Removal of records that are no longer needed.
 //!
 //! A record is due when all its outputs are spent, it is mined, and `retention` blocks have
 //! passed; or when it lost a double spend that long ago. The pruner runs after a block was
@@ -11,7 +11,7 @@
 //! phase 2   records due at the safe height: the child is noted in its parents, the record is
 //!           removed, then its blob.
 //!           safe = min(height, persisted height + retention)
-//! phase 3   some blobs are cleaned, going on where the last run stopped
+//! phase 3   some blobs are cleaned, from where the last run stopped
 //! ```
 //!
 //! A loser preserves no parent that lost as well: they go together, leaf first. Winners and losers
@@ -38,14 +38,14 @@ use crate::store::{CleanReport, Result, Store};
 pub struct PruneAt {
     /// The height of the tip.
     pub height: Height,
-    /// The last height whose block is persisted; `None` when nobody persists blocks.
+    /// The last height whose block is persisted; `None` when blocks are not persisted.
     pub persisted: Option<Height>,
     /// Whether block assembly runs. While it does not, nothing is done: it may be reading
     /// records that look useless.
     pub assembly_running: bool,
 }
 
-/// What a run did.
+/// What one run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
     /// Old unmined transactions.
@@ -56,7 +56,7 @@ pub struct PruneReport {
     pub expired: u64,
     /// Records that were removed.
     pub removed: u64,
-    /// What became of the blobs that were looked at.
+    /// What the cleaner did with blobs.
     pub blobs: CleanReport,
     /// Records that were due and stay: the reason of each.
     pub kept: Vec<(Txid, Pruned)>,
@@ -77,7 +77,11 @@ pub fn prune(store: &Store, at: PruneAt) -> Result<PruneReport> {
 }
 
 /// Preserves the parents of unmined transactions that have waited long.
-pub fn preserve_parents(store: &Store, height: Height, report: &mut PruneReport) -> Result<()> {
+pub(crate) fn preserve_parents(
+    store: &Store,
+    height: Height,
+    report: &mut PruneReport,
+) -> Result<()> {
     let settings = store.settings();
     let cutoff = height.checked_sub(settings.unmined_retention);
     let Some(cutoff) = cutoff.filter(|cutoff| *cutoff > Height::GENESIS) else { return Ok(()) };

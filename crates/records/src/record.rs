@@ -5,7 +5,7 @@
 //!         ├─ body             the transaction itself, or where it is           Fields::TX
 //!         ├─ inputs           the outpoints it spends, in order                Fields::INPOINTS
 //!         ├─ utxos            one place an output: a slot, or nothing          Fields::UTXOS
-//!         ├─ alerts           what orders from outside did to outputs          Fields::ALERTS
+//!         ├─ alerts           freezes and reassignments                        Fields::ALERTS
 //!         └─ children         conflicting and pruned spenders                  Fields::CHILDREN
 //! ```
 //!
@@ -20,12 +20,13 @@ use varve_types::{Amount, Height, Outpoint, Txid};
 
 use crate::extended::Transaction;
 use crate::fields::Fields;
-use crate::freeze_window::FreezeWindow;
 use crate::inpoints::TxInpoints;
-use crate::key::BatchSize;
-use crate::slot::Slot;
-use crate::spending_data::SpendingData;
-use crate::utxo_hash::UtxoHash;
+
+pub use crate::freeze_window::{FreezeWindow, Tier};
+pub use crate::key::{BatchSize, Place};
+pub use crate::slot::{SPENT_LEN, Slot, SlotSizeError, SlotState};
+pub use crate::spending_data::{PLACEHOLDER, ParseSpendingDataError, SpendingData};
+pub use crate::utxo_hash::UtxoHash;
 
 /// The number by which the caller knows a block, on whichever branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,7 +43,7 @@ pub struct BlockRef {
     pub subtree: u32,
 }
 
-/// What is counted in one part of a record.
+/// The counts of one part of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartCounts {
     /// Slots, without the empty places (`recordUtxos`). A reassignment adds one, so that the
@@ -77,7 +78,7 @@ pub struct Reassignment {
     pub height: Height,
 }
 
-/// What orders from outside did to outputs of a record, by output number.
+/// What alerts (freezes and reassignments ordered from outside) did to outputs, by output number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alerts {
     /// The first height at which an output can be spent (`utxoSpendableIn`).
@@ -132,7 +133,7 @@ pub struct Record {
     pub preserve_until: Option<Height>,
     /// The height from which the pruner may remove the record.
     pub delete_at: Option<Height>,
-    /// The blocks that have it, on any branch, in the order in which they were told.
+    /// The blocks that have it, on any branch, in the order in which they were added.
     pub blocks: Vec<BlockRef>,
     /// The number of outputs, those without a slot included (`totalUtxos`).
     pub total_utxos: u32,
@@ -150,7 +151,7 @@ pub struct Record {
     pub inputs: Vec<Outpoint>,
     /// One place an output.
     pub utxos: Vec<Option<Slot>>,
-    /// What orders from outside did.
+    /// Freezes and reassignments.
     pub alerts: Alerts,
     /// Spenders that need to be remembered.
     pub children: Children,
@@ -187,7 +188,7 @@ impl Record {
         TxInpoints::from_outpoints(&self.inputs)
     }
 
-    /// Who spent each output; frozen ones are spent by nobody.
+    /// Who spent each output; `None` for unspent and frozen ones.
     #[must_use]
     pub fn spending_datas(&self) -> Vec<Option<SpendingData>> {
         self.utxos.iter().map(|slot| slot.as_ref().and_then(Slot::spender)).collect()
@@ -201,7 +202,7 @@ impl Record {
 
     /// A copy with the head and the fields that are asked for.
     #[must_use]
-    pub fn select(&self, fields: Fields) -> Self {
+    pub(crate) fn select(&self, fields: Fields) -> Self {
         let fields = fields.intersection(self.fields);
         Self {
             fields,

@@ -1,9 +1,9 @@
-//! After a restart: which transactions wait for a block, and in which order.
+//! Recovery after a restart: which transactions wait for a block, and in which order.
 //!
 //! Block assembly forgets; records do not. At start:
 //!
 //! 1. Conflict resolutions that were cut off are resumed. One that is stuck is reported and stays,
-//!    and so do the locks on what it is about; the restart goes on.
+//!    and so do the locks it took; recovery continues.
 //! 2. All unmined transactions are read, conflicting ones left out. One that is in a block of the
 //!    best chain is marked as mined: the mark was lost, not the block. Coinbases cannot be in
 //!    another block and are passed over.
@@ -26,10 +26,10 @@ use crate::record::{BlockId, Record};
 use crate::store::{Store, StoreError, UnminedTx};
 use crate::two_phase::AssemblyError;
 
-/// What was found at start.
+/// What recovery found and did.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
-    /// Conflict resolutions that were resumed and came to their end.
+    /// Conflict resolutions that were resumed and finished.
     pub replayed: usize,
     /// Conflict resolutions that cannot be finished now, and why. They can be retried or abandoned.
     pub stuck: Vec<(IntentId, ConflictError)>,
@@ -54,7 +54,7 @@ pub enum LeftOut {
     InvalidParent(Txid),
 }
 
-/// Why recovery did not come to its end. It can be called again.
+/// Why recovery stopped. It can be called again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecoveryError {
     /// The storage failed while conflict resolutions were resumed.

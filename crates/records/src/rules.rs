@@ -2,11 +2,11 @@
 //!
 //! The rules know a record as a small [`Head`] and as slots that are asked for one by one, so an
 //! engine never has to bring a whole record. They work on a [`Working`] set: the engine's copy of
-//! what the operations at hand touch. Nothing here is shared with `memory`, which is the judge.
+//! what the operations touch. Nothing here is shared with `memory`, which is the oracle.
 //!
-//! Every rule goes the same way: first all that can fail, because the storage may fail, is looked
-//! up; then everything is judged; and only then something is written. So an operation that is
-//! refused, or that meets a broken disk, has changed nothing.
+//! Every rule has the same order: look up everything first, because the storage may fail; then
+//! judge; only then write. So an operation that is refused, or that meets a broken disk, has
+//! changed nothing.
 //!
 //! | file | operations |
 //! |---|---|
@@ -35,14 +35,14 @@ use crate::record::Reassignment;
 use crate::slot::Slot;
 pub(crate) use head::{Head, Parts};
 
-/// What an engine has at hand for the operations of a batch. What was found stays at hand until the
-/// end of the batch, so a number is good for as long.
+/// The working set of a batch. What was found stays in it until the end of the batch, so handles
+/// are valid that long.
 pub(crate) trait Working {
-    /// Why something cannot be had.
+    /// Why a lookup failed.
     type Error;
-    /// A record at hand.
+    /// A handle of a record.
     type Record: Copy + Ord;
-    /// A slot at hand.
+    /// A handle of a slot.
     type Slot: Copy + Ord;
 
     /// Brings a record; `None` when there is none.

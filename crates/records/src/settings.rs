@@ -1,16 +1,16 @@
-//! The numbers of a store, with the defaults of the original.
+//! The settings of a store, with Teranode's defaults.
 //!
-//! Blocks are counted, not seconds: a record is removed so many blocks after it has become
-//! useless, whatever the time between blocks is.
+//! Times are in blocks, not seconds: a record is removed `retention` blocks after it is no longer
+//! needed, however long blocks take.
 
 use varve_types::{Format, Network};
 
 use crate::key::BatchSize;
 
-/// How many blocks a reassigned output rests before it can be spent.
-pub const REASSIGN_DELAY: u32 = 1_000;
+/// Blocks for which a reassigned output cannot be spent.
+pub(crate) const REASSIGN_DELAY: u32 = 1_000;
 
-/// The numbers of a store.
+/// The settings of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Blocks from the moment when a record is no longer needed to its removal. 0: records are

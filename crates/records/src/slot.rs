@@ -6,7 +6,7 @@
 //! frozen    │ utxo hash 32 │ ff × 36                │         68
 //! ```
 //!
-//! The length tells the state. An output that can never be spent has no slot at all; its place
+//! The length gives the state. An output that can never be spent has no slot at all; its place
 //! in the list stays empty, so that a slot is always found by its output number. Which outputs
 //! those are is decided by [`is_stored`], and by nothing else: neither the coinbase flag nor the
 //! height plays a part.
@@ -18,7 +18,7 @@ use crate::spending_data::SpendingData;
 use crate::utxo_hash::UtxoHash;
 
 /// The length of an unspent slot.
-pub const UNSPENT_LEN: usize = UtxoHash::LEN;
+pub(crate) const UNSPENT_LEN: usize = UtxoHash::LEN;
 /// The length of a spent or frozen slot.
 pub const SPENT_LEN: usize = UtxoHash::LEN + SpendingData::LEN;
 
@@ -36,11 +36,11 @@ pub struct Slot {
 /// What a slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotState {
-    /// Nobody spent it.
+    /// Unspent.
     Unspent,
     /// It is spent.
     Spent(SpendingData),
-    /// Nobody may spend it.
+    /// Frozen: it cannot be spent.
     Frozen,
 }
 
@@ -69,7 +69,7 @@ impl Slot {
         }
     }
 
-    /// Who spent it; nobody when it is frozen.
+    /// The input that spent it; `None` when it is frozen.
     #[must_use]
     pub fn spender(&self) -> Option<SpendingData> {
         self.spending.filter(|data| !data.is_frozen())
@@ -104,7 +104,7 @@ impl Slot {
 /// Whether an output gets a slot: all that are worth something, and of the worthless ones those
 /// whose script begins neither with `OP_RETURN` nor with `OP_FALSE OP_RETURN`.
 #[must_use]
-pub fn is_stored(output: &TxOut<'_>) -> bool {
+pub(crate) fn is_stored(output: &TxOut<'_>) -> bool {
     let data =
         output.script.first() == Some(&OP_RETURN) || output.script.starts_with(&[OP_0, OP_RETURN]);
     output.value.to_sat() > 0 || !data

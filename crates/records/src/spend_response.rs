@@ -4,7 +4,7 @@
 //! │ status u64le │ lock time u32le │ spending data 36, or nothing │       12 or 48
 //! ```
 //!
-//! Several states may hold at once; the one furthest down is told:
+//! Several states may hold at once; the answer is the last that applies:
 //!
 //! ```text
 //! unspent (0), spent (1)  ─►  immature (2)  ─►  frozen (5)  ─►  conflicting (6)  ─►  locked (7)
@@ -13,7 +13,7 @@
 //!
 //! A frozen output names the placeholder as its spender, and as the input its own number.
 
-use varve_types::{DecodeError, Height, Reader};
+use varve_types::Height;
 
 use crate::engine::SlotView;
 use crate::slot::SlotState;
@@ -22,7 +22,7 @@ use crate::spending_data::{PLACEHOLDER, SpendingData};
 /// The state of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u64)]
-pub enum Status {
+pub enum SpendStatus {
     /// It can be spent.
     Ok = 0,
     /// It is spent.
@@ -41,19 +41,7 @@ pub enum Status {
     Locked = 7,
 }
 
-impl Status {
-    /// All of them, by number.
-    const ALL: [Self; 8] = [
-        Self::Ok,
-        Self::Spent,
-        Self::Immature,
-        Self::NotFound,
-        Self::AlreadyExists,
-        Self::Frozen,
-        Self::Conflicting,
-        Self::Locked,
-    ];
-
+impl SpendStatus {
     /// The name, in capitals.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -74,56 +62,45 @@ impl Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpendResponse {
     /// The state of the output.
-    pub status: Status,
+    pub status: SpendStatus,
     /// The lock time of its transaction.
     pub lock_time: u32,
     /// Who spent it.
     pub spending: Option<SpendingData>,
 }
 
-/// Bytes that are not an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SpendResponseError {
-    /// Neither 12 nor 48 bytes.
-    #[error(transparent)]
-    Decode(#[from] DecodeError),
-    /// A status that has no meaning.
-    #[error("status {0} is unknown: expected 0 to 7")]
-    UnknownStatus(u64),
-}
-
 impl SpendResponse {
     /// The state of output `vout` at this height of the store.
     #[must_use]
     pub fn of(view: Option<&SlotView>, vout: u32, height: Height) -> Self {
-        let missing = Self { status: Status::NotFound, lock_time: 0, spending: None };
+        let missing = Self { status: SpendStatus::NotFound, lock_time: 0, spending: None };
         let Some((view, slot)) = view.and_then(|view| Some((view, view.slot?))) else {
             return missing;
         };
         let (mut status, mut spending) = match slot.state() {
-            SlotState::Unspent => (Status::Ok, None),
-            SlotState::Spent(by) => (Status::Spent, Some(by)),
-            SlotState::Frozen => (Status::Frozen, Some(SpendingData::new(PLACEHOLDER, vout))),
+            SlotState::Unspent => (SpendStatus::Ok, None),
+            SlotState::Spent(by) => (SpendStatus::Spent, Some(by)),
+            SlotState::Frozen => (SpendStatus::Frozen, Some(SpendingData::new(PLACEHOLDER, vout))),
         };
         let rests = [view.spendable_in, view.spending_height].into_iter().flatten();
-        if status != Status::Frozen && rests.max().is_some_and(|from| from > height) {
-            status = Status::Immature;
+        if status != SpendStatus::Frozen && rests.max().is_some_and(|from| from > height) {
+            status = SpendStatus::Immature;
         }
         let window = view.window.is_some_and(|window| window.is_active(height));
         if window && spending.is_none() {
-            status = Status::Frozen;
+            status = SpendStatus::Frozen;
             spending = Some(SpendingData::new(PLACEHOLDER, vout));
         }
         if view.conflicting {
-            status = Status::Conflicting;
+            status = SpendStatus::Conflicting;
         }
         if view.locked {
-            status = Status::Locked;
+            status = SpendStatus::Locked;
         }
         Self { status, lock_time: view.lock_time, spending }
     }
 
-    /// The 12 or 48 bytes.
+    /// The bytes drawn above.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = (self.status as u64).to_le_bytes().to_vec();
@@ -132,21 +109,6 @@ impl SpendResponse {
             bytes.extend_from_slice(&data.to_bytes());
         }
         bytes
-    }
-
-    /// Decodes an answer.
-    pub fn decode(bytes: &[u8]) -> Result<Self, SpendResponseError> {
-        let mut reader = Reader::new(bytes);
-        let number = reader.u64("a status")?;
-        let lock_time = reader.u32("a lock time")?;
-        let spending = match reader.rest().is_empty() {
-            true => None,
-            false => Some(SpendingData::from_bytes(reader.array("spending data")?)),
-        };
-        reader.end()?;
-        let status = usize::try_from(number).ok().and_then(|number| Status::ALL.get(number));
-        let status = *status.ok_or(SpendResponseError::UnknownStatus(number))?;
-        Ok(Self { status, lock_time, spending })
     }
 }
 
@@ -179,61 +141,57 @@ mod tests {
         view().slot.map(|slot| Slot { spending: Some(by), ..slot })
     }
 
-    fn status(view: &SlotView) -> (Status, Option<SpendingData>) {
+    fn status(view: &SlotView) -> (SpendStatus, Option<SpendingData>) {
         let response = SpendResponse::of(Some(view), 3, Height::new(100));
         (response.status, response.spending)
     }
 
     #[test]
-    fn the_state_furthest_down_is_told() {
+    fn the_last_state_that_applies_is_reported() {
         let frozen = Some(SpendingData::new(PLACEHOLDER, 3));
         let mut view = view();
-        assert_eq!(status(&view), (Status::Ok, None));
+        assert_eq!(status(&view), (SpendStatus::Ok, None));
         view.slot = spent(BY);
-        assert_eq!(status(&view), (Status::Spent, Some(BY)));
+        assert_eq!(status(&view), (SpendStatus::Spent, Some(BY)));
         view.spendable_in = Some(Height::new(101));
-        assert_eq!(status(&view), (Status::Immature, Some(BY)));
+        assert_eq!(status(&view), (SpendStatus::Immature, Some(BY)));
         view.slot = spent(SpendingData::FROZEN);
-        assert_eq!(status(&view), (Status::Frozen, frozen));
+        assert_eq!(status(&view), (SpendStatus::Frozen, frozen));
         view.conflicting = true;
-        assert_eq!(status(&view), (Status::Conflicting, frozen));
+        assert_eq!(status(&view), (SpendStatus::Conflicting, frozen));
         view.locked = true;
-        assert_eq!(status(&view), (Status::Locked, frozen));
+        assert_eq!(status(&view), (SpendStatus::Locked, frozen));
         view.slot = None;
-        assert_eq!(status(&view), (Status::NotFound, None));
+        assert_eq!(status(&view), (SpendStatus::NotFound, None));
     }
 
     #[test]
     fn a_coinbase_is_mature_at_its_height() {
         let at = |height| SlotView { spending_height: Some(Height::new(height)), ..view() };
-        assert_eq!(status(&at(101)).0, Status::Immature);
-        assert_eq!(status(&at(100)).0, Status::Ok);
+        assert_eq!(status(&at(101)).0, SpendStatus::Immature);
+        assert_eq!(status(&at(100)).0, SpendStatus::Ok);
         let rested = SlotView { spendable_in: Some(Height::new(99)), ..at(101) };
-        assert_eq!(status(&rested).0, Status::Immature, "the later height counts");
+        assert_eq!(status(&rested).0, SpendStatus::Immature, "the later height counts");
     }
 
     #[test]
     fn a_window_freezes_what_is_unspent() {
         let window = Some(FreezeWindow::from_interval(100, Some(101), false));
-        assert_eq!(status(&SlotView { window, ..view() }).0, Status::Frozen);
+        assert_eq!(status(&SlotView { window, ..view() }).0, SpendStatus::Frozen);
         let spent = SlotView { window, slot: spent(BY), ..view() };
-        assert_eq!(status(&spent), (Status::Spent, Some(BY)));
+        assert_eq!(status(&spent), (SpendStatus::Spent, Some(BY)));
         let window = Some(FreezeWindow::from_interval(99, Some(100), false));
-        assert_eq!(status(&SlotView { window, ..view() }).0, Status::Ok);
+        assert_eq!(status(&SlotView { window, ..view() }).0, SpendStatus::Ok);
     }
 
     #[test]
-    fn twelve_or_forty_eight_bytes() {
-        for spending in [None, Some(BY)] {
-            let response = SpendResponse { status: Status::Locked, lock_time: 5, spending };
-            let bytes = response.to_bytes();
-            assert_eq!(bytes.len(), if spending.is_some() { 48 } else { 12 });
-            assert_eq!(SpendResponse::decode(&bytes), Ok(response));
-        }
-        for len in [0, 11, 13, 47, 49] {
-            assert!(SpendResponse::decode(&vec![0; len]).is_err(), "{len} bytes");
-        }
-        let unknown = SpendResponse::decode(&[8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(unknown, Err(SpendResponseError::UnknownStatus(8)));
+    fn an_answer_has_twelve_or_forty_eight_bytes() {
+        let mut answer =
+            SpendResponse { status: SpendStatus::Locked, lock_time: 5, spending: None };
+        let head = [7, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0];
+        assert_eq!(answer.to_bytes(), head);
+        answer.spending = Some(BY);
+        let expected = [&head[..], &[0; 32], &[4, 0, 0, 0]].concat();
+        assert_eq!(answer.to_bytes(), expected);
     }
 }

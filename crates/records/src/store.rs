@@ -7,14 +7,13 @@
 //!             └───────────────────────────────┘
 //! ```
 //!
-//! A store adds to an engine what is not the business of one record: whether a transaction is
-//! kept outside and the order of the two writes, the outputs that a transaction spends, the tip
-//! that heights are counted from. All methods have a batch form; one call of an engine serves a
-//! batch.
+//! A store adds to an engine what concerns more than one record: whether a transaction is kept in
+//! a blob and the order of the two writes, the outputs that a transaction spends, the tip that
+//! heights are counted from. All methods have a batch form; one call of an engine serves a batch.
 //!
 //! Two kinds of failure are kept apart. What is wrong with one item of a batch is in the answer
-//! for this item. What is wrong with the store fails the call, and then a caller knows nothing of
-//! the batch: every method may be repeated.
+//! for that item. What is wrong with the store fails the call; each item may then have happened or
+//! not, and every method can be retried.
 //!
 //! | file | methods |
 //! |---|---|
@@ -22,6 +21,8 @@
 //! | `change` | everything else that writes |
 //! | `read`, `previous`, `unmined` | everything that reads |
 //! | `external` | what the changes of a record mean for its blob |
+//!
+//! [`prune`] and [`recover`] run over a whole store: after every persisted block, and at start.
 
 mod change;
 mod create;
@@ -47,6 +48,9 @@ use crate::operation::Operation;
 use crate::outcome::Reply;
 use crate::settings::Settings;
 
+pub use crate::pruner::{PruneAt, PruneReport, prune};
+pub use crate::restart::{LeftOut, Recovery, RecoveryError, recover};
+pub use crate::spend_response::{SpendResponse, SpendStatus};
 pub use change::ConflictingParents;
 pub use create::TxUnit;
 pub use error::StoreError;
@@ -58,12 +62,12 @@ pub use unmined::{Unmined, UnminedTx};
 
 /// The result of every method.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
-/// What became of one item of a batch.
+/// The result of one item of a batch.
 pub type Item<T> = std::result::Result<T, RecordError>;
 /// The time in milliseconds, as the caller counts it.
 pub type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
 
-/// Live transactions.
+/// Live transactions: an engine, its blobs, and the tip.
 pub struct Store {
     engine: Arc<dyn Engine>,
     blobs: Blobs,
@@ -73,7 +77,7 @@ pub struct Store {
     state: SharedBlockState,
     /// Held while conflicts are resolved.
     resolving: Mutex<()>,
-    /// Notes beside blobs that could not be written. They are hints; the cleaner puts them right.
+    /// Notes beside blobs that could not be written. They are hints; the cleaner corrects them.
     lost_hints: AtomicU64,
     cleaning: Mutex<CleanState>,
 }
@@ -85,7 +89,8 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// A store on this engine and these blobs. The clock serves the cache alone.
+    /// A store on this engine and these blobs. Only the cache of external transactions reads the
+    /// clock.
     pub fn new(engine: Arc<dyn Engine>, blobs: Blobs, settings: Settings, clock: Clock) -> Self {
         Self {
             engine,
@@ -100,7 +105,7 @@ impl Store {
         }
     }
 
-    /// Its numbers.
+    /// Retention, limits and batch sizes.
     #[must_use]
     pub const fn settings(&self) -> &Settings {
         &self.settings
@@ -113,8 +118,9 @@ impl Store {
     }
 
     /// The blobs of external records.
+    #[cfg(any(test, feature = "test-suite"))]
     #[must_use]
-    pub const fn blobs(&self) -> &Blobs {
+    pub(crate) const fn blobs(&self) -> &Blobs {
         &self.blobs
     }
 
@@ -139,8 +145,7 @@ impl Store {
         self.state.set_median_time(median_time);
     }
 
-    /// Waits until nobody else resolves conflicts, and keeps others waiting while it is held. A
-    /// resolution looks first and writes then; what it saw must hold until it is done.
+    /// Serializes conflict resolutions: what one saw when it looked must hold until it has written.
     pub(crate) fn resolve_alone(&self) -> MutexGuard<'_, ()> {
         self.resolving.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -149,16 +154,17 @@ impl Store {
         Context { height: self.state.get().height, retention: self.settings.retention }
     }
 
-    /// Does operations and lets their blobs follow.
+    /// Applies operations and updates the blobs of the records they changed.
     pub(crate) fn apply(&self, operations: &[Operation]) -> Result<Vec<Item<Reply>>> {
         let outcomes = self.engine.apply(&self.context(), operations)?;
+        assert_eq!(outcomes.len(), operations.len(), "an engine answers every operation");
         for effect in outcomes.iter().flat_map(|outcome| &outcome.effects) {
             self.follow(effect);
         }
         Ok(outcomes.into_iter().map(|outcome| outcome.result).collect())
     }
 
-    /// Does one operation.
+    /// Applies one operation.
     pub(crate) fn apply_one(&self, operation: Operation) -> Result<Reply> {
         let result = self.apply(std::slice::from_ref(&operation))?.pop();
         Ok(result.expect("an engine answers every operation")?)

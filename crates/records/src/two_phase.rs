@@ -1,4 +1,4 @@
-//! Taking a new transaction in: spend, create locked, hand on, unlock.
+//! Admission of a new transaction: spend, create locked, pass to block assembly, unlock.
 //!
 //! ```text
 //!  check ─► spend + create, locked ─► block assembly ─► unlock
@@ -7,7 +7,7 @@
 //!              └─ inputs taken: refused, or kept as conflicting when the caller wants that
 //! ```
 //!
-//! The record is locked while block assembly does not know of the transaction: nobody builds on
+//! The record is locked until block assembly has the transaction: no other transaction builds on
 //! what may never be in a block. Being mined unlocks too, so a record that was left locked does
 //! not stay so.
 //!
@@ -15,7 +15,7 @@
 //! 2. The outputs that it spends are looked up, unless it carries them, and the caller's rules
 //!    look at it.
 //! 3. One unit spends its inputs and creates its record. A transaction that has a record is not
-//!    handed on again.
+//!    passed on again.
 //! 4. When an input is spent by another or belongs to a conflicting transaction, and the caller
 //!    keeps conflicts, a conflicting record is created, not locked, that spends nothing.
 //! 5. Block assembly gets it, and it is unlocked.
@@ -41,7 +41,7 @@ pub trait BlockAssembly {
 #[error("block assembly did not take the transaction: {0}")]
 pub struct AssemblyError(pub String);
 
-/// How a transaction is taken in.
+/// How a transaction is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdmitOptions {
     /// When it came, in milliseconds.
@@ -59,11 +59,11 @@ pub struct AdmitOptions {
 pub enum Admitted {
     /// It is new and can be spent.
     New(Box<Record>),
-    /// It was here already, and was not handed on again.
+    /// It was here already, and was not passed on again.
     Known(Box<Record>),
 }
 
-/// Why a transaction is not taken in.
+/// Why a transaction is not admitted.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AdmitError {
     /// The store does not know its tip yet.
@@ -118,7 +118,7 @@ impl AdmitError {
     }
 }
 
-/// Takes a transaction in. `check` are the rules of the caller: scripts, fees, policy.
+/// Admits a transaction. `check` holds the rules of the caller: scripts, fees, policy.
 pub fn admit(
     store: &Store,
     tx: &Transaction,

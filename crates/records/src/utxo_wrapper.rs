@@ -12,9 +12,9 @@
 use varve_types::{Amount, DecodeError, DecodeErrorKind, Height, Reader, TxOut, Txid};
 
 /// The length of what comes before the outputs.
-pub const WRAPPER_HEAD_LEN: usize = 32 + 4 + 4;
+pub(crate) const WRAPPER_HEAD_LEN: usize = 32 + 4 + 4;
 /// The length of an output without its script.
-pub const WRAPPED_OUTPUT_LEN: usize = 4 + 8 + 4;
+pub(crate) const WRAPPED_OUTPUT_LEN: usize = 4 + 8 + 4;
 
 const _: () = assert!(WRAPPER_HEAD_LEN == 40 && WRAPPED_OUTPUT_LEN == 16);
 

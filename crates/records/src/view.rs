@@ -24,11 +24,16 @@ mod apply;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+#[cfg(any(test, feature = "test-suite"))]
+use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use varve_consensus::{BlockAt, CheckError, OwnedCoin, PrevoutError, Spend, UnspentOutputsView};
-use varve_types::{Coin, Height, Network, Outpoint, Tx, Txid, unspendable};
+use varve_consensus::{
+    Below, BlockAt, CheckError, OwnedCoin, PrevoutError, Spend, UnspentOutputsView, is_in_set,
+    walk_block,
+};
+use varve_types::{Network, Outpoint, Txid};
 
 use crate::engine::SlotView;
 use crate::fields::Fields;
@@ -68,45 +73,16 @@ impl RecordsView {
         Ok(Self { network, coins, spenders, repeated })
     }
 
-    /// Walks the block, `each` spend in block order.
     fn walk<'v>(
         &'v self,
         block: &BlockAt<'v>,
-        mut each: impl FnMut(Spend<'v>),
+        each: impl FnMut(Spend<'v>),
     ) -> Result<(), PrevoutError> {
-        let mut spent: HashMap<Outpoint, Txid> = HashMap::new();
-        let mut made: HashMap<Outpoint, Coin<'v>> = HashMap::new();
-        for (place, (spender, tx)) in block.txs().enumerate() {
-            let inputs = tx.inputs().take(if tx.is_coinbase() { 0 } else { usize::MAX });
-            for (vin, input) in inputs.enumerate() {
-                let outpoint = input.outpoint;
-                if let Some(first) = spent.insert(outpoint, spender) {
-                    return Err(PrevoutError::SpentTwice { outpoint, first, second: spender });
-                }
-                let known = || self.coins.get(&outpoint).map(OwnedCoin::as_coin);
-                let Some(coin) = made.get(&outpoint).copied().or_else(known) else {
-                    let spent_by = self.spenders.get(&outpoint).copied();
-                    return Err(PrevoutError::Missing { outpoint, spender, spent_by });
-                };
-                each(Spend { tx: place, vin, input, coin });
-            }
-            made.extend(self.outputs(block.height(), spender, tx));
-        }
-        Ok(())
-    }
-
-    /// What a transaction of the block adds to the set.
-    fn outputs<'v>(
-        &self,
-        height: Height,
-        txid: Txid,
-        tx: &Tx<'v>,
-    ) -> impl Iterator<Item = (Outpoint, Coin<'v>)> {
-        let (network, coinbase) = (self.network, tx.is_coinbase());
-        (0_u32..).zip(tx.outputs()).filter_map(move |(vout, output)| {
-            let coin = Coin { height, coinbase, value: output.value, script: output.script };
-            in_set(network, height, coin.script).then_some((Outpoint::new(txid, vout), coin))
-        })
+        let below = |outpoint: &Outpoint| match self.coins.get(outpoint) {
+            Some(coin) => Below::Unspent(coin.as_coin()),
+            None => Below::Missing { spent_by: self.spenders.get(outpoint).copied() },
+        };
+        walk_block(self.network, block, below, each).map(drop)
     }
 }
 
@@ -139,6 +115,7 @@ impl UnspentOutputsView for RecordsView {
 }
 
 /// All coins of the set, in the order of their outpoints. It takes memory for all of them.
+#[cfg(any(test, feature = "test-suite"))]
 pub fn coins(store: &Store, network: Network) -> Result<BTreeMap<Outpoint, OwnedCoin>> {
     let mut all = BTreeMap::new();
     store.scan(crate::engine::Scan::All, |txids| {
@@ -187,7 +164,7 @@ fn load_coins(store: &Store, network: Network, wanted: &[Outpoint]) -> Result<Lo
         let record = heads.get(&outpoint.txid).filter(|record| is_mined(record))?;
         let (height, coinbase) = (block.height, record.is_coinbase);
         let coin = OwnedCoin { height, coinbase, value: *value, script: script.to_vec() };
-        in_set(network, height, script).then_some((outpoint, coin))
+        is_in_set(network, height, script).then_some((outpoint, coin))
     };
     Ok((there.into_iter().filter_map(coin).collect(), spenders))
 }
@@ -202,9 +179,4 @@ fn heads(store: &Store, outpoints: &[Outpoint]) -> Result<HashMap<Txid, Record>>
 /// Whether a record is in a block of the longest chain.
 fn is_mined(record: &Record) -> bool {
     record.unmined_since.is_none() && !record.blocks.is_empty() && !record.conflicting
-}
-
-/// Whether an output of a block at this height is in the set. Those of the genesis block are not.
-fn in_set(network: Network, height: Height, script: &[u8]) -> bool {
-    height != Height::GENESIS && !unspendable(network, height, script)
 }

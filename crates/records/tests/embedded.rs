@@ -8,7 +8,8 @@ use varve_io::StoreId;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_records::contract::Disk;
 use varve_records::contract::random::{Walk, walk};
-use varve_records::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions, StoreKey};
+use varve_records::{EmbeddedEngine, EmbeddedOptions, StoreKey};
+use varve_runs::Compaction;
 
 const KEY: StoreKey = StoreKey { id: StoreId([3; 16]), secret: [4; 16] };
 

@@ -14,12 +14,12 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use varve_io::{Disk, StoreId};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
-use varve_records::key::BatchSize;
-use varve_records::operation::{NewRecord, Operation, Spend, SpendPart, SpendRules, Unit};
-use varve_records::record::Body;
-use varve_records::utxo_hash::UtxoHash;
-use varve_records::{Context, Engine, Fields};
+use varve_records::engine::Context;
+use varve_records::operation::{NewRecord, Spend, SpendPart, Unit};
+use varve_records::record::{BatchSize, Body, UtxoHash};
+use varve_records::{
+    EmbeddedEngine, EmbeddedOptions, Engine, Fields, Operation, SpendRules, StoreKey,
+};
 use varve_types::{Amount, Height, Outpoint, Txid};
 
 const DIRECTORY: &str = "VARVE_RECORDS_TEST_DIR";

@@ -2,10 +2,10 @@
 
 use varve_records::contract::Disk;
 use varve_records::contract::draft::TxDraft;
+use varve_records::engine::{Context, Limits};
 use varve_records::operation::Unit;
-use varve_records::prepare::CreateOptions;
 use varve_records::record::Body;
-use varve_records::{Context, Engine, Fields, Limits, MemoryDisk, MemoryEngine, Settings};
+use varve_records::{CreateOptions, Engine, Fields, MemoryDisk, MemoryEngine, Settings};
 use varve_types::Height;
 
 varve_records::engine_contract!(MemoryDisk::default());

@@ -1,14 +1,12 @@
 //! From a transaction to a unit: what is refused, and what is computed.
 
 use bytes::Bytes;
+use varve_records::contract::MAX_IMPORTED_INDEX;
 use varve_records::contract::draft::{Coin, TxDraft};
-use varve_records::error::{ErrorCode, RecordError};
-use varve_records::extended::Transaction;
-use varve_records::key::BatchSize;
-use varve_records::operation::{NewRecord, SpendPart, SpendRules, Unit};
-use varve_records::prepare::{CreateOptions, MAX_IMPORTED_INDEX};
-use varve_records::settings::Settings;
-use varve_records::utxo_wrapper::{WrappedOutput, WrapperHead, write_wrapper};
+use varve_records::exchange::{WrappedOutput, WrapperHead, write_wrapper};
+use varve_records::operation::{NewRecord, SpendPart, Unit};
+use varve_records::record::BatchSize;
+use varve_records::{CreateOptions, ErrorCode, RecordError, Settings, SpendRules, Transaction};
 use varve_types::{Amount, Format, Height, TxOut, Txid};
 
 fn options() -> CreateOptions {

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use varve_records::conflicts::Intent;
 use varve_records::contract::Disk;
 use varve_records::contract::random::{Generator, Rng, Walk, walk};
-use varve_records::engine::{Cursor, EngineStatus, Limits, ScanPage, SlotView};
-use varve_records::intent::Intent;
+use varve_records::engine::{Context, Cursor, EngineStatus, Limits, Scan, ScanPage, SlotView};
+use varve_records::operation::{Effect, Outcome, Reply};
 use varve_records::{
-    Context, Effect, Engine, EngineError, Fields, MemoryDisk, MemoryEngine, Operation, Outcome,
-    Record, RecordError, Reply, Scan, SlotError,
+    Engine, EngineError, Fields, MemoryDisk, MemoryEngine, Operation, Record, RecordError,
+    SlotError,
 };
 use varve_types::{Outpoint, Txid};
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use varve_records::Settings;
-use varve_records::intent::IntentId;
-use varve_records::key::BatchSize;
+use varve_records::conflicts::IntentId;
+use varve_records::record::BatchSize;
 use varve_types::{Network, Outpoint, Txid};
 
 use super::size;

@@ -16,7 +16,7 @@ mod unit;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use varve_records::block_state::BlockState;
+use varve_records::BlockState;
 use varve_types::{Height, Outpoint, Txid};
 
 use self::open::open;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use varve_io::{Disk, StoreId};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
-use varve_records::intent::{Intent, IntentKind};
-use varve_records::spending_data::PLACEHOLDER;
-use varve_records::{Context, Engine as _, Operation};
+use varve_records::conflicts::{Intent, IntentKind};
+use varve_records::engine::Context;
+use varve_records::record::PLACEHOLDER;
+use varve_records::{EmbeddedEngine, EmbeddedOptions, Engine as _, Operation, StoreKey};
 use varve_types::{BlockHash, Height};
 
 use super::store::{Store, error, ok};

@@ -20,11 +20,11 @@ use super::series::Segment;
 use crate::buffer::{AlignedBuffer, BLOCK};
 use crate::error::Result;
 use crate::offset::FileOffset;
-use crate::storage::{Access, Caching, File, Storage};
+use crate::storage::File;
 
 /// Payloads from this length on are long.
 pub(super) const LONG: usize = 1 << 18;
-/// Blocks are copied and written so many bytes at a time.
+/// Bytes copied and written at a time.
 const PIECE: usize = 1 << 20;
 const _: () = assert!(PIECE.is_multiple_of(BLOCK) && LONG >= 2 * BLOCK);
 
@@ -42,11 +42,13 @@ impl Bulk {
         self.file = None;
     }
 
-    /// Writes `bytes` at `at` of the last segment, which is called `name`.
+    /// Writes `bytes` at `at` of the last segment. `open` opens its file past the cache, when it is
+    /// not open yet.
     pub(super) fn write(
         &mut self,
-        (storage, name): (&dyn Storage, &str),
-        (segment, at): (&Segment, FileOffset),
+        open: impl FnOnce() -> Result<Arc<dyn File>>,
+        segment: &Segment,
+        at: FileOffset,
         bytes: &[u8],
     ) -> Result<()> {
         let first_block = at.get().next_multiple_of(BLOCK as u64) - at.get();
@@ -55,7 +57,10 @@ impl Bulk {
         let (blocks, behind) = rest.split_at(rest.len() / BLOCK * BLOCK);
         write(segment.file.as_ref(), at, before)?;
         let mut at = at.plus(before.len() as u64);
-        let direct = self.open(storage, name)?;
+        let direct = match &self.file {
+            Some(file) => Arc::clone(file),
+            None => Arc::clone(self.file.insert(open()?)),
+        };
         let piece = self.piece.get_or_insert_with(|| AlignedBuffer::zeroed(PIECE));
         for part in blocks.chunks(PIECE) {
             let piece = piece.get_mut(..part.len()).expect("a part is at most a piece");
@@ -64,14 +69,6 @@ impl Bulk {
             at = at.plus(part.len() as u64);
         }
         write(segment.file.as_ref(), at, behind)
-    }
-
-    fn open(&mut self, storage: &dyn Storage, name: &str) -> Result<Arc<dyn File>> {
-        if let Some(file) = &self.file {
-            return Ok(Arc::clone(file));
-        }
-        let file = storage.open(name, Access::Write, Caching::Direct)?;
-        Ok(Arc::clone(self.file.insert(file)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reading a log of frames.
 //!
 //! A frame in a sealed file is a slice of the file's map; a frame in the growing tail is read into
-//! memory of its own. Every frame is verified before it is handed out. Frames of sealed files
+//! owned memory. Every frame is verified before it is returned. Frames of sealed files
 //! asked for by [`SegmentsReader::frame`] are verified once per opening of the log, at the cost of
 //! a remembered position each (some 16 bytes), so that many reads inside a frame of megabytes cost
 //! one check.
@@ -67,7 +67,7 @@ impl SegmentsReader {
         Self { series }
     }
 
-    /// Opens a log that nobody writes to and that was synced up to `end`. Changes nothing. `None`
+    /// Opens a log that has no writer and was synced up to `end`. Changes nothing. `None`
     /// when the log does not end there: [`Segments::open`](crate::Segments::open) finds out why.
     pub fn at_rest(
         storage: &dyn Storage,

@@ -18,19 +18,20 @@
 //!
 //! Where every append was synced before the next, one frame at most can be torn. So before anything
 //! is cut, what lies behind the cut is searched for the head of another frame, at every byte: it
-//! says that the frame at the cut was synced, and damage is reported instead.
+//! proves that the frame at the cut was synced (`synced`), and damage is reported instead.
 
 use std::sync::Arc;
 
 use super::series::Segment;
 use super::{SegmentsConfig, Unsynced};
-use crate::checksum::Checksum;
+use crate::checksum::{Checksum, StoreId};
 use crate::error::{Error, Result};
 use crate::frame::{self, FRAME_HEADER_LEN, FrameHeader};
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::origin::{is_far, remove_unnamed};
-use crate::segment::{self, SEGMENT_HEADER_LEN, SegmentHeader};
+use crate::segment::{self, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
+use crate::synced::was_synced;
 
 /// Payloads are verified in pieces of this size, whatever length a header claims.
 const PIECE: usize = 1 << 20;
@@ -39,13 +40,15 @@ const PIECE: usize = 1 << 20;
 pub(super) fn recover(
     storage: &dyn Storage,
     config: &SegmentsConfig,
-    (durable, unsynced): (GlobalOffset, Unsynced),
+    durable: GlobalOffset,
+    unsynced: Unsynced,
 ) -> Result<Vec<Arc<Segment>>> {
     let numbers = segment::numbers(&config.prefix, &storage.list()?);
     let mut segments: Vec<Arc<Segment>> = Vec::new();
     let mut junk = numbers.as_slice();
     while let Some((&number, later)) = junk.split_first() {
-        let Some(segment) = open_next(storage, config, (number, segments.last()), durable)? else {
+        let before = segments.last();
+        let Some(segment) = open_next(storage, config, number, before, durable)? else {
             break;
         };
         segments.push(Arc::new(segment));
@@ -91,7 +94,7 @@ pub(super) fn at_rest(
             Access::Read,
             Caching::Buffered,
         )?;
-        let header = read_header(file.as_ref())?;
+        let header = SegmentHeader::read(file.as_ref())?;
         let follows =
             segments.last().map_or(number > 0 || header.start == GlobalOffset::ZERO, |before| {
                 before.number.checked_add(1) == Some(number) && before.end() == header.start
@@ -127,7 +130,8 @@ fn rewrite(segment: &Segment, durable: GlobalOffset) -> Result<()> {
 fn open_next(
     storage: &dyn Storage,
     config: &SegmentsConfig,
-    (number, before): (u64, Option<&Arc<Segment>>),
+    number: u64,
+    before: Option<&Arc<Segment>>,
     durable: GlobalOffset,
 ) -> Result<Option<Segment>> {
     let begin = before.map(|before| before.end());
@@ -138,7 +142,7 @@ fn open_next(
     let file = storage.open(&name, Access::Write, Caching::Buffered)?;
     // A file begun and never synced; the durable position says whether it may be.
     let may_be_junk = begin.unwrap_or_default() >= durable;
-    let header = match read_header(file.as_ref()) {
+    let header = match SegmentHeader::read(file.as_ref()) {
         Ok(header) => header,
         Err(error) if error.is_damage() && may_be_junk => return Ok(None),
         Err(error) => return Err(error),
@@ -159,12 +163,6 @@ fn open_next(
         segment.publish(scan(&segment, config, from, end)?);
     }
     Ok(Some(segment))
-}
-
-fn read_header(file: &dyn File) -> Result<SegmentHeader> {
-    let mut bytes = [0; SEGMENT_HEADER_LEN];
-    file.read_at(FileOffset::ZERO, &mut bytes)?;
-    SegmentHeader::decode(&bytes).map_err(|error| error.in_file(file.path(), FileOffset::ZERO))
 }
 
 /// Verifies frames from `from` on and returns where the last good one ends.
@@ -224,25 +222,29 @@ fn check_cut(
     };
     // A file is begun when the one before it is synced whole.
     let later_files = if cut.is_some() { junk } else { junk.get(1..).unwrap_or_default() };
-    if later_files.is_empty() && !has_second_frame(file.as_ref(), config, (place, end))? {
+    let behind = frames_behind(file.as_ref(), config.store, place, end)?;
+    if later_files.is_empty() && !was_synced(end, GlobalOffset::ZERO, behind) {
         return Ok(());
     }
     let (path, what) = (file.path().to_path_buf(), "a frame that was synced does not verify");
     Err(Error::Corrupt { path, offset: place, what })
 }
 
-/// Whether a frame begins behind `place`, where the one at position `at` does.
-fn has_second_frame(
+/// The positions of frames in the bytes behind `place`, which is position `at` of the log. A frame
+/// may begin at any byte.
+fn frames_behind(
     file: &dyn File,
-    config: &SegmentsConfig,
-    (place, at): (FileOffset, GlobalOffset),
-) -> Result<bool> {
+    store: StoreId,
+    place: FileOffset,
+    at: GlobalOffset,
+) -> Result<Vec<GlobalOffset>> {
     let length = usize::try_from(file.size()?.saturating_sub(place.get())).unwrap_or(usize::MAX);
     let mut rest = vec![0; length];
     file.read_at(place, &mut rest)?;
-    let mut heads = rest.windows(FRAME_HEADER_LEN).zip(0_u64..).skip(1);
-    Ok(heads
-        .any(|(head, skipped)| FrameHeader::decode(head, config.store, at.plus(skipped)).is_ok()))
+    let heads = rest.windows(FRAME_HEADER_LEN).zip(0_u64..).skip(1);
+    let found = heads.map(|(head, skipped)| (head, at.plus(skipped)));
+    let found = found.filter(|(head, at)| FrameHeader::decode(head, store, *at).is_ok());
+    Ok(found.map(|(_, at)| at).collect())
 }
 
 fn remove_junk(

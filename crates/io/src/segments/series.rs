@@ -26,7 +26,7 @@ pub(super) struct Segment {
     pub(super) start: GlobalOffset,
     pub(super) file: Arc<dyn File>,
     len: AtomicU64,
-    /// The frames as far as they went when somebody last mapped them.
+    /// A map of the frames, as far as they went when it was made.
     map: ArcSwapOption<Map>,
     /// Frames of the mapped file that verified once and are not checked again.
     verified: Mutex<HashSet<u64>>,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 /// What a bucket answers.
-pub type Result<T, E = BucketError> = std::result::Result<T, E>;
+pub(super) type Result<T, E = BucketError> = std::result::Result<T, E>;
 
 /// A place for files.
 pub trait Bucket: Debug + Send + Sync {

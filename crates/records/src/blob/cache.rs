@@ -1,16 +1,16 @@
-//! The outputs of external transactions, for the moment in which many ask for them.
+//! A short-lived cache of the outputs of external transactions.
 //!
-//! Whoever validates the spenders of a large transaction needs its outputs again and again. The
-//! cache keeps the transaction without its inputs for a few seconds of the caller's clock, and
-//! reads a blob once however many ask for it at the same time:
+//! Validating the spenders of a large transaction needs its outputs again and again. The cache
+//! keeps the transaction without its inputs for a few seconds of the caller's clock, and reads a
+//! blob once however many threads ask for it:
 //!
 //! 1. An entry that is there and not too old is the answer.
-//! 2. If somebody is reading the same blob, wait for that and begin again at 1.
+//! 2. If another thread is reading the blob, wait for it and retry from 1.
 //! 3. Otherwise read it, strip the inputs, and keep it, when at least two outputs can be spent: a
 //!    transaction with one has one spender.
 //!
-//! What is kept is bounded in bytes: the oldest goes first, and what is larger than the whole
-//! cache is not kept.
+//! The cache is bounded in bytes: the oldest entry is evicted first, and what is larger than the
+//! whole cache is not kept.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,12 @@ use varve_types::{Amount, Format, Tx, TxOut, Txid, compact_size};
 
 use crate::extended::Transaction;
 
+/// Bytes that the cache of a store keeps.
+pub(crate) const CACHE_CAPACITY: u64 = 256 << 20;
+
 /// How much is kept and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CacheConfig {
+pub(crate) struct CacheConfig {
     /// How long an entry is good, in milliseconds.
     pub lifetime_ms: u64,
     /// The bytes of all entries together.
@@ -31,13 +34,13 @@ pub struct CacheConfig {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { lifetime_ms: 10_000, capacity: 256 << 20 }
+        Self { lifetime_ms: 10_000, capacity: CACHE_CAPACITY }
     }
 }
 
 /// Transactions without inputs, by txid.
 #[derive(Debug)]
-pub struct ExternalCache {
+pub(crate) struct ExternalCache {
     config: CacheConfig,
     state: Mutex<State>,
     read: Condvar,
@@ -61,14 +64,14 @@ struct Entry {
 impl ExternalCache {
     /// An empty cache.
     #[must_use]
-    pub fn new(config: CacheConfig) -> Self {
+    pub(crate) fn new(config: CacheConfig) -> Self {
         Self { config, state: Mutex::default(), read: Condvar::new() }
     }
 
     /// The outputs of a transaction: a transaction without inputs, or all of it when its outputs
     /// are larger than the cache. `load` reads it when it is not here, and is called by one of all
     /// who ask at the same time.
-    pub fn get<E>(
+    pub(crate) fn get<E>(
         &self,
         txid: Txid,
         now_ms: u64,
@@ -103,7 +106,7 @@ impl ExternalCache {
     }
 
     /// Forgets a transaction.
-    pub fn forget(&self, txid: Txid) {
+    pub(crate) fn forget(&self, txid: Txid) {
         let mut state = self.lock();
         state.remove(txid);
     }
@@ -146,7 +149,7 @@ impl State {
     }
 }
 
-/// Somebody reads a blob; the others are told when it is over, however it ends.
+/// Marks a blob as being read; dropping it wakes the waiters, also after a failure.
 struct Reading<'a> {
     cache: &'a ExternalCache,
     txid: Txid,

@@ -1,9 +1,9 @@
 //! Blobs as files of a directory, written through `varve_io`.
 //!
-//! `object_store` has a local file system of its own, which syncs files only when told to, and
-//! which no test of ours can cut the power of. Files go through the same seam as all others
-//! instead: written under a temporary name, synced, renamed, and their directory synced. What a
-//! crash leaves under temporary names is removed when the bucket is opened.
+//! `object_store` has a local file system too, but it does not sync by default and our crash tests
+//! cannot reach it. So files go through the same seam as all others: written under a temporary
+//! name, synced, renamed, and their directory synced. What a crash leaves under temporary names is
+//! removed when the bucket is opened.
 //!
 //! Directories are made when the bucket is opened: one for each beginning that names can have.
 //! So listing needs no search, and a file never waits for its directory.

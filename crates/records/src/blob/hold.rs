@@ -1,11 +1,11 @@
-//! Txids that somebody is busy with.
+//! Locks on txids, held while a blob and its record change together.
 
 use std::collections::BTreeSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use varve_types::Txid;
 
-/// The txids that are held.
+/// The txids that are locked.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     held: Mutex<BTreeSet<Txid>>,
@@ -14,14 +14,14 @@ pub(super) struct Holds {
 
 /// Some txids, held until this is dropped.
 #[derive(Debug)]
-pub struct Held<'a> {
+pub(crate) struct Held<'a> {
     holds: &'a Holds,
     txids: Vec<Txid>,
 }
 
 impl Holds {
-    /// Takes all the txids in one step, so that two who want the same ones in another order do
-    /// not wait for each other. Nobody takes more while holding some.
+    /// Takes all the txids in one step, so two callers that want the same ones in another order
+    /// cannot deadlock. No caller takes more while it holds some.
     pub(super) fn take(&self, txids: &[Txid]) -> Held<'_> {
         let mut held = self.lock();
         while txids.iter().any(|txid| held.contains(txid)) {

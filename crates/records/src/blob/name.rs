@@ -15,11 +15,12 @@ use std::fmt;
 
 use varve_types::Txid;
 
-use crate::file_type::FileType;
+/// Length of the magic at the head of a blob.
+pub(super) const MAGIC_LEN: usize = 8;
 
 /// The kinds of blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BlobKind {
+pub(crate) enum BlobKind {
     /// A transaction.
     Tx,
     /// Outputs of a transaction.
@@ -28,14 +29,28 @@ pub enum BlobKind {
 
 impl BlobKind {
     /// Both, in the order in which a reader looks for them.
-    pub const ALL: [Self; 2] = [Self::Tx, Self::Outputs];
+    pub(crate) const ALL: [Self; 2] = [Self::Tx, Self::Outputs];
 
-    /// The kind of the file.
-    #[must_use]
-    pub const fn file_type(self) -> FileType {
+    /// The first bytes of the file: ASCII, padded with blanks.
+    pub(super) const fn magic(self) -> [u8; MAGIC_LEN] {
         match self {
-            Self::Tx => FileType::Tx,
-            Self::Outputs => FileType::Outputs,
+            Self::Tx => *b"T-1.0   ",
+            Self::Outputs => *b"O-1.0   ",
+        }
+    }
+
+    /// Whether a file that begins with these bytes is of this kind. Files of old programs are
+    /// padded with zero bytes.
+    pub(super) fn has_magic(self, mut bytes: [u8; MAGIC_LEN]) -> bool {
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        bytes.iter_mut().skip(used).for_each(|byte| *byte = b' ');
+        bytes == self.magic()
+    }
+
+    const fn extension(self) -> &'static str {
+        match self {
+            Self::Tx => "tx",
+            Self::Outputs => "outputs",
         }
     }
 }
@@ -72,23 +87,10 @@ pub enum Fanout {
     Last(u8),
 }
 
-/// The most characters of a fan-out: 4,096 directories.
-pub const MAX_FANOUT: u8 = 3;
+/// The most characters of a fan-out, more count as this many: 4,096 directories.
+const MAX_FANOUT: u8 = 3;
 
 impl Fanout {
-    /// By the number of the original: the first `n` characters, or the last `-n`. `None` beyond
-    /// [`MAX_FANOUT`].
-    #[must_use]
-    pub fn from_number(n: i8) -> Option<Self> {
-        let count = n.unsigned_abs();
-        match n {
-            _ if count > MAX_FANOUT => None,
-            0 => Some(Self::None),
-            1.. => Some(Self::First(count)),
-            _ => Some(Self::Last(count)),
-        }
-    }
-
     fn characters(self) -> usize {
         match self {
             Self::None => 0,
@@ -124,7 +126,7 @@ pub(super) struct BlobName {
 impl BlobName {
     pub(super) fn new(txid: Txid, kind: BlobKind, fanout: Fanout) -> Self {
         let hex = txid.to_string();
-        let file = format!("{hex}.{}", kind.file_type().extension());
+        let file = format!("{hex}.{}", kind.extension());
         let key = match fanout.directory(&hex) {
             Some(directory) => format!("{directory}/{file}"),
             None => file,
@@ -181,11 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn fanouts_by_number() {
-        assert_eq!(Fanout::from_number(0), Some(Fanout::None));
-        assert_eq!(Fanout::from_number(2), Some(Fanout::First(2)));
-        assert_eq!(Fanout::from_number(-2), Some(Fanout::Last(2)));
-        assert_eq!(Fanout::from_number(4), None);
+    fn a_fanout_of_two_characters_has_256_directories() {
         assert_eq!(Fanout::First(2).directories().count(), 256);
         assert_eq!(Fanout::None.directories().count(), 0);
     }

@@ -22,7 +22,7 @@ use super::bucket::{Bucket, BucketError, Result, Upload};
 
 /// The length of a part of a large file. The clouds ask for 5 MiB at least, and for parts of the
 /// same length; 10,000 parts of this make 80 GiB.
-pub const PART: usize = 8 << 20;
+pub(super) const PART: usize = 8 << 20;
 
 /// Files in an object store.
 #[derive(Clone, Debug)]

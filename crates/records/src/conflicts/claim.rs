@@ -95,7 +95,7 @@ pub(super) fn check(store: &Store, claims: &[Claim], height: Height) -> Result<(
                 error => ConflictError::Unspendable { txid: claim.txid, outpoint, error },
             };
             let by = SpendingData::new(claim.txid, spend.vin);
-            // Nobody knows who spent an output of a parent that is gone: it may be confirmed.
+            // The spender of an output whose parent is gone is unknown: it may be confirmed.
             let view = view.ok_or(SlotError::TxNotFound).map_err(fault)?;
             judge(spend, by, &view, height).map_err(fault)?;
         }

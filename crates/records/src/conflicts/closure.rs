@@ -63,8 +63,8 @@ pub fn get_and_lock_children(store: &Store, txid: Txid, budget: usize) -> Result
     Ok(walk.found)
 }
 
-/// Those who lose against the winners. Winners do not lose, nobody loses who is in a block below,
-/// and nobody who was confirmed and pruned.
+/// The transactions that lose against the winners: no winners, none in a block below, and none that
+/// was confirmed and pruned.
 pub(super) fn losers(
     store: &Store,
     winners: &[Claim],
@@ -149,7 +149,7 @@ impl Walk {
     fn rivals(&mut self, store: &Store, winner: Txid, inputs: &[Outpoint]) -> Result<()> {
         let slots = store.engine().slots(inputs).map_err(StoreError::from)?;
         for (outpoint, view) in inputs.iter().zip(slots) {
-            // Whoever may not claim the output of a parent that is gone is refused by `claim`.
+            // `claim` refuses a claim on an output whose parent is gone.
             let Some(view) = view else { continue };
             let Some(slot) = view.slot else {
                 return Err(ConflictError::NoSuchOutput(*outpoint));

@@ -101,7 +101,7 @@ impl Plan {
         Ok(owners.into_iter().collect())
     }
 
-    /// The same for losers without a record. What they held cannot be told once it is free, so
+    /// The same for losers without a record. What they held is unknown once it is free, so
     /// these are all from whom they can have held something: losers, and owners of claimed outputs
     /// that are free, or held by a winner or by one without a record.
     fn owners_without_record(
@@ -123,8 +123,8 @@ impl Plan {
         Ok(owners)
     }
 
-    /// Step 2. Whoever spent a loser since the look was taken is a loser as well. When no loser is
-    /// left to mark, nobody can spend one any more.
+    /// Step 2. What spent a loser since the look is a loser as well. When no loser is left to mark,
+    /// none can be spent any more.
     fn mark(&mut self, store: &Store) -> Result<Marked> {
         let mut marked = Marked::default();
         let mut known: HashSet<Txid> = self.losers().iter().copied().collect();

@@ -9,7 +9,7 @@ use crate::error::{ErrorCode, RecordError, SlotError};
 use crate::freeze_window::FreezeWindow;
 use crate::operation::{Operation, SlotRef, SpendRules, Unit};
 use crate::record::Reassignment;
-use crate::spend_response::{SpendResponse, Status};
+use crate::spend_response::{SpendResponse, SpendStatus};
 use crate::spending_data::{PLACEHOLDER, SpendingData};
 use crate::utxo_hash::UtxoHash;
 
@@ -30,16 +30,16 @@ pub fn a_frozen_output_waits_for_unfreezing<D: Disk>(disk: &D) {
     world.ok(Operation::Freeze(coin.slot()));
     let answer = status(&world, coin.outpoint);
     let spending = Some(SpendingData::new(PLACEHOLDER, 0));
-    assert_eq!((answer.status, answer.spending), (Status::Frozen, spending));
+    assert_eq!((answer.status, answer.spending), (SpendStatus::Frozen, spending));
     let record = world.record(parent.txid());
     assert!(record.is_frozen() && record.parts[0].spent == 0, "frozen is not spent");
     let tx = TxDraft::spending(std::slice::from_ref(&coin), 1).build();
     assert_eq!(errors(&world.refusal(world.spend(&tx))), [Some(SlotError::Frozen)]);
     world.ok(Operation::Unfreeze(coin.slot()));
-    assert_eq!(status(&world, coin.outpoint).status, Status::Ok);
+    assert_eq!(status(&world, coin.outpoint).status, SpendStatus::Ok);
     assert!(!world.record(parent.txid()).is_frozen());
     world.ok(world.spend(&tx));
-    assert_eq!(status(&world, coin.outpoint).status, Status::Spent);
+    assert_eq!(status(&world, coin.outpoint).status, SpendStatus::Spent);
 }
 
 /// What is spent or frozen cannot be frozen.
@@ -110,7 +110,7 @@ pub fn a_reassigned_output_rests<D: Disk>(disk: &D) {
     assert_eq!(world.refusal(reassign.clone()), refused(old.slot(), SlotError::InvalidSize));
     world.ok(Operation::Freeze(old.slot()));
     world.ok(reassign);
-    assert_eq!(status(&world, new.outpoint).status, Status::Immature);
+    assert_eq!(status(&world, new.outpoint).status, SpendStatus::Immature);
     let spend = |coin: &Coin, height| {
         let tx = TxDraft::spending(std::slice::from_ref(coin), 1).build();
         Unit::spend(&tx, SpendRules::at(Height::new(height))).expect("it is extended")
@@ -152,8 +152,8 @@ pub fn orders_reach_every_part<D: Disk>(disk: &D) {
     let new = Coin { script: vec![0x52], ..old.clone() };
     world.ok(Operation::Freeze(old.slot()));
     world.ok(Operation::Reassign { slot: old.slot(), to: new.hash() });
-    assert_eq!(status(&world, new.outpoint).status, Status::Immature);
-    assert_eq!(status(&world, other.outpoint).status, Status::Ok);
+    assert_eq!(status(&world, new.outpoint).status, SpendStatus::Immature);
+    assert_eq!(status(&world, other.outpoint).status, SpendStatus::Ok);
     let utxos: Vec<_> = world.record(parent.txid()).parts.iter().map(|part| part.utxos).collect();
     assert_eq!(utxos, [4, 4, 3]);
     world.child(&[other], 1);
@@ -170,9 +170,9 @@ pub fn a_window_is_a_freeze<D: Disk>(disk: &D) {
     world.ok(Operation::FreezeWindow { slot: coins[1].slot(), window });
     world.ok(Operation::FreezeWindow { slot: coins[2].slot(), window });
     world.ok(Operation::FreezeWindow { slot: coins[2].slot(), window: later });
-    assert_eq!(status(&world, coins[0].outpoint).status, Status::Frozen);
+    assert_eq!(status(&world, coins[0].outpoint).status, SpendStatus::Frozen);
     world.ok(Operation::Unfreeze(coins[0].slot()));
-    assert_eq!(status(&world, coins[0].outpoint).status, Status::Ok);
+    assert_eq!(status(&world, coins[0].outpoint).status, SpendStatus::Ok);
     let to = UtxoHash::from_bytes([9; 32]);
     world.ok(Operation::Reassign { slot: coins[1].slot(), to });
     let early = Operation::Reassign { slot: coins[2].slot(), to };

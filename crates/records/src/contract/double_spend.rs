@@ -1,6 +1,6 @@
 //! Double spends, from the first transaction to the block that decides.
 //!
-//! Each case is one story, told block by block to a [`Node`]; at its end the power fails, and the
+//! Each case is one story, played block by block on a `Node`; at its end the power fails, and the
 //! records must be the same afterwards.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

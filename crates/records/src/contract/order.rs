@@ -1,4 +1,4 @@
-//! Of two things that are wrong with a spend, the earlier one is told: all pairs.
+//! Of two faults of a spend the earlier one is reported: all pairs.
 //!
 //! There are thirteen faults, in the order of [`SlotError`]. For each pair a record is made that
 //! has both, and one spend is tried. Some pairs cannot exist; `impossible` says why.

@@ -71,7 +71,7 @@ pub fn walk<D: Disk>(disk: &D, walk: &Walk) {
             Ok(outcomes) => {
                 let expected = MemoryEngine::open(oracle.clone()).apply(&context, &batch);
                 let expected = expected.expect("maps do not fail");
-                compare_outcomes(walk.seed, step, &batch, (&outcomes, &expected));
+                compare_outcomes(walk.seed, step, &batch, &outcomes, &expected);
                 if generator.rng().below(100) < u64::from(walk.reopen) {
                     drop(engine);
                     disk.crash();
@@ -97,7 +97,8 @@ fn compare_outcomes(
     seed: u64,
     step: u32,
     batch: &[Operation],
-    (outcomes, expected): (&[Outcome], &[Outcome]),
+    outcomes: &[Outcome],
+    expected: &[Outcome],
 ) {
     assert_eq!(outcomes.len(), batch.len(), "one outcome an operation");
     for (index, operation) in batch.iter().enumerate() {

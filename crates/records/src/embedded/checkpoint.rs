@@ -18,7 +18,7 @@
 //!                    were taken here
 //! ```
 //!
-//! A *round* goes through the shards one after the other while the store goes on (`keeper`). Each
+//! A *round* walks the shards one after the other while the store keeps committing (`keeper`). Each
 //! frame is of its own moment and says which: its shards, with the runs of the round, include all
 //! entries before its `position`. When all is written and synced, the manifest names the round.
 //! Recovery loads the frames of the round, then reads the log from the smallest of their positions,
@@ -50,7 +50,7 @@ pub(super) const MANIFEST: (Kind, u32) = (Kind(*b"RECMAN1\0"), 2);
 
 const INDEX_KIND: Kind = Kind(*b"RECIDX2\0");
 const INDEX_SEGMENT: u64 = 64 << 20;
-/// So many bytes are written before they are synced, or the last sync would be a long one.
+/// Bytes written between two syncs, so that the last sync is short.
 const SYNC_EVERY: usize = 8 << 20;
 
 /// What the manifest says beside the runs.

@@ -12,7 +12,7 @@
 //!   height u32), and spenders whose records were pruned (txid 32 each).
 //!
 //! The first eight slots of a record lie in its state; most transactions have no others. Further
-//! chunks are entries of their own, so a spend in a transaction of any size writes the state and
+//! chunks are separate entries, so a spend in a transaction of any size writes the state and
 //! some 600 bytes.
 
 use varve_types::{DecodeError, Height, Reader, Txid, varint};

@@ -1,18 +1,18 @@
 //! Cleaning the log from its front.
 //!
-//! When the log is longer than twice what is live and two files, whoever has written a group walks
-//! some frames at the front, in proportion to what was written since the last walk. An entry that
-//! is still the newest of its key, or has the body of one that is, is touched: it joins the open
-//! group and so moves to the end. A file is dropped when all of it was walked, what it held was
-//! written again durably, and no recovery needs it. Since the log is twice as long as what lives in
-//! it, a walk over all of it copies at most as much as was written meanwhile: cleaning at most
-//! doubles what is written.
+//! When the log is longer than twice what is live and two files, the caller that wrote a group
+//! walks some frames at the front, in proportion to what was written since the last walk. An entry
+//! that is still the newest of its key, or has the body of one that is, is touched: it joins the
+//! open group and so moves to the end. A file is dropped when all of it was walked, what it held
+//! was written again durably, and no recovery needs it. Since the log is twice as long as what
+//! lives in it, a walk over all of it copies at most as much as was written meanwhile: cleaning at
+//! most doubles what is written.
 //!
 //! Whether entries are still the newest is asked of the index for all of a walk together.
 //!
 //! The front is the coldest part of the log. It is read while neither the lock of the groups nor
-//! the disk is held, so others go on executing and writing; the lock is taken only to put what was
-//! read into the open group.
+//! the disk is held, so other callers keep executing and writing; the lock is taken only to put
+//! what was read into the open group.
 //!
 //! A process may end before it has walked far, and the next one begins at the front again. So
 //! opening a store does what is overdue ([`Commit::tend`]): a checkpoint when the log behind the
@@ -44,7 +44,7 @@ pub(super) struct Cleaner {
     segment_size: u64,
     /// All before this was walked and touched.
     walked: GlobalOffset,
-    /// The end of the log when somebody last looked whether to walk.
+    /// The end of the log when cleaning was last considered.
     seen: GlobalOffset,
 }
 
@@ -57,6 +57,15 @@ pub(super) struct Cleaned {
     pub(super) replay_from: GlobalOffset,
     /// A group failed, and with it what was touched: the walk begins again at `to`.
     pub(super) again: bool,
+}
+
+/// How far a walk went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walked {
+    /// Versions before this are moved: the end of the file that is walked.
+    pub(super) boundary: GlobalOffset,
+    /// All before this is moved when the group is durable.
+    pub(super) end: GlobalOffset,
 }
 
 /// Entries of the front.
@@ -103,7 +112,7 @@ impl Cleaner {
         (boundary <= replay_from).then_some(boundary)
     }
 
-    /// Reads frames up to a boundary, as many as have so many bytes.
+    /// Reads frames up to a boundary, and stops after `bytes`.
     fn walk(&self, log: &Log, boundary: GlobalOffset, bytes: u64) -> Result<Front> {
         let from = self.walked.max(log.start());
         let frames = log.frames_from(from)?;
@@ -130,7 +139,7 @@ impl Cleaner {
 impl Commit {
     /// Walks some of the front, if it is time. True when something was walked.
     pub(super) fn clean(&self, at_least: u64) -> Result<bool, EngineError> {
-        // One at a time; whoever comes meanwhile has nothing to do.
+        // One walk at a time; other callers skip it.
         let Ok(mut cleaner) = self.cleaner.try_lock() else { return Ok(false) };
         let Cleaned { to, replay_from, again } = self.begin_cleaning()?;
         if again {
@@ -147,7 +156,7 @@ impl Commit {
         let Some(boundary) = cleaner.boundary(log, replay_from) else { return Ok(false) };
         let front = cleaner.walk(log, boundary, at_least.max(2 * written)).map_err(storage)?;
         let (keys, fetched) = retry(|| self.fetch_front(&front, boundary))?;
-        if self.move_to_end(&keys, (boundary, front.end), &fetched)? {
+        if self.move_to_end(&keys, Walked { boundary, end: front.end }, &fetched)? {
             cleaner.walked = front.end;
         }
         Ok(true)
@@ -163,7 +172,7 @@ impl Commit {
         let found = front.entries.iter().map(|entry| entry.key).collect::<Vec<_>>();
         let found = self.look_up(&found)?;
         let mut fetched = Fetched::default();
-        found.tell(&mut fetched.facts);
+        found.add_to(&mut fetched.facts);
         let (mut keys, mut positions) = (Vec::new(), Vec::new());
         for (number, entry) in front.entries.iter().enumerate() {
             let versions = found.of(number);

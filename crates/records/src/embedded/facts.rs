@@ -2,7 +2,7 @@
 //!
 //! Facts are of one epoch of the runs. As long as that lasts they are right: a row of the runs dies
 //! by a dead slot in memory, and a version that is not in the runs gets there with the next epoch.
-//! Whoever finds them stale looks everything up again (`commit`).
+//! Stale facts are looked up again (`commit`).
 
 use std::ops::Range;
 

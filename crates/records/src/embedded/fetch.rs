@@ -81,7 +81,7 @@ impl Commit {
     /// Brings the newest versions of keys into memory.
     fn fetch(&self, keys: &[Key], fetched: &mut Fetched) -> Result<(), Miss> {
         let found = self.look_up(keys)?;
-        if !found.tell(&mut fetched.facts) {
+        if !found.add_to(&mut fetched.facts) {
             return Err(Miss::Moved);
         }
         self.fetch_at(&found.positions(), fetched)

@@ -48,14 +48,14 @@ impl Flush<'_> {
         match held.value() {
             Value::Record(record) => self.record(held, record),
             Value::Chunk(chunk) => {
-                self.push(held, (EntryKind::Chunk, Marks::default()), |out| chunk.encode(out))
+                self.push(held, EntryKind::Chunk, Marks::default(), |out| chunk.encode(out))
             }
             Value::Intent(kept) => {
-                let head = (EntryKind::Intent, Marks::default());
-                self.push(held, head, |out| intent::encode(kept, out))
+                let fill = |out: &mut Vec<u8>| intent::encode(kept, out);
+                self.push(held, EntryKind::Intent, Marks::default(), fill)
             }
             Value::Gone if held.before.is_none() => Ok(()),
-            Value::Gone => self.push(held, (EntryKind::Gone, Marks::default()), |_| ()),
+            Value::Gone => self.push(held, EntryKind::Gone, Marks::default(), |_| ()),
         }
     }
 
@@ -64,7 +64,7 @@ impl Flush<'_> {
         match body {
             BodyPlace::At(at) => {
                 let fill = |out: &mut Vec<u8>| state.encode(Some(at.at), at.len, out);
-                self.push(held, (EntryKind::State, state.marks()), fill)?;
+                self.push(held, EntryKind::State, state.marks(), fill)?;
                 // The entry that has the body is needed as well.
                 let last = self.updates.last_mut().expect("pushed above");
                 let own = last.version.weight as usize + ENTRY_HEAD_LEN;
@@ -90,7 +90,7 @@ impl Flush<'_> {
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<()> {
         let stated = u32::try_from(len).expect("bodies are limited to less than 4 GiB");
-        self.push(held, (EntryKind::Whole, state.marks()), |out| {
+        self.push(held, EntryKind::Whole, state.marks(), |out| {
             out.reserve(len);
             state.encode(None, stated, out);
             let start = out.len();
@@ -115,9 +115,9 @@ impl Flush<'_> {
             if held.is_some_and(|held| overlay.get(held).is_dirty()) {
                 continue;
             }
-            let kind = (EntryKind::Chunk, Marks::default());
+            let (kind, marks) = (EntryKind::Chunk, Marks::default());
             let fill = |out: &mut Vec<u8>| encode_new(hashes, further.spending, out);
-            self.entry((key, hash), None, kind, fill)?;
+            self.entry(hash, EntryHead { kind, marks, key, before: None }, fill)?;
         }
         Ok(())
     }
@@ -125,21 +125,23 @@ impl Flush<'_> {
     fn push(
         &mut self,
         held: &Held,
-        head: (EntryKind, Marks),
+        kind: EntryKind,
+        marks: Marks,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<()> {
-        debug_assert!(!held.flying, "the group before was published");
-        self.entry((held.key, held.hash), held.before, head, fill)
+        assert!(!held.flying, "the group before was published");
+        let Held { key, hash, before, .. } = *held;
+        self.entry(hash, EntryHead { kind, marks, key, before }, fill)
     }
 
     fn entry(
         &mut self,
-        (key, hash): (Key, KeyHash),
-        before: Option<Before>,
-        (kind, marks): (EntryKind, Marks),
+        hash: KeyHash,
+        head: EntryHead,
         fill: impl FnOnce(&mut Vec<u8>),
     ) -> Result<()> {
-        let (at, len) = self.group.push(&EntryHead { kind, marks, key, before }, fill)?;
+        let (at, len) = self.group.push(&head, fill)?;
+        let EntryHead { kind, marks, key, before } = head;
         let version = Version { at, marks, kind, weight: weight(len) };
         self.updates.push(Update { hash, part: key.part, before, version });
         Ok(())

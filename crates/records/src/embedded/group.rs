@@ -13,11 +13,11 @@
 //!   system's cache, no sector of an older frame is ever written again, and a frame behind a
 //!   damaged place can be found again.
 //! - A *group* is what one sync made durable: all operations of the callers that waited for it. It
-//!   counts whole or not at all. It lies in one frame as a rule; `more` is 1 when it goes on in the
-//!   next one.
-//! - `durable` is the position that was known to be synced when the frame was written. It tells
-//!   damage from a torn tail: a frame that does not verify, before the `durable` of one that does,
-//!   was acknowledged and is lost. See `log::recover`.
+//!   counts whole or not at all. It lies in one frame as a rule; `more` is 1 when it continues in
+//!   the next one.
+//! - `durable` is the position that was known to be synced when the frame was written. It
+//!   distinguishes damage from a torn tail: a frame that does not verify, before the `durable` of
+//!   one that does, was acknowledged and is lost. See `log::recover`.
 
 use varve_io::{
     BLOCK, FRAME_HEADER_LEN, FormatError, FrameHeader, GlobalOffset, StoreId, decode_frame,
@@ -34,12 +34,12 @@ const _: () = assert!(GROUP_HEAD_LEN == 40);
 /// The head of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct GroupHead {
-    /// Groups are counted.
+    /// The group's number, counted up since the store was created.
     pub(super) group: u64,
     /// All before this was synced when the frame was written.
     pub(super) durable: GlobalOffset,
     pub(super) entries: u32,
-    /// The group goes on in the next frame.
+    /// The group continues in the next frame.
     pub(super) more: bool,
 }
 
@@ -90,7 +90,9 @@ impl FrameBuilder {
     pub(super) fn finish(
         mut self,
         store: StoreId,
-        (group, durable, more): (u64, GlobalOffset, bool),
+        group: u64,
+        durable: GlobalOffset,
+        more: bool,
     ) -> Vec<u8> {
         self.bytes.resize(self.bytes.len().next_multiple_of(ALIGN), 0);
         let (header, payload) = self.bytes.split_at_mut(FRAME_HEADER_LEN);
@@ -107,6 +109,7 @@ impl FrameBuilder {
             rest = later;
         }
         header.copy_from_slice(&FrameHeader::of(payload).encode(store, self.at));
+        assert!(durable <= self.at, "what is durable lies before the frame");
         self.bytes
     }
 }
@@ -228,7 +231,7 @@ mod tests {
         assert!(builder.is_empty());
         assert_eq!(builder.push(STORE, &head(0), |out| out.push(1)).0, AT.plus(40));
         assert_eq!(builder.push(STORE, &head(1), |_| ()).0, AT.plus(40 + 69));
-        builder.finish(STORE, (9, GlobalOffset::new(64), true))
+        builder.finish(STORE, 9, GlobalOffset::new(64), true)
     }
 
     #[test]
@@ -262,7 +265,7 @@ mod tests {
         let mut builder = FrameBuilder::new(AT, 0);
         builder.push(STORE, &head(0), |_| ());
         builder.entries = 3;
-        let bytes = builder.finish(STORE, (9, AT, false));
+        let bytes = builder.finish(STORE, 9, AT, false);
         let found = GroupFrame::decode(&bytes, STORE, AT).unwrap();
         assert!(found.entries().any(|entry| entry.is_err()));
     }

@@ -6,14 +6,14 @@
 //!  on disk     sorted runs of rows, 16 bytes each    everything else
 //! ```
 //!
-//! Keys are not stored here. Slots and rows have 40 bits of the key's hash, its *place*. Whoever
-//! looks a key up gets all versions at its place, nearly always one or none, and reads the entries
-//! to see which has the key. So every version is known by place and position, and whoever replaces
-//! one names it, as every entry of the log does. A row is never changed: a version that a run has
-//! *dies* by a row that deletes it, in a younger run, and both vanish when they meet in a merge.
-//! Nothing is decided by "the newer row of this place", because a place may have several keys.
+//! Keys are not stored here. Slots and rows have 40 bits of the key's hash, its *place*. A
+//! lookup returns all versions at the place, nearly always one or none, and reads the entries to
+//! see which has the key. So a version is identified by place and position, and an entry of the log
+//! names the version it replaces. A row is never changed: a version that a run has *dies* by a row
+//! that deletes it, in a younger run, and both vanish when they meet in a merge. Nothing is decided
+//! by "the newer row of this place", because a place may have several keys.
 //!
-//! **A checkpoint** (`upkeep`) goes through the shards while the store goes on:
+//! **A checkpoint** (`keeper`) walks the shards while the store keeps committing:
 //!
 //! 1. It *takes* what leaves memory from some shards, under the lock for that long: live slots that
 //!    no list has, and dead ones. Their rows go to a new run, in order, because shards are ranges
@@ -37,6 +37,8 @@ mod leaf;
 mod row;
 mod shard;
 mod slot;
+#[cfg(feature = "test-suite")]
+pub mod suite;
 mod wanted;
 
 use std::collections::BTreeSet;

@@ -7,8 +7,8 @@
 //! **A merge** replaces neighbouring runs by one. Which ones is a pure function of what the
 //! manifest says about them: see [`choose`].
 //!
-//! Both may run at the same time, each in its lane (`maintain`). Whoever is done first changes the
-//! manifest first; files that it no longer names go.
+//! Both may run at the same time, each in its lane (`maintain`). The one that ends first changes
+//! the manifest first; files that it no longer names are removed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -57,9 +57,9 @@ pub(super) struct Keeper {
 
 /// What is on disk.
 #[derive(Debug)]
-struct State {
-    manifest: Manifest,
-    checkpoint: Checkpoint,
+pub(super) struct State {
+    pub(super) manifest: Manifest,
+    pub(super) checkpoint: Checkpoint,
 }
 
 /// Everything of a round but its place in the manifest.
@@ -70,16 +70,17 @@ struct Written {
 
 impl Keeper {
     pub(super) fn new(
-        (storage, filter_memory): (Arc<dyn Storage>, u64),
+        storage: Arc<dyn Storage>,
         index: Arc<RwLock<Index>>,
-        (manifest, checkpoint): (Manifest, Checkpoint),
+        state: State,
         log: IndexLog,
+        filter_memory: u64,
     ) -> Self {
-        let [replay_from, durable] = [checkpoint.replay_from, checkpoint.durable];
+        let Checkpoint { replay_from, durable, .. } = state.checkpoint;
         Self {
             storage,
             index,
-            state: Mutex::new(State { manifest, checkpoint }),
+            state: Mutex::new(state),
             log: Mutex::new(log),
             replay_from: AtomicU64::new(replay_from.get()),
             durable: AtomicU64::new(durable.get()),
@@ -158,7 +159,9 @@ impl Keeper {
     /// Names a round in the manifest, and publishes its run.
     fn install(&self, written: Written) -> Result<Checkpoint, EngineError> {
         let Written { run, checkpoint } = written;
+        assert!(checkpoint.replay_from <= checkpoint.durable, "shards are taken in turn");
         let mut state = self.state()?;
+        assert_eq!(checkpoint.round, state.checkpoint.round + 1, "one checkpoint at a time");
         let mut manifest = Manifest { owner: checkpoint.encode(), ..state.manifest.clone() };
         manifest.runs.splice(0..0, run.as_ref().map(Run::info));
         self.store(&manifest, run.as_ref())?;
@@ -229,9 +232,9 @@ impl Keeper {
         Ok(())
     }
 
-    /// The filter of a run with so many rows. A lookup of what is not there, which is what creating
-    /// a record begins with, reads a page where the filter does not say so: once in 65,536 times,
-    /// in 256, in 16, or, when there is no memory for a filter at all, always.
+    /// The filter of a run with this many rows. A lookup of a missing key, with which every
+    /// creation begins, reads a page for a false positive: one in 65,536, in 256, in 16, or,
+    /// without memory for a filter, always.
     fn width(&self, rows: u64) -> Option<Width> {
         let places = rows * PLACES / 100;
         match self.filter_memory {

@@ -13,13 +13,13 @@
 //! 1. A *group* of entries is written behind the end, in frames (`group`), and synced once
 //!    (`writer`). Then it counts, and not before.
 //! 2. The tail and as much before it as there is room for is kept in memory as it was written. A
-//!    file that is full is mapped, and whoever reads an entry checks its own checksum, so a flipped
-//!    bit is an error and never an answer.
+//!    file that is full is mapped, and every read checks the entry's checksum, so a flipped bit is
+//!    an error and never an answer.
 //! 3. Opening (`recover`) reads the frames behind the last checkpoint of the index. What a crash
 //!    left of an unfinished group is cut off; a hole anywhere else is damage.
 //! 4. Files at the front go when nothing in them is needed (`clean`). Positions stay as they are.
 //!
-//! The file header is that of `varve_io`'s segments, of kind `RECLOG1`.
+//! The file header is that of `varve_io`'s segments, of kind `RECLOG2`.
 
 mod recover;
 mod segment;
@@ -30,7 +30,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use varve_io::{Error, FormatError, GlobalOffset, Kind, Layout, Result, SegmentHeader, StoreId};
+use varve_io::{
+    Error, FormatError, GlobalOffset, Kind, Layout, Result, SegmentHeader, StoreId, segment_name,
+};
 
 use super::entry::{self, EntryHead};
 pub(super) use recover::{Replay, open};
@@ -40,7 +42,7 @@ pub(super) use warm::Warmer;
 pub(super) use writer::{Group, LogWriter};
 
 const PREFIX: &str = "log";
-const KIND: Kind = Kind(*b"RECLOG1\0");
+const KIND: Kind = Kind(*b"RECLOG2\0");
 
 /// What the log is cut into, and whose it is.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +61,7 @@ impl LogConfig {
 }
 
 fn file_name(number: u64) -> String {
-    format!("{PREFIX}-{number:012}")
+    segment_name(PREFIX, number)
 }
 
 /// The log as its readers see it.

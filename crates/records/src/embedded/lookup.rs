@@ -18,7 +18,7 @@ use super::index::{Epoch, Found};
 use super::key::{Key, KeyHash, Place};
 use crate::engine::EngineError;
 
-/// Places that the runs are asked for together: the pages of so many are in memory at once.
+/// Places looked up in the runs together: bounds the pages in memory at once.
 const TOGETHER: usize = 4_096;
 
 /// The versions that may be of some keys.
@@ -78,8 +78,8 @@ impl Lookup {
         self.versions.iter().map(|version| version.at).collect()
     }
 
-    /// Adds what the runs have. False when `facts` are of another epoch.
-    pub(super) fn tell(&self, facts: &mut Facts) -> bool {
+    /// Adds the rows that the runs have. False when `facts` are of another epoch.
+    pub(super) fn add_to(&self, facts: &mut Facts) -> bool {
         let mut parts = self.hashes.chunks(TOGETHER).zip(&self.found);
         parts.all(|(hashes, found)| facts.add(self.epoch, hashes, found))
     }

@@ -1,11 +1,11 @@
-//! The disk, as the one who writes has it, and when the index is tended.
+//! The writer's side of the disk, and when upkeep of the index is due.
 //!
 //! A checkpoint is due when the log has grown by `checkpoint_every` since the last one, and by
 //! three times what is copied at every checkpoint because it stays in memory; or when what would
 //! leave memory takes a quarter of the memory that the index was given. A merge is due when the
-//! runs say so (`keeper`). Each has a lane: the one who writes only starts it, between two groups,
-//! and looks later what came of it. When a checkpoint is overdue by as much again, or merges are
-//! behind by as many runs again, the one who writes waits: memory and recovery stay bounded.
+//! runs say so (`keeper`). Each has a lane: the writer only starts it, between two groups, and
+//! collects the result later. When a checkpoint is overdue by as much again, or merges are behind
+//! by as many runs again, the writer waits, so memory and recovery time stay bounded.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::engine::EngineError;
 
 type Job = Slot<(), Result<(), EngineError>>;
 
-/// What belongs to the one who writes.
+/// What the writer owns.
 #[derive(Debug)]
 pub(super) struct Disk {
     pub(super) writer: LogWriter,
@@ -39,6 +39,13 @@ pub(super) struct UpkeepLimits {
     pub(super) checkpoint_every: u64,
     /// Bytes of memory for the index.
     pub(super) memory: u64,
+}
+
+/// Which jobs to wait for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Wait {
+    checkpoint: bool,
+    merge: bool,
 }
 
 impl Disk {
@@ -63,7 +70,7 @@ impl Disk {
         self.keeper.replay_from()
     }
 
-    /// Whether so many checkpoints are due.
+    /// Whether a checkpoint is due `times` over.
     fn wants_checkpoint(&self, times: u64) -> Result<bool, EngineError> {
         let since = self.writer.end().since(self.keeper.durable()).unwrap_or(0);
         let index = self.keeper.index()?;
@@ -72,10 +79,10 @@ impl Disk {
         Ok(since > usual.saturating_mul(times) || index.leaving() > room.saturating_mul(times))
     }
 
-    /// Tends the index and drops files that nobody needs; all before `cleaned` was moved. A failure
-    /// is reported as long as it was the last thing that happened.
+    /// Starts upkeep that is due and drops log files that are no longer needed; all before
+    /// `cleaned` was moved. Reports the last failure until upkeep succeeds again.
     pub(super) fn maintain(&mut self, cleaned: GlobalOffset) -> Result<(), EngineError> {
-        self.look((false, false));
+        self.look(Wait::default());
         if self.checkpoints.1.is_free() && self.wants_checkpoint(1)? {
             let keeper = Arc::clone(&self.keeper);
             let job = self.checkpoints.0.start(move || keeper.checkpoint());
@@ -87,25 +94,25 @@ impl Disk {
             self.merges.1.fill((), job);
         }
         let runs = self.keeper.index()?.cold().runs().as_slice().len();
-        self.look((self.wants_checkpoint(2)?, runs > 2 * RUNS_MAX));
+        self.look(Wait { checkpoint: self.wants_checkpoint(2)?, merge: runs > 2 * RUNS_MAX });
         self.prune(cleaned)?;
         self.troubles.iter().flatten().next().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Takes in what came of the checkpoint and of the merge, after waiting for it if need be.
-    fn look(&mut self, (checkpoint, merge): (bool, bool)) {
+    /// Takes the results of a checkpoint and a merge that have ended, or are waited for.
+    fn look(&mut self, wait: Wait) {
         let [of_checkpoint, of_merge] = &mut self.troubles;
-        if let Some(((), result)) = self.checkpoints.1.take(checkpoint) {
+        if let Some(((), result)) = self.checkpoints.1.take(wait.checkpoint) {
             *of_checkpoint = result.err();
         }
-        if let Some(((), result)) = self.merges.1.take(merge) {
+        if let Some(((), result)) = self.merges.1.take(wait.merge) {
             *of_merge = result.err();
         }
     }
 
     /// Makes a checkpoint now.
     pub(super) fn checkpoint(&mut self) -> Result<(), EngineError> {
-        self.look((true, false));
+        self.look(Wait { checkpoint: true, merge: false });
         self.keeper.checkpoint()
     }
 
@@ -114,7 +121,7 @@ impl Disk {
         if self.wants_checkpoint(1)? { self.checkpoint() } else { Ok(()) }
     }
 
-    /// Drops files that nobody needs; all before `cleaned` was moved.
+    /// Drops log files that are no longer needed; all before `cleaned` was moved.
     pub(super) fn prune(&mut self, cleaned: GlobalOffset) -> Result<(), EngineError> {
         self.writer.prune(cleaned.min(self.replay_from())).map_err(storage)
     }

@@ -14,7 +14,7 @@ use super::commit::Commit;
 use super::entry::{ENTRY_HEAD_LEN, EntryHead, EntryKind};
 use super::group::GroupFrame;
 use super::index::{Cold, Index, Moment, RowError, Version};
-use super::keeper::Keeper;
+use super::keeper::{Keeper, State};
 use super::key::KeyHasher;
 use super::log::{LogConfig, Replay, Warmer, open};
 use super::maintain::{Disk, UpkeepLimits};
@@ -41,9 +41,9 @@ pub(super) fn open_store(storage: &Arc<dyn Storage>, options: &EmbeddedOptions) 
     let mut index = replayer.index;
     index.set_moment(Moment { end: writer.end(), group: writer.group() });
     let index = Arc::new(RwLock::new(index));
-    let kept = (manifest, checkpoint);
-    let shared = (Arc::clone(storage), memory / 2);
-    let keeper = Arc::new(Keeper::new(shared, Arc::clone(&index), kept, index_log));
+    let (state, shared) = (State { manifest, checkpoint }, Arc::clone(&index));
+    let keeper = Keeper::new(Arc::clone(storage), shared, state, index_log, memory / 2);
+    let keeper = Arc::new(keeper);
     let limits = UpkeepLimits { checkpoint_every, memory };
     let disk = Disk::new(writer, keeper, limits, upkeep).map_err(|source| {
         let (action, path) = ("start a thread for", storage.path().to_path_buf());

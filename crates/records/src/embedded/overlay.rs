@@ -1,4 +1,4 @@
-//! What a group of operations has at hand: everything it looked at, and what it changed.
+//! The working set of a group of operations: everything it looked up, and what it changed.
 //!
 //! Entries of the log are decoded once into the overlay and changed there. When the group is
 //! written, each key that changed gets one new version, however often it changed. A key that was
@@ -22,7 +22,7 @@ use crate::utxo_hash::UtxoHash;
 /// The number of something held.
 pub(super) type HeldId = u32;
 
-/// All that a group has at hand.
+/// The working set of a group.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
     table: HashTable<HeldId>,
@@ -33,7 +33,7 @@ pub(super) struct Overlay {
     pub(super) cleaned_to: Option<GlobalOffset>,
 }
 
-/// Something at hand.
+/// One key of the working set.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) key: Key,
@@ -55,7 +55,7 @@ pub(super) enum Value {
     Gone,
 }
 
-/// A record at hand.
+/// A record of the working set.
 #[derive(Debug)]
 pub(super) struct HeldRecord {
     pub(super) state: State,
@@ -78,7 +78,7 @@ pub(super) enum BodyPlace {
     Moved(Vec<u8>),
 }
 
-/// Slots of a new record that nobody has looked at.
+/// Slots of a new record that no operation has touched.
 #[derive(Debug)]
 pub(super) struct Further {
     /// The hashes of all outputs, those of the first chunk included.
@@ -126,7 +126,7 @@ impl Overlay {
         self.dirty
     }
 
-    /// Makes room for so many more.
+    /// Reserves room for `count` more keys.
     pub(super) fn reserve(&mut self, count: usize) {
         let Self { table, held, .. } = self;
         held.reserve(count);
@@ -141,7 +141,8 @@ impl Overlay {
     /// Holds something that was looked up, which must not be held.
     pub(super) fn hold(
         &mut self,
-        (key, hash): (Key, KeyHash),
+        key: Key,
+        hash: KeyHash,
         before: Option<Before>,
         value: Value,
     ) -> HeldId {

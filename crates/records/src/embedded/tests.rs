@@ -1,5 +1,6 @@
 //! The engine as a whole, beside the memory engine.
 
+mod budget;
 mod clean;
 // With weak hashes an operation reads every record that shares its hash: too many to stop at.
 #[cfg(not(feature = "weak-hash"))]

@@ -1,5 +1,5 @@
-//! The records as the rules see them: the overlay of the group at hand, over the group that is
-//! being written, over the index and the log.
+//! The records as the rules see them: the overlay of the open group, over the group that is being
+//! written, over the index and the log.
 
 mod further;
 
@@ -39,7 +39,7 @@ pub(super) struct Work<'a> {
     pub(super) fetched: &'a Fetched,
 }
 
-/// A slot at hand.
+/// A slot of a held record or chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SlotAt {
     held: HeldId,
@@ -58,12 +58,12 @@ impl Work<'_> {
         {
             return Ok(self.open.insert(flying.get(id).fly_on()));
         }
-        let found = self.base.locate(self.index, (&key, hash), self.fetched)?;
+        let found = self.base.locate(self.index, &key, hash, self.fetched)?;
         let (before, value) = match found {
             None => (None, Value::Gone),
             Some((version, entry)) => (Some(version), self.base.decode(version.at, &entry)?),
         };
-        Ok(self.open.hold((key, hash), before, value))
+        Ok(self.open.hold(key, hash, before, value))
     }
 
     /// Which held thing has the slot of an output; `None` when the record has no such output.
@@ -112,7 +112,8 @@ impl Base {
     pub(super) fn locate(
         &self,
         index: &Index,
-        (key, hash): (&Key, KeyHash),
+        key: &Key,
+        hash: KeyHash,
         fetched: &Fetched,
     ) -> Result<Option<(Before, Entry)>> {
         if let Some(rows) = fetched.facts.get(hash) {
@@ -237,7 +238,7 @@ impl Working for Work<'_> {
             let Value::Record(record) = held.value() else { return Ok(false) };
             return Ok(record.state.head.unmined_since.is_some());
         }
-        let found = self.base.locate(self.index, (&key, hash), self.fetched)?;
+        let found = self.base.locate(self.index, &key, hash, self.fetched)?;
         Ok(found.is_some_and(|(_, entry)| entry.head.marks.unmined > 0))
     }
 

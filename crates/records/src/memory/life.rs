@@ -81,7 +81,7 @@ impl Work<'_> {
         let spenders = record.utxos.iter().flatten().filter_map(Slot::spender);
         let spenders = distinct(spenders.map(|data| data.txid));
         self.reschedule(txid, self.context.height);
-        self.tell_parents(txid, &inputs);
+        self.list_conflicting(txid, &inputs);
         let inputs = (0_u32..).zip(&inputs);
         let parents = inputs.filter_map(|(vin, outpoint)| {
             let parent = self.state.records.get(&outpoint.txid)?;
@@ -93,7 +93,7 @@ impl Work<'_> {
     }
 
     /// Each parent that has a record lists this transaction as a conflicting child.
-    pub(super) fn tell_parents(&mut self, txid: Txid, inputs: &[Outpoint]) {
+    pub(super) fn list_conflicting(&mut self, txid: Txid, inputs: &[Outpoint]) {
         for input in inputs {
             self.change(input.txid, |parent| {
                 if !parent.children.conflicting.contains(&txid) {

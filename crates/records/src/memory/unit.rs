@@ -131,7 +131,7 @@ impl Work<'_> {
 
     fn create(&mut self, txid: Txid, new: &NewRecord) {
         if new.conflicting {
-            self.tell_parents(txid, &new.inputs);
+            self.list_conflicting(txid, &new.inputs);
         }
         let mut record = new_record(txid, new);
         if new.conflicting && self.context.retention > 0 {

@@ -102,12 +102,16 @@ impl<W: Working> Rules<'_, W> {
         }
         self.work.head_mut(record).conflicting = is;
         self.reschedule(*txid, record, self.context.height);
-        self.tell(*txid, owners.into_iter());
+        self.list_conflicting(*txid, owners.into_iter());
         Ok(Reply::Conflicting { parents, spenders })
     }
 
-    /// Each of the records lists the transaction as a conflicting child.
-    pub(super) fn tell(&mut self, txid: Txid, parents: impl Iterator<Item = W::Record>) {
+    /// Lists the transaction as a conflicting child of these records.
+    pub(super) fn list_conflicting(
+        &mut self,
+        txid: Txid,
+        parents: impl Iterator<Item = W::Record>,
+    ) {
         for parent in parents {
             if !self.work.head(parent).conflicting_children.contains(&txid) {
                 self.work.head_mut(parent).conflicting_children.push(txid);

@@ -22,10 +22,11 @@ impl<W: Working> Rules<'_, W> {
         let mut parents = Vec::new();
         if let Some(part) = &unit.spend {
             let found = self.look_up(part)?;
-            spent = self.judge_all((unit.txid, own.is_some()), part, &found)?;
+            spent =
+                self.judge_all(Spender { txid: unit.txid, known: own.is_some() }, part, &found)?;
             parents = found;
         }
-        let told = match (&unit.create, own) {
+        let losing_to = match (&unit.create, own) {
             (Some(new), None) if new.conflicting => self.owners(&new.inputs)?,
             _ => Vec::new(),
         };
@@ -44,7 +45,7 @@ impl<W: Working> Rules<'_, W> {
             }
             return Err(Failure::Refused(RecordError::TxExists { txid: unit.txid }));
         }
-        self.tell(unit.txid, told.into_iter().map(|(_, parent)| parent));
+        self.list_conflicting(unit.txid, losing_to.into_iter().map(|(_, parent)| parent));
         self.schedule_new(unit.txid, new);
         Ok(Reply::Unit(spent))
     }
@@ -84,7 +85,7 @@ impl<W: Working> Rules<'_, W> {
     /// How each spend succeeds, or all of them with what is wrong with each.
     fn judge_all(
         &self,
-        (txid, known): (Txid, bool),
+        spender: Spender,
         part: &SpendPart,
         found: &[Found<W>],
     ) -> Outcomes<W, Vec<Spent>> {
@@ -93,14 +94,14 @@ impl<W: Working> Rules<'_, W> {
         // The slots that this unit has taken so far, when it could meet one again.
         let mut taken: BTreeMap<W::Slot, SpendingData> = BTreeMap::new();
         for (index, (spend, found)) in part.spends.iter().zip(found).enumerate() {
-            let by = SpendingData::new(txid, spend.vin);
             let slot = found.and_then(|(_, slot)| slot);
-            let before = slot.and_then(|slot| taken.get(&slot).copied());
-            match self.judge(spend, (by, known), part.rules, (*found, before)) {
+            let taken_by = slot.and_then(|slot| taken.get(&slot).copied());
+            let target = Target { found: *found, taken_by };
+            match self.judge(spend, spender, part.rules, target) {
                 Err(error) => errors.push((index, error)),
                 Ok(one) => {
                     if one.how == SpentHow::Written && part.spends.len() > 1 {
-                        taken.extend(slot.map(|slot| (slot, by)));
+                        taken.extend(slot.map(|slot| (slot, spender.by(spend))));
                     }
                     spent.push(one);
                 }
@@ -117,18 +118,17 @@ impl<W: Working> Rules<'_, W> {
         Err(Failure::Refused(RecordError::Spend(items)))
     }
 
-    /// One spend. `before` is who took the slot earlier in this unit.
     fn judge(
         &self,
         spend: &Spend,
-        (by, known): (SpendingData, bool),
+        spender: Spender,
         rules: SpendRules,
-        (found, before): (Found<W>, Option<SpendingData>),
+        target: Target<W>,
     ) -> Result<Spent, SlotError> {
-        let Some((record, slot)) = found else {
+        let Some((record, slot)) = target.found else {
             // Spent once, and pruned since: the spender's record is the proof.
             let gone = Spent { how: SpentHow::ParentGone, parent_blocks: Vec::new() };
-            return if known { Ok(gone) } else { Err(SlotError::TxNotFound) };
+            return if spender.known { Ok(gone) } else { Err(SlotError::TxNotFound) };
         };
         let head = self.work.head(record);
         if head.creating {
@@ -160,10 +160,10 @@ impl<W: Working> Rules<'_, W> {
             }
             _ => {}
         }
-        let how = match slot.spending.or(before) {
-            Some(data) if data == by => {
+        let how = match slot.spending.or(target.taken_by) {
+            Some(data) if data == spender.by(spend) => {
                 // One that has a record again is no replay of what was pruned.
-                if !known && self.work.is_pruned_child(at, &by.txid) {
+                if !spender.known && self.work.is_pruned_child(at, &spender.txid) {
                     return Err(SlotError::InvalidSpend);
                 }
                 SpentHow::Again
@@ -187,7 +187,9 @@ impl<W: Working> Rules<'_, W> {
                 && let Some((record, Some(slot))) = *found
             {
                 self.work.get_mut(slot).spending = Some(SpendingData::new(txid, spend.vin));
-                self.work.head_mut(record).counts_mut(spend.outpoint.vout).spent += 1;
+                let counts = self.work.head_mut(record).counts_mut(spend.outpoint.vout);
+                counts.spent += 1;
+                debug_assert!(counts.spent <= counts.utxos, "a slot is spent once");
             }
         }
         if let ([spend], [Some((record, _))]) = (part.spends.as_slice(), found) {
@@ -229,6 +231,27 @@ impl<W: Working> Rules<'_, W> {
         }
         Ok(Reply::Unspent(taken_back))
     }
+}
+
+/// The transaction whose spends are judged.
+#[derive(Clone, Copy)]
+struct Spender {
+    txid: Txid,
+    /// It has a record.
+    known: bool,
+}
+
+impl Spender {
+    const fn by(self, spend: &Spend) -> SpendingData {
+        SpendingData::new(self.txid, spend.vin)
+    }
+}
+
+/// The output that a spend names.
+struct Target<W: Working> {
+    found: Found<W>,
+    /// The input of the same unit that has taken it.
+    taken_by: Option<SpendingData>,
 }
 
 /// Each once, in the order of first appearance.

@@ -29,7 +29,7 @@ pub struct CleanReport {
     pub error: Option<String>,
 }
 
-/// How cleaning goes, as far as this process knows.
+/// Progress of cleaning in this process.
 #[derive(Debug, Default)]
 pub(super) struct CleanState {
     /// Something failed since the last round ended.
@@ -82,8 +82,8 @@ impl Store {
         Ok(())
     }
 
-    /// Looks at the next files of blobs, at most `limit` of them, going on where the last call
-    /// stopped and beginning again behind the last file. Removes blobs that no record needs, and
+    /// Looks at the next files of blobs, at most `limit` of them, from where the last call
+    /// stopped, wrapping around at the last file. Removes blobs that no record needs, and
     /// puts the heights beside the others right. A blob without a record goes when the height
     /// beside it is reached, or at once when there is none. Files that fail are counted and passed
     /// over.

@@ -57,8 +57,8 @@ impl Store {
 
     /// Who spent an output, and whether it can be spent at the height of the tip.
     ///
-    /// Of several states that hold, the one furthest down is told: unspent or spent, immature (a
-    /// young coinbase, or reassigned not long ago), frozen, conflicting, locked. An output that
+    /// Of several states that hold, the last in this order is reported: unspent or spent, immature
+    /// (a young coinbase, or reassigned not long ago), frozen, conflicting, locked. An output that
     /// is not there is a state too, and no error; a wrong hash is an error.
     pub fn get_spend(&self, slot: &SlotRef) -> Result<SpendResponse> {
         let answer = self.get_spends(std::slice::from_ref(slot))?.pop();
@@ -92,18 +92,25 @@ impl Store {
         };
         let mut text = "ok".to_owned();
         if let Some(trouble) = status.trouble {
-            text += &format!("; the log could not be tidied up and grows: {trouble}");
+            text += &format!("; the log could not be cleaned and grows: {trouble}");
+        }
+        if let Some(limit) = status.memory_limit.filter(|limit| status.memory > limit / 8 * 7) {
+            let memory = status.memory;
+            text += &format!(
+                "; the index takes {memory} of the {limit} bytes of memory it may: prune, or give \
+                 the records more memory"
+            );
         }
         if status.intents > 0 {
             let intents = status.intents;
-            text += &format!("; conflict resolutions that are not finished: {intents}");
+            text += &format!("; unfinished conflict resolutions: {intents}");
         }
         let lost = self.lost_hints.load(Ordering::Relaxed);
         if lost > 0 {
-            text += &format!("; {lost} changes of blobs were lost, pruning makes up for them");
+            text += &format!("; {lost} notes beside blobs were lost; pruning makes up for them");
         }
         if let Some(trouble) = &self.cleaning().trouble {
-            text += &format!("; blobs that nobody needs could not be removed: {trouble}");
+            text += &format!("; blobs without a record could not be removed: {trouble}");
         }
         Health { healthy: true, text }
     }

@@ -23,7 +23,7 @@ use crate::prepare::CreateOptions;
 use crate::pruner::{PruneAt, prune};
 use crate::record::Body;
 use crate::restart::recover;
-use crate::spend_response::Status;
+use crate::spend_response::SpendStatus;
 use crate::utxo_wrapper::{WrappedOutput, WrapperHead, write_wrapper};
 
 fn external(engine: Arc<dyn Engine>) -> Store {
@@ -72,7 +72,7 @@ fn what_an_engine_refuses_as_too_big_goes_outside() {
             &self,
             context: &Context,
             operations: &[Operation],
-        ) -> Result<Vec<crate::Outcome>, crate::EngineError> {
+        ) -> Result<Vec<crate::operation::Outcome>, crate::EngineError> {
             self.0.apply(context, operations)
         }
         fn read(
@@ -85,15 +85,15 @@ fn what_an_engine_refuses_as_too_big_goes_outside() {
         fn slots(
             &self,
             outpoints: &[Outpoint],
-        ) -> Result<Vec<Option<crate::SlotView>>, crate::EngineError> {
+        ) -> Result<Vec<Option<crate::engine::SlotView>>, crate::EngineError> {
             self.0.slots(outpoints)
         }
         fn scan(
             &self,
-            scan: crate::Scan,
-            after: Option<crate::Cursor>,
+            scan: crate::engine::Scan,
+            after: Option<crate::engine::Cursor>,
             limit: usize,
-        ) -> Result<crate::ScanPage, crate::EngineError> {
+        ) -> Result<crate::engine::ScanPage, crate::EngineError> {
             self.0.scan(scan, after, limit)
         }
         fn intents(&self) -> Result<Vec<crate::intent::Intent>, crate::EngineError> {
@@ -432,16 +432,16 @@ fn the_state_of_an_output_is_told() {
     everywhere(|store| {
         let tx = root(1, 2);
         let status = |vout| store.get_spend(&slot(&tx, vout)).unwrap().status;
-        assert_eq!(status(0), Status::NotFound);
+        assert_eq!(status(0), SpendStatus::NotFound);
         store.add_mined(&tx);
-        assert_eq!(status(0), Status::Ok);
+        assert_eq!(status(0), SpendStatus::Ok);
         store.add(&child(&[(&tx, 0)], 1, 1));
-        assert_eq!(status(0), Status::Spent);
+        assert_eq!(status(0), SpendStatus::Spent);
         store.freeze(&[slot(&tx, 1)]).unwrap()[0].clone().unwrap();
-        assert_eq!(status(1), Status::Frozen);
+        assert_eq!(status(1), SpendStatus::Frozen);
         store.unfreeze(&[slot(&tx, 1)]).unwrap()[0].clone().unwrap();
         store.set_locked(&[tx.txid()], true).unwrap();
-        assert_eq!(status(1), Status::Locked);
+        assert_eq!(status(1), SpendStatus::Locked);
         let mut wrong = slot(&tx, 0);
         wrong.hash = slot(&tx, 1).hash;
         assert_eq!(code(store.get_spend(&wrong)), ErrorCode::UtxoMismatch);

@@ -1,10 +1,10 @@
-//! Whole blocks into a store, and out of it.
+//! Connects whole blocks to a store and disconnects them.
 //!
 //! The records keep transactions in extended form, which has no witnesses.
 //!
 //! A block is many operations, and a crash may come between two of them. What it leaves is known by
 //! the id of the block in the records. So [`connect`] first looks whether the block is in some of
-//! its transactions' records already; if so an earlier attempt was cut off, and it is taken back
+//! its transactions' records already; if so an earlier attempt was interrupted, and it is undone
 //! before the block is judged. The verdict is then the one of an untouched store. One thing cannot
 //! be taken back: which spends a repeated transaction (BIP30) replaced is known only to the attempt
 //! that replaced them.
@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use varve_consensus::{BlockAt, CheckError, PrevoutError, Spend, UnspentOutputsView as _};
+use varve_consensus::{BlockAt, PrevoutError, Spend};
 use varve_types::{Height, Network, Outpoint, TxOut, Txid};
 
 use super::RecordsView;
@@ -47,8 +47,8 @@ pub enum ConnectError {
     Store(#[from] StoreError),
 }
 
-/// What disconnecting a block needs that the block does not tell: the spends of outputs that the
-/// block made anew (BIP30).
+/// What disconnecting a block needs beside the block: the spends of outputs that the block created
+/// a second time (BIP30).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordsUndo {
     replaced: Vec<Unspend>,
@@ -71,7 +71,6 @@ pub fn connect(
     }
     let view = RecordsView::load(store, network, block)?;
     let mut spends: BTreeMap<usize, Vec<Spend<'_>>> = BTreeMap::new();
-    view.query_prevouts_unspent(block).map_err(verdict)?;
     view.walk(block, |spend| spends.entry(spend.tx).or_default().push(spend))?;
     let mut units = Vec::with_capacity(block.txids().len());
     for (place, txid) in block.txids().iter().enumerate() {
@@ -188,7 +187,7 @@ fn apply(
 }
 
 /// A transaction of the block that has a record which is mined is there for the second time
-/// (BIP30): its outputs are made anew, so what was spent of them is unspent.
+/// (BIP30): its outputs are created again, so spends of the first ones are taken back.
 fn free_repeated(store: &Store, block: &BlockAt<'_>) -> Result<Vec<Unspend>, StoreError> {
     let records = store.engine().read(block.txids(), Fields::UTXOS)?;
     let mut replaced = Vec::new();
@@ -220,7 +219,7 @@ fn owned(store: &Store, txid: Txid, inputs: &[Outpoint]) -> Result<Vec<Unspend>,
     Ok(owned.collect())
 }
 
-/// Puts a spend back that was taken from an output made anew.
+/// Restores a spend that was taken from an output created a second time.
 fn respend(store: &Store, spend: &Unspend, height: Height) -> Result<(), StoreError> {
     let rules = SpendRules {
         ignore_conflicting: true,
@@ -238,11 +237,4 @@ fn respend(store: &Store, spend: &Unspend, height: Height) -> Result<(), StoreEr
 fn mined(block: &BlockAt<'_>, id: BlockId) -> MinedBlockInfo {
     let block = BlockRef { id, height: block.height(), subtree: 0 };
     MinedBlockInfo { block, on_longest_chain: true, unset: false }
-}
-
-fn verdict(error: CheckError<PrevoutError, StoreError>) -> ConnectError {
-    match error {
-        CheckError::Invalid(error) => ConnectError::Prevout(error),
-        CheckError::View(error) => ConnectError::Store(error),
-    }
 }

@@ -8,7 +8,7 @@ use varve_consensus::contract::draft::BlockDraft;
 use varve_consensus::contract::{SetUnderTest, check, check_bsv};
 use varve_consensus::{Ancestor, MemorySet, Params, SpendError, Undo, check_spends};
 use varve_sim::{Chain, Config, Profile};
-use varve_types::{Block, BlockHash};
+use varve_types::{Block, BlockHash, Height};
 
 use super::*;
 use crate::blob::{Blobs, Fanout, ObjectBucket};

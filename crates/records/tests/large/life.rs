@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use varve_io::{Disk, Storage as _, StoreId};
 use varve_records::blob::{Blobs, DiskBucket, Fanout};
-use varve_records::block_state::BlockState;
 use varve_records::conflicts::{ConflictBlock, process_conflicting};
+use varve_records::contract::blobs_of;
 use varve_records::contract::draft::{Coin, TxDraft};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
-use varve_records::operation::{MinedBlockInfo, SpendRules};
-use varve_records::prepare::CreateOptions;
-use varve_records::pruner::{PruneAt, prune};
+use varve_records::operation::MinedBlockInfo;
 use varve_records::record::{BlockId, BlockRef, Body};
-use varve_records::{Fields, Settings, Store, Transaction};
+use varve_records::store::{PruneAt, prune};
+use varve_records::{
+    BlockState, CreateOptions, EmbeddedEngine, EmbeddedOptions, Fields, Settings, SpendRules,
+    Store, StoreKey, Transaction,
+};
 use varve_types::{BlockHash, Format, Height};
 
 use crate::peak::step;
@@ -147,7 +148,7 @@ pub(crate) fn go_on(directory: &Path, shape: &Shape) {
         let at = PruneAt { height, persisted: None, assembly_running: true };
         assert_eq!(prune(&store, at).unwrap().removed, 2, "it goes with its spender");
     });
-    assert!(!store.blobs().contains(txid).unwrap(), "the blob goes with its record");
+    assert!(!blobs_of(&store).contains(&txid), "the blob goes with its record");
     let large = shape.transaction(&Coin::of(&parent, 0));
     step("create-again", || store.create(&large, &options()).unwrap());
     drop(large);
@@ -155,6 +156,6 @@ pub(crate) fn go_on(directory: &Path, shape: &Shape) {
     step("clean", || {
         assert_eq!(store.clean_blobs(store.block_state().height, usize::MAX).unwrap().removed, 0)
     });
-    assert!(store.blobs().page(None, usize::MAX).unwrap().txids.is_empty());
+    assert_eq!(blobs_of(&store), []);
     println!("{OVER}");
 }

@@ -2,9 +2,8 @@
 
 use bytes::Bytes;
 use varve_records::Transaction;
-use varve_records::blob::CacheConfig;
+use varve_records::contract::EXTERNAL_CACHE;
 use varve_records::contract::draft::Coin;
-use varve_records::extended::write_input;
 use varve_types::{Amount, Format, TxIn, TxOut, compact_size};
 
 const MIB: u64 = 1 << 20;
@@ -65,7 +64,7 @@ impl Shape {
         let log = 52 * u64::from(self.outputs);
         let written = ["create", "get-meta", "get-tx", "spend", "mined"].contains(&step);
         let log = if written { log.min(self.cache + 2 * self.segment_size) } else { log };
-        let decorated = self.bytes().min(CacheConfig::default().capacity);
+        let decorated = self.bytes().min(EXTERNAL_CACHE);
         let decorated = if written { 0 } else { decorated };
         bytes + output * u64::from(self.outputs) + log + decorated + 12 * MIB
     }
@@ -77,7 +76,8 @@ impl Shape {
         bytes.extend([1, 0, 0, 0, 0, 0, 0, 0, 0, 0xef, 1]);
         let input = TxIn { outpoint: coin.outpoint, script: &data, sequence: 0, spent: None };
         let value = Amount::from_sat(coin.value);
-        write_input(&input, &TxOut { value, script: &coin.script }, &mut bytes);
+        input.write(&mut bytes);
+        TxOut { value, script: &coin.script }.write(&mut bytes);
         compact_size::write(u64::from(self.outputs) + 1, &mut bytes);
         for vout in 0..self.outputs {
             TxOut { value: Amount::from_sat(VALUE), script: &script(vout) }.write(&mut bytes);

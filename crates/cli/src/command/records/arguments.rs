@@ -9,9 +9,7 @@ use hex_conservative::FromHex as _;
 use serde_json::{Map, Value};
 use varve_records::Transaction;
 use varve_records::operation::MinedBlockInfo;
-use varve_records::record::{BlockId, BlockRef};
-use varve_records::spending_data::SpendingData;
-use varve_records::utxo_hash::UtxoHash;
+use varve_records::record::{BlockId, BlockRef, SpendingData, UtxoHash};
 use varve_types::{Format, Height, Outpoint, Txid};
 
 use super::failure::Failure;

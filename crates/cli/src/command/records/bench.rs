@@ -10,10 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytes::Bytes;
 use serde_json::json;
-use varve_records::Transaction;
-use varve_records::operation::SpendRules;
-use varve_records::prepare::CreateOptions;
 use varve_records::store::TxUnit;
+use varve_records::{CreateOptions, SpendRules, Transaction};
 use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid, compact_size};
 
 use super::session::Session;

@@ -11,9 +11,8 @@
 
 use serde_json::{Map, Value, json};
 use varve_records::blob::BlobError;
-use varve_records::spending_data::SpendingData;
-use varve_records::store::StoreError;
-use varve_records::{ErrorCode, RecordError, SlotError, SpendItem};
+use varve_records::record::SpendingData;
+use varve_records::{ErrorCode, RecordError, SlotError, SpendItem, StoreError};
 use varve_types::Outpoint;
 
 use super::shape::txids;

@@ -19,9 +19,10 @@ use anyhow::{Context as _, Result, bail};
 use indicatif::HumanBytes;
 use varve_io::{Disk, Storage, StoreId};
 use varve_records::blob::{Blobs, DiskBucket, Fanout, ObjectBucket};
-use varve_records::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
-use varve_records::store::Store;
-use varve_records::{Engine as _, MemoryDisk, MemoryEngine, Settings};
+use varve_records::{
+    EmbeddedEngine, EmbeddedOptions, Engine as _, MemoryDisk, MemoryEngine, Settings, Store,
+    StoreKey,
+};
 
 use super::session::Session;
 use super::tip::TipFile;

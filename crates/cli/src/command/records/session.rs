@@ -7,9 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
-use varve_records::RecordError;
-use varve_records::block_state::BlockState;
-use varve_records::store::Store;
+use varve_records::{BlockState, RecordError, Store};
 
 use super::arguments::Arguments;
 use super::failure::{Failure, refusal};

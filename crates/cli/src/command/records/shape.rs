@@ -7,11 +7,9 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Map, Value, json};
-use varve_records::meta::Meta;
-use varve_records::record::{BlockRef, Body, PartCounts, Record};
-use varve_records::slot::{SPENT_LEN, Slot};
-use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput};
-use varve_records::{Fields, Transaction};
+use varve_records::exchange::{Meta, UtxoWrapper, WrappedOutput};
+use varve_records::record::{BlockRef, Body, PartCounts, SPENT_LEN, Slot};
+use varve_records::{Fields, Record, Transaction};
 use varve_types::{Height, Txid};
 
 use super::failure::{Failure, spending_data};

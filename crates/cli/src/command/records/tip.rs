@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use varve_io::{Envelope, Kind, Storage, load, replace};
-use varve_records::block_state::BlockState;
+use varve_records::BlockState;
 use varve_types::Height;
 
 const NAME: &str = "tip";

@@ -6,13 +6,12 @@
 //! transaction that is not in extended form.
 
 use serde_json::{Value, json};
-use varve_records::freeze_window::Tier;
-use varve_records::operation::{SlotRef, Spend, SpendPart, SpendRules, Unit};
-use varve_records::outcome::{Spent, SpentHow};
-use varve_records::prepare::CreateOptions;
-use varve_records::record::Body;
-use varve_records::utxo_hash::UtxoHash;
-use varve_records::{Fields, RecordError, SlotError, SlotView, SpendItem, Transaction};
+use varve_records::engine::SlotView;
+use varve_records::operation::{SlotRef, Spend, SpendPart, Spent, SpentHow, Unit};
+use varve_records::record::{Body, Tier, UtxoHash};
+use varve_records::{
+    CreateOptions, Fields, RecordError, SlotError, SpendItem, SpendRules, Transaction,
+};
 use varve_types::{Height, Outpoint, Txid};
 
 use super::arguments::{Arguments, HEIGHT, required};

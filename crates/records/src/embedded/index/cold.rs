@@ -1,8 +1,8 @@
 //! The runs of the index at one moment.
 //!
-//! Cloning is one count: whoever looks something up holds the runs of its moment, whatever is
-//! published meanwhile. A lookup asks for many places at once: the filters say which runs may have
-//! them, the directories which pages, and those that are not in memory are read in one submission.
+//! Cloning bumps a count: a lookup holds the runs of its moment, whatever is published meanwhile. A
+//! lookup asks for many places at once: the filters say which runs may have them, the directories
+//! which pages, and those that are not in memory are read in one submission.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use super::leaf::Leaf;
 use super::row::{Row, RowCodec, RowError};
 use crate::embedded::key::Place;
 
-/// Reads under way at once.
+/// Reads in flight at once.
 const DEPTH: u16 = 256;
 
 /// Counts the runs that were published beside those of merges.
@@ -26,7 +26,7 @@ pub(in crate::embedded) struct Epoch(u64);
 pub(in crate::embedded) struct Cold {
     runs: Runs<RowCodec>,
     epoch: Epoch,
-    /// What lookups read with, when nobody does.
+    /// Readers and buffers of finished lookups, for reuse.
     idle: Arc<Mutex<Vec<(BatchReader, PageBuffers)>>>,
 }
 

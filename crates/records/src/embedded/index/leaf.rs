@@ -39,6 +39,11 @@ impl<'a> Leaf<'a> {
         Ok(Self { rows: rows.ok_or(wrong("a leaf of the index has a wrong count"))? })
     }
 
+    /// All rows, in order.
+    pub(super) fn rows(&self) -> impl Iterator<Item = Row> + use<'a> {
+        self.rows.iter().map(decode)
+    }
+
     /// The rows of a place.
     pub(super) fn at(&self, place: Place) -> impl Iterator<Item = Row> + use<'a> {
         let least = Row::least(place);
@@ -52,7 +57,15 @@ fn decode(bytes: &[u8; ROW_LEN]) -> Row {
     Row::from_bits(u128::from_le_bytes(*bytes))
 }
 
-/// A leaf in the making.
+/// Appends the payload of a leaf with these rows, at most [`ROWS_MAX`].
+pub(super) fn encode(rows: impl ExactSizeIterator<Item = Row>, payload: &mut Vec<u8>) {
+    assert!(rows.len() <= ROWS_MAX, "a leaf is one page");
+    let count = u32::try_from(rows.len()).expect("a page has few rows");
+    payload.extend_from_slice(&count.to_le_bytes());
+    rows.for_each(|row| payload.extend_from_slice(&row.bits().to_le_bytes()));
+}
+
+/// A leaf being filled.
 #[derive(Debug)]
 pub(in crate::embedded) struct RowLeaf {
     rows: Vec<Row>,
@@ -93,12 +106,8 @@ impl LeafBuilder<RowCodec> for RowLeaf {
 
 impl RowLeaf {
     fn write(&mut self, keys: (Place, Place), pages: &mut Pages<RowCodec>) -> Result<(), RowError> {
-        let count = u32::try_from(self.rows.len()).expect("a page has few rows");
         self.payload.clear();
-        self.payload.extend_from_slice(&count.to_le_bytes());
-        for row in self.rows.drain(..) {
-            self.payload.extend_from_slice(&row.bits().to_le_bytes());
-        }
+        encode(self.rows.drain(..), &mut self.payload);
         pages.leaf(keys, &self.payload, self.hashes.drain(..))
     }
 }
@@ -115,7 +124,7 @@ impl LeafWalk<RowCodec> for RowWalk {
     fn enter(&mut self, payload: &[u8], at: LeafPlace<'_, RowCodec>) -> Result<(), RowError> {
         let leaf = Leaf::parse(payload).map_err(|error| at.error(error))?;
         self.rows.clear();
-        self.rows.extend(leaf.rows.iter().map(decode));
+        self.rows.extend(leaf.rows());
         self.next = 0;
         Ok(())
     }

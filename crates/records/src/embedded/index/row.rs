@@ -122,7 +122,7 @@ impl From<varve_io::Error> for RowError {
     }
 }
 
-/// For whoever reads the log as well.
+/// For callers that also read the log.
 impl From<RowError> for varve_io::Error {
     fn from(error: RowError) -> Self {
         match error {

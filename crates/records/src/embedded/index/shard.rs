@@ -102,6 +102,7 @@ impl Shard {
 
     /// Adds a slot, which must not be there.
     pub(in crate::embedded) fn insert(&mut self, slot: Slot) {
+        debug_assert!(slot.is_used(), "an empty slot marks the end of a chain");
         let (taken, of) = FULLEST;
         if (self.len + 1) * of > self.slots.len() * taken {
             self.grow();

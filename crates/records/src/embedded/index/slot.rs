@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A slot is *live*, the newest version of its key, or *dead*: a version that a run still has and
-//! that counts no more. What becomes of both when the index is checkpointed is told in `index`.
+//! that counts no more. `index` describes what a checkpoint does with both.
 
 use varve_io::GlobalOffset;
 

@@ -35,9 +35,9 @@ impl World {
         let manifest = Manifest { key: STORE, next: RunNumber(1), runs, owner };
         manifest.store(&*storage, MANIFEST).unwrap();
         let (log, _) = IndexLog::open(storage.clone(), STORE.id, &checkpoint, &mut index).unwrap();
-        let shared: (Arc<dyn Storage>, u64) = (storage.clone(), 1 << 20);
         let index = Arc::new(RwLock::new(index));
-        let keeper = Keeper::new(shared, index, (manifest, checkpoint), log);
+        let keeper =
+            Keeper::new(storage.clone(), index, State { manifest, checkpoint }, log, 1 << 20);
         let (map, hasher) = (BTreeMap::new(), KeyHasher::new(&[4; 16]));
         Self { storage, keeper, hasher, map, state: seed, next: 1 }
     }

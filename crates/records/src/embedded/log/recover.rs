@@ -4,10 +4,8 @@
 //!    where the one before it ends. A file before the last that is too short or too long is damage.
 //! 2. Frames are read and verified from `from`, the position that the checkpoint of the index
 //!    includes, and the entries of every whole group are handed to the caller.
-//! 3. The first frame that does not verify is the torn end of the last group, or damage. It is
-//!    damage when a later file exists, because that was begun after this one was synced; when it
-//!    lies before the position that the checkpoint knows to be durable; and when a sound frame
-//!    behind it says that it was durable. Frames are found again at multiples of 4 KiB.
+//! 3. The first frame that does not verify is the torn end of the last group, or damage:
+//!    [`was_synced`] decides. Frames behind it are found again at multiples of 4 KiB.
 //! 4. What a torn or unfinished group left is cut off, back to the group's first frame: first later
 //!    files, then bytes of the last, each synced.
 //! 5. What is kept and not known to be durable is written once more and synced: the process that
@@ -18,8 +16,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use varve_io::{
-    Access, Caching, Error, File, FileOffset, FormatError, GlobalOffset, Result,
-    SEGMENT_HEADER_LEN, SegmentHeader, Storage,
+    Access, Caching, Error, FileOffset, FormatError, GlobalOffset, Result, SegmentHeader, Storage,
+    StoreId, segment_numbers, was_synced,
 };
 
 use super::segment::{FRAMES_AT, Segment, first_block};
@@ -69,7 +67,7 @@ pub(in crate::embedded) fn open(
         for segment in full {
             *segment = Arc::new(segment.sealed(storage.as_ref())?);
         }
-        settle(tail, &config, (from, end), known)?;
+        settle(tail, &config, &Settled { from, end, known })?;
     }
     let path = storage.path().join(PREFIX);
     let log = Log { store: config.store, path, segments: ArcSwap::from_pointee(segments) };
@@ -95,9 +93,7 @@ fn open_files(
     config: &LogConfig,
     durable: GlobalOffset,
 ) -> Result<Vec<Arc<Segment>>> {
-    let names = storage.list()?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| file_number(name)).collect();
-    numbers.sort_unstable();
+    let numbers = segment_numbers(PREFIX, &storage.list()?);
     let mut segments: Vec<Arc<Segment>> = Vec::new();
     for (index, &number) in numbers.iter().enumerate() {
         let before = segments.last();
@@ -108,11 +104,11 @@ fn open_files(
         let caching = if last { Caching::Direct } else { Caching::Buffered };
         let file = storage.open(&file_name(number), Access::Write, caching)?;
         let len = file.size()?.saturating_sub(FRAMES_AT);
-        let header = match read_header(file.as_ref(), config, number) {
+        let header = match SegmentHeader::read(file.as_ref()) {
             Err(error) if error.is_damage() && last => {
                 let start = before.map_or(GlobalOffset::ZERO, |before| before.end());
                 let lost = Segment::new(number, start, file, len);
-                if start < durable || proves_durable(&lost.rest(start)?, config, start, start) {
+                if was_synced(start, durable, claims(&lost.rest(start)?, config.store, start)) {
                     return Err(error);
                 }
                 storage.remove(&file_name(number))?;
@@ -120,29 +116,14 @@ fn open_files(
             }
             header => header?,
         };
+        let checked = header.check_is(&config.header(number, header.start));
+        checked.map_err(|error| error.in_file(file.path(), FileOffset::ZERO))?;
         if let Some(before) = before {
             check_full(before, header.start)?;
         }
         segments.push(Arc::new(Segment::new(number, header.start, file, len)));
     }
     Ok(segments)
-}
-
-fn file_number(name: &str) -> Option<u64> {
-    let digits = name.strip_prefix(PREFIX)?.strip_prefix('-')?;
-    digits.parse().ok().filter(|number| file_name(*number) == name)
-}
-
-fn read_header(file: &dyn File, config: &LogConfig, number: u64) -> Result<SegmentHeader> {
-    let damage = |error: FormatError| error.in_file(file.path(), FileOffset::ZERO);
-    let mut bytes = [0; SEGMENT_HEADER_LEN];
-    file.read_at(FileOffset::ZERO, &mut bytes)?;
-    let header = SegmentHeader::decode(&bytes).map_err(damage)?;
-    if header != config.header(number, header.start) {
-        let what = "the file is of another log";
-        return Err(damage(FormatError::Damaged { at: 0, what }));
-    }
-    Ok(header)
 }
 
 /// The file before another is full: it ends where that begins.
@@ -195,10 +176,8 @@ impl<'a> Walk<'a> {
                 Ok(frame) => frame,
                 Err(error) => {
                     let later = rest.get(ALIGN..).unwrap_or_default();
-                    if !last
-                        || self.at < self.known
-                        || proves_durable(later, &self.config, self.at.plus(ALIGN as u64), self.at)
-                    {
+                    let claims = claims(later, self.config.store, self.at.plus(ALIGN as u64));
+                    if !last || was_synced(self.at, self.known, claims) {
                         return Err(segment.damage(self.at, error));
                     }
                     self.torn = true;
@@ -217,22 +196,30 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// True when a sound frame in `bytes`, which lie at `start`, says that `at` was durable.
-fn proves_durable(bytes: &[u8], config: &LogConfig, start: GlobalOffset, at: GlobalOffset) -> bool {
-    let places = (0..bytes.len()).step_by(ALIGN);
-    places.into_iter().any(|offset| {
+/// The positions that sound frames in `bytes`, which lie at `start`, say were durable.
+fn claims(bytes: &[u8], store: StoreId, start: GlobalOffset) -> impl Iterator<Item = GlobalOffset> {
+    (0..bytes.len()).step_by(ALIGN).filter_map(move |offset| {
         let rest = bytes.get(offset..).unwrap_or_default();
-        let frame = GroupFrame::decode(rest, config.store, start.plus(offset as u64));
-        frame.is_ok_and(|frame| frame.head.durable > at)
+        let frame = GroupFrame::decode(rest, store, start.plus(offset as u64)).ok()?;
+        Some(frame.head.durable)
     })
+}
+
+/// What reading the frames found out about the last file.
+struct Settled {
+    /// Frames were read from here on.
+    from: GlobalOffset,
+    /// The end of the last whole group.
+    end: GlobalOffset,
+    /// All before this is durable.
+    known: GlobalOffset,
 }
 
 /// Cuts the last file to `end`, makes it durable, and keeps the frames that were read in memory.
 fn settle(
     tail: &Segment,
     config: &LogConfig,
-    (from, end): (GlobalOffset, GlobalOffset),
-    known: GlobalOffset,
+    &Settled { from, end, known }: &Settled,
 ) -> Result<()> {
     if tail.end() > end {
         tail.cut(end.since(tail.start).unwrap_or(0));
@@ -243,7 +230,7 @@ fn settle(
         let header = config.header(tail.number, tail.start);
         tail.file.write_at(FileOffset::ZERO, &first_block(&header))?;
     }
-    // What lies before `from` was not read, so nobody knows whether it is sound.
+    // What lies before `from` was not read and so not verified.
     let from = from.max(tail.start).min(tail.end());
     let frames = tail.rest(from)?.into_vec();
     let proven = usize::try_from(known.since(from).unwrap_or(0)).unwrap_or(usize::MAX);

@@ -2,7 +2,7 @@
 //!
 //! Frames are written past the system's cache, which is several times as fast as through it when
 //! every group is synced. So the store keeps the youngest frames in memory itself, as they were
-//! written, and reading what was written a while ago asks nobody. A file that is full is mapped
+//! written, and reading them needs no system call. A file that is full is mapped
 //! when the group it ends with is durable; its frames stay in memory until younger ones need the
 //! room.
 //! In between, and when memory was given back early because a group is bigger than a file, bytes
@@ -77,6 +77,8 @@ impl Segment {
     /// Writes a frame behind the others, through a buffer that a disk can read from directly.
     pub(super) fn append(&self, frame: Vec<u8>, buffer: &mut AlignedBuffer) -> Result<()> {
         let len = self.len();
+        assert!(frame.len().is_multiple_of(BLOCK), "frames are whole blocks");
+        assert!(len.is_multiple_of(FRAMES_AT), "a frame begins at a block");
         let wanted = frame.len().min(LONGEST_WRITE);
         if buffer.len() < wanted {
             *buffer = AlignedBuffer::zeroed((wanted + wanted / 4).next_multiple_of(BLOCK));
@@ -99,14 +101,14 @@ impl Segment {
         self.pieces_mut().push((start, Arc::new(frames)));
     }
 
-    /// Forgets the frames from `len` on.
+    /// Drops the frames from `len` on.
     pub(super) fn cut(&self, len: u64) {
         let mut pieces = self.pieces_mut();
         pieces.retain(|(start, _)| *start < len);
         self.len.store(len, Ordering::Release);
     }
 
-    /// Gives the memory of the frames back: they are read from the file.
+    /// Frees the memory of the frames: they are read from the file.
     pub(super) fn forget(&self) {
         *self.pieces_mut() = Vec::new();
     }
@@ -161,7 +163,7 @@ impl Segment {
         self.read(start, length)
     }
 
-    /// Looks at every page of the entry at `at`, so that a map has them. False when neither memory
+    /// Faults in every page of the entry at `at`. False when neither memory
     /// nor a map has the entry.
     pub(super) fn touch(&self, at: GlobalOffset) -> bool {
         let start = at.since(self.start).unwrap_or(0);
@@ -237,7 +239,7 @@ pub(super) fn first_block(header: &SegmentHeader) -> AlignedBuffer {
     block
 }
 
-/// Bytes of the log, kept by whoever has them.
+/// Bytes of the log, borrowed from memory or a map by reference count, or owned.
 #[derive(Debug)]
 pub(in crate::embedded) struct EntryBytes {
     source: Source,
@@ -270,7 +272,7 @@ impl EntryBytes {
         }
     }
 
-    /// The first `len` bytes; `None` when there are not so many.
+    /// The first `len` bytes; `None` when there are fewer.
     fn cut(mut self, len: usize) -> Option<Self> {
         if len > self.range.len() {
             return None;

@@ -1,10 +1,9 @@
-//! Bringing entries into memory before somebody stops for each of them.
+//! Prefetching of log entries, so that a batch does not stop for each of them.
 //!
 //! Entries are read through maps, which costs nothing as long as the system has their pages. When
-//! it has not, every access would stop the thread for a disk, one after the other. So a batch says
-//! beforehand which entries it will look at, and those that are not in memory are read in one
-//! submission, into a buffer that is thrown away: what counts is that the system has the pages
-//! then.
+//! it has not, every access would fault and wait for the disk, one after the other. So a batch
+//! names the entries it will touch, and those that are not cached are read in one submission into a
+//! scratch buffer: the point is that the system then has the pages.
 //!
 //! Asking about a page costs half a microsecond. A batch asks about a few first, and about all only
 //! when one of those was missing. What is missed that way, and the rest of long entries, comes in
@@ -26,7 +25,7 @@ const TOGETHER: usize = 4_096;
 /// Reads under way at once.
 const DEPTH: u16 = 128;
 
-/// Readers that are not in use, each with a ring of its own.
+/// Idle readers, each with its own ring.
 #[derive(Debug, Default)]
 pub(in crate::embedded) struct Warmer {
     idle: Mutex<Vec<BatchReader>>,
@@ -34,7 +33,7 @@ pub(in crate::embedded) struct Warmer {
 
 impl Warmer {
     /// Makes sure that the entries at these positions are in memory, as far as can be. Failures
-    /// are no matter: whoever reads the entry meets them.
+    /// are ignored: reading the entry reports them.
     pub(in crate::embedded) fn warm(&self, log: &Log, positions: &[GlobalOffset]) {
         let segments = log.segments.load();
         let full = segments.last().map_or(GlobalOffset::ZERO, |tail| tail.start);

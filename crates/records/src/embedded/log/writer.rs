@@ -5,7 +5,7 @@
 //! than it should be, the file is synced and the next one begun.
 //!
 //! A group that fails leaves the log as it was before it: what it wrote is taken away, durably,
-//! before the next group begins. So a full disk is no disaster: free some space and go on.
+//! before the next group begins. After a full disk, free some space and retry.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::{Log, LogConfig, file_name};
 use crate::embedded::entry::EntryHead;
 use crate::embedded::group::FrameBuilder;
 
-/// A frame is written when it has so many bytes, or as many as half a file.
+/// A frame is written when it reaches this length, or half a file.
 const FRAME: usize = 4 << 20;
 
-/// The one who writes.
+/// The log's one writer.
 #[derive(Debug)]
 pub(in crate::embedded) struct LogWriter {
     storage: Arc<dyn Storage>,
@@ -33,9 +33,9 @@ pub(in crate::embedded) struct LogWriter {
     names_changed: bool,
     /// A group was begun and not finished.
     torn: bool,
-    /// The number of the last file before the group at hand, and its length.
+    /// Number and length of the last file before the current group.
     tail: Option<(u64, u64)>,
-    /// What a frame was long lately.
+    /// Moving average of frame lengths; sizes the next buffer.
     usual: usize,
     buffer: AlignedBuffer,
 }
@@ -239,7 +239,7 @@ impl Group<'_> {
         let next = FrameBuilder::new(GlobalOffset::ZERO, 0);
         let frame = std::mem::replace(&mut self.frame, next);
         let writer = &mut *self.writer;
-        let bytes = frame.finish(writer.config.store, (writer.group, writer.end, more));
+        let bytes = frame.finish(writer.config.store, writer.group, writer.end, more);
         let len = bytes.len();
         let known = self.full.len();
         let segment = writer.segment(len as u64, &mut self.full)?;

@@ -10,11 +10,12 @@ use super::size::create;
 use super::threads::spend;
 use super::twin::{Chance, Twin, small};
 use crate::embedded::clean::WALK;
-use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions};
+use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::{Context, Engine as _};
 use crate::fields::Fields;
 use crate::operation::Operation;
 use crate::record::Body;
+use varve_runs::Compaction;
 
 fn name(number: u32) -> Txid {
     let mut bytes = [0x33; 32];

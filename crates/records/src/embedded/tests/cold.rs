@@ -11,11 +11,12 @@ use super::gate::{Call, Gate, GatedStorage};
 use super::size::create;
 use super::threads::spend;
 use super::twin::small;
-use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions};
+use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::{Context, Engine as _};
 use crate::operation::{MinedBlockInfo, Operation};
 use crate::outcome::{Pruned, Reply};
 use crate::record::{BlockId, BlockRef};
+use varve_runs::Compaction;
 
 const CONTEXT: Context = Context { height: Height::new(100), retention: 5 };
 /// When everything is due.

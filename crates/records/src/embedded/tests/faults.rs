@@ -34,7 +34,7 @@ fn fail(call: Call, fault: Fault, nth: usize) -> bool {
         let poisoned = fault == Fault::Io && written;
         if poisoned {
             let refused = again.unwrap_err().to_string();
-            assert!(refused.contains("open the store again"), "{refused}");
+            assert!(refused.contains("reopen the store"), "{refused}");
         }
         let Twin { storage, engine, options, .. } = twin;
         drop(engine);

@@ -11,6 +11,7 @@ use varve_types::{Height, Outpoint, Txid};
 use super::gate::{Call, Gate, GatedStorage};
 use super::size::create;
 use super::twin::small;
+use crate::embedded::clean::Walked;
 use crate::embedded::fetch::Fetched;
 use crate::embedded::key::{Key, Part};
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
@@ -109,8 +110,8 @@ impl World {
         let keys =
             txids.flat_map(|txid| (0..CHUNKS).map(move |part| Key { txid, part: Part::new(part) }));
         let keys: Vec<Key> = keys.collect();
-        let ends = (boundary, boundary);
-        assert!(self.engine.commit.move_to_end(&keys, ends, &Fetched::default()).unwrap());
+        let walked = Walked { boundary, end: boundary };
+        assert!(self.engine.commit.move_to_end(&keys, walked, &Fetched::default()).unwrap());
     }
 
     /// Writes the open group and drops the first file.

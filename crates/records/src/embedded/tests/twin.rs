@@ -13,7 +13,7 @@ use varve_runs::Source as _;
 use varve_types::{Amount, BlockHash, Height, Outpoint, Txid};
 
 use crate::embedded::index::{Shard, Slot, Totals};
-use crate::embedded::{Compaction, EmbeddedEngine, EmbeddedOptions, StoreKey};
+use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{Context, Engine, EngineError, Scan};
 use crate::fields::Fields;
 use crate::freeze_window::{FreezeWindow, Tier};
@@ -26,6 +26,7 @@ use crate::operation::{
 use crate::record::{BlockId, BlockRef, Body, Record};
 use crate::spending_data::SpendingData;
 use crate::utxo_hash::UtxoHash;
+use varve_runs::Compaction;
 
 pub(super) const TXS: u32 = 12;
 pub(super) const KEY: StoreKey = StoreKey { id: StoreId([3; 16]), secret: [4; 16] };

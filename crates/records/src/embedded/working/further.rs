@@ -1,7 +1,7 @@
 //! Chunks of a record behind the first, wherever their newest versions are.
 //!
-//! A new record keeps the hashes of all its outputs, and a chunk of it exists only when somebody
-//! looks at it. So a chunk is looked for in five places: in the open group by itself, in the open
+//! A new record keeps the hashes of all its outputs, and a chunk of it exists only once it is
+//! looked at. So a chunk is looked for in five places: in the open group by itself, in the open
 //! group as a part of a new record, in the same two of the group that is being written, and in the
 //! log. A record may have very many: what only looks at them, or removes them, holds none.
 
@@ -17,9 +17,9 @@ use crate::slot::Slot;
 
 /// The newest version of a chunk.
 enum ChunkAt<'a> {
-    /// At hand.
+    /// In the open group.
     Open(HeldId),
-    /// As it was created, with a record at hand.
+    /// As it was created, with a record of the open group.
     New(Chunk),
     /// Held by the group that is being written.
     Flying(&'a Held),
@@ -32,7 +32,7 @@ enum ChunkAt<'a> {
 /// A chunk that is about to go.
 enum Doomed {
     Held(HeldId),
-    /// Not at hand: its number, where it lies, and whether it is being written.
+    /// Not held: its number, where it lies, and whether it is being written.
     Elsewhere(u32, Option<Before>, bool),
 }
 
@@ -58,7 +58,7 @@ impl<'a> Work<'a> {
                 return Ok(ChunkAt::NewFlying(chunk));
             }
         }
-        match self.base.locate(self.index, (&key, hash), self.fetched)? {
+        match self.base.locate(self.index, &key, hash, self.fetched)? {
             Some((version, entry)) => Ok(ChunkAt::Logged(version, entry)),
             None => Err(self.missing(record)),
         }
@@ -67,24 +67,24 @@ impl<'a> Work<'a> {
     /// Holds a chunk of a record, behind the first.
     pub(super) fn hold_chunk(&mut self, record: HeldId, number: u32) -> Result<HeldId> {
         let key = Key { part: Part::new(number), ..self.open.get(record).key };
-        let key = (key, self.base.hasher.hash(&key));
+        let hash = self.base.hasher.hash(&key);
         let id = match self.find_chunk(record, number)? {
             ChunkAt::Open(id) => id,
             ChunkAt::New(chunk) => {
-                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
+                let id = self.open.hold(key, hash, None, Value::Chunk(Box::new(chunk)));
                 // From here on it is written by itself and not with the others of the new record.
                 self.open.change(id);
                 id
             }
             ChunkAt::Flying(held) => self.open.insert(held.fly_on()),
             ChunkAt::NewFlying(chunk) => {
-                let id = self.open.hold(key, None, Value::Chunk(Box::new(chunk)));
+                let id = self.open.hold(key, hash, None, Value::Chunk(Box::new(chunk)));
                 self.open.fly(id);
                 id
             }
             ChunkAt::Logged(version, entry) => {
                 let value = self.base.decode(version.at, &entry)?;
-                self.open.hold(key, Some(version), value)
+                self.open.hold(key, hash, Some(version), value)
             }
         };
         match self.open.get(id).value() {
@@ -118,7 +118,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Says that slots of a record at hand are not there.
+    /// The error for slots of a held record that are missing.
     fn missing(&self, record: HeldId) -> Error {
         let before = self.open.get(record).before;
         self.base.missing(before.map_or(GlobalOffset::ZERO, |before| before.at))
@@ -145,7 +145,7 @@ impl<'a> Work<'a> {
                 Doomed::Elsewhere(number, before, flying) => {
                     let key = Key { part: Part::new(number), ..owner };
                     let hash = self.base.hasher.hash(&key);
-                    let id = self.open.hold((key, hash), before, Value::Gone);
+                    let id = self.open.hold(key, hash, before, Value::Gone);
                     if flying {
                         self.open.fly(id);
                     }
@@ -178,7 +178,7 @@ fn new_chunk(overlay: &Overlay, record: HeldId, number: u32) -> Option<Chunk> {
     Some(Chunk::new(hashes, further.spending))
 }
 
-/// The number of chunks of a record with so many outputs, the first included.
+/// The number of chunks of a record, the first included.
 pub(in crate::embedded) const fn chunks(outputs: u32) -> u32 {
     if outputs == 0 { 1 } else { outputs.div_ceil(CHUNK) }
 }

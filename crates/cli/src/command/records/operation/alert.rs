@@ -1,12 +1,10 @@
 //! Orders from outside: freezing outputs and binding them to other scripts.
 
 use serde_json::Value;
-use varve_records::freeze_window::FreezeWindow;
+use varve_records::exchange::UtxoWrapper;
 use varve_records::operation::SlotRef;
-use varve_records::record::Body;
+use varve_records::record::{Body, FreezeWindow, UtxoHash};
 use varve_records::store::Item;
-use varve_records::utxo_hash::UtxoHash;
-use varve_records::utxo_wrapper::UtxoWrapper;
 use varve_records::{Fields, RecordError, SlotError};
 use varve_types::{Amount, Outpoint, TxOut};
 

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use hex_conservative::FromHex as _;
 use serde_json::{Value, json};
-use varve_records::outcome::Spent;
+use varve_records::exchange::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
+use varve_records::operation::Spent;
 use varve_records::record::Body;
 use varve_records::store::TxUnit;
-use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
 use varve_records::{Fields, Transaction};
 use varve_types::{Amount, Outpoint, TxOut, Txid};
 

@@ -1,11 +1,10 @@
 //! What happens to a record between its creation and its removal.
 
 use serde_json::{Map, Value, json};
+use varve_records::engine::SlotView;
 use varve_records::operation::{MinedBlockInfo, SlotRef, Unspend};
-use varve_records::record::BlockId;
-use varve_records::spending_data::SpendingData;
-use varve_records::utxo_hash::UtxoHash;
-use varve_records::{RecordError, SlotView, StoreError};
+use varve_records::record::{BlockId, SpendingData, UtxoHash};
+use varve_records::{RecordError, StoreError};
 use varve_types::{Outpoint, Txid};
 
 use super::all_or_failure;

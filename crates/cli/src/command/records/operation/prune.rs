@@ -2,10 +2,9 @@
 
 use serde_json::{Value, json};
 use varve_records::ErrorCode;
-use varve_records::outcome::Pruned;
-use varve_records::pruner::{PruneAt, prune as run};
+use varve_records::operation::Pruned;
 use varve_records::record::BlockId;
-use varve_records::restart::{LeftOut, RecoveryError, recover};
+use varve_records::store::{LeftOut, PruneAt, RecoveryError, prune as run, recover};
 use varve_types::Txid;
 
 use super::conflict;

@@ -2,8 +2,7 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
-use varve_records::Scan;
-use varve_records::engine::Cursor;
+use varve_records::engine::{Cursor, Scan};
 use varve_records::store::UnminedTx;
 use varve_types::{Height, Outpoint, Txid};
 
