@@ -106,6 +106,10 @@ impl<B: Backend> Archive<B> {
         &self.backend
     }
 
+    pub(crate) const fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
     /// The size of every table, as of the last checkpoint.
     pub fn sizes(&self) -> Result<Vec<TableSize>> {
         Ok(self.backend.sizes()?)

@@ -27,6 +27,7 @@
 
 mod at_rest;
 mod blocks;
+mod config;
 mod depth;
 mod files;
 mod filters;
@@ -35,19 +36,17 @@ mod memory;
 mod read;
 mod row;
 mod searches;
+mod sizes;
 
 use std::sync::Arc;
 
-use varve_io::{Access, Caching, Kind, Storage, StoreId};
+use varve_io::{Kind, Storage};
 use varve_runs::Compaction;
 
 use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize, Unindexed};
 use crate::link::{Bounds, HeaderLink, TxLink};
-use crate::primitive::{
-    Array, Error, Geometry, Heads, Keyed, Manifest, RecordMap, Table, TableConfig,
-};
+use crate::primitive::{Array, Error, Heads, Keyed, Manifest, RecordMap, Table};
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
-use crate::search::{SearchOptions, SearchSize};
 use blocks::Blocks;
 use depth::Depth;
 use filters::{FILTER_TABLES, Filters};
@@ -55,6 +54,7 @@ use row::{HEADER, TX_STATE};
 use searches::Searches;
 
 pub use at_rest::stored_bytes;
+pub use config::MmapConfig;
 pub use files::{SEARCH_TABLES, is_search_file, is_store_file};
 pub use memory::ArchiveMemory;
 pub use read::MmapTables;
@@ -70,58 +70,6 @@ impl From<Error> for BackendError {
         } else {
             Self::Fault(Box::new(error))
         }
-    }
-}
-
-/// How the files of an archive are made. [`MmapConfig::segment_len`] stays as it is when it is
-/// opened again; the others may differ.
-#[derive(Clone, Copy, Debug)]
-pub struct MmapConfig {
-    /// Who the store is: drawn at random when it is made, and not used afterwards.
-    pub store: StoreId,
-    /// The key of its hashes: drawn at random when it is made, and not used afterwards.
-    pub secret: [u8; 16],
-    /// The bytes of a file, about.
-    pub segment_len: u32,
-    /// How many transactions the first generation of heads is made for.
-    pub first_rows: u32,
-    /// How many rows of a table a crash may leave to be linked again.
-    pub relink: u64,
-    /// The optional tables that are wanted: the others are dropped when the store is opened.
-    pub indexes: Indexes,
-    /// A block is settled when so many blocks of the confirmed chain are above it.
-    pub window: u32,
-    /// How the search tables are kept, and how much memory they have together.
-    pub search: SearchOptions,
-}
-
-impl MmapConfig {
-    /// A store of any size, with this identity and secret.
-    #[must_use]
-    pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
-        let indexes = Indexes { scripts: true, filters: true };
-        let (segment_len, first_rows, relink) = (64 << 20, 1 << 16, 1 << 22);
-        let (window, search) = (Self::WINDOW, Self::SEARCH);
-        Self { store, secret, segment_len, first_rows, relink, indexes, window, search }
-    }
-
-    /// A day of blocks.
-    pub const WINDOW: u32 = 144;
-
-    const SEARCH: SearchOptions = SearchOptions {
-        memory: 256 << 20,
-        fan_in: 8,
-        flush_rows: 8 << 20,
-        flush_links: 8 << 20,
-        compaction: Compaction::Threads,
-    };
-
-    fn table(&self, name: &str, rows: u32) -> TableConfig {
-        let mut kind = [0; 8];
-        name.bytes().zip(&mut kind).for_each(|(byte, place)| *place = byte.to_ascii_uppercase());
-        let (kind, geometry) = (Kind(kind), Geometry::for_rows(rows));
-        let Self { store, segment_len, .. } = *self;
-        TableConfig { name: name.to_owned(), kind, store, segment_len, geometry }
     }
 }
 
@@ -240,21 +188,6 @@ impl MmapBackend {
             window: self.window,
         };
         self.searches.settle(&depth, TxLink::new(self.saved_txs))
-    }
-
-    /// The bytes of a table's files: body and head.
-    fn file_sizes(&self, name: &str) -> Result<(u64, u64)> {
-        let (mut body, mut head) = (0, 0);
-        for file in self.storage.list().map_err(Error::from)? {
-            let Some(rest) = file.strip_prefix(name) else { continue };
-            let of_body = rest.starts_with('-');
-            if of_body || rest.starts_with('.') {
-                let found = self.storage.open(&file, Access::Read, Caching::Buffered);
-                let size = found.and_then(|file| file.size()).map_err(Error::from)?;
-                *(if of_body { &mut body } else { &mut head }) += size;
-            }
-        }
-        Ok((body, head))
     }
 }
 
@@ -405,27 +338,6 @@ impl Backend for MmapBackend {
     }
 
     fn sizes(&self) -> Result<Vec<TableSize>> {
-        let tables = &self.tables;
-        let rows = [
-            ("header", tables.header.rows()),
-            ("block", tables.blocks.count()),
-            ("block_tx", tables.blocks.count()),
-            ("tx_len", self.txs),
-            ("filter", tables.filters.len()),
-            ("filter_at", tables.filters.len()),
-            ("tx_state", tables.tx_state.rows()),
-            ("candidate", self.candidate.reader().len()),
-            ("confirmed", self.confirmed.reader().len()),
-            ("block_state", self.block_state.reader().len()),
-        ];
-        let size = |(name, rows)| {
-            let (body, head) = self.file_sizes(name)?;
-            Ok(TableSize { name, rows, body, head, buckets: head / 8 })
-        };
-        let searches = self.searches.sizes().map(|(name, size)| {
-            let SearchSize { rows, bytes: body, index: head, .. } = size;
-            Ok(TableSize { name, rows, body, head, buckets: 0 })
-        });
-        rows.into_iter().map(size).chain(searches).collect()
+        self.table_sizes()
     }
 }

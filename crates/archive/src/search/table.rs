@@ -231,10 +231,11 @@ impl SearchTable {
     }
 
     /// Merges all runs into one when nothing more urgent is due, in the background: for when a sync
-    /// has ended.
-    pub fn tidy(&mut self) -> Result<()> {
+    /// has ended. Returns whether merges are still to be waited for; ask again until it does not.
+    pub fn tidy(&mut self) -> Result<bool> {
         self.work.tidy = true;
-        self.maintain()
+        self.maintain()?;
+        Ok(self.work.tidy || !self.work.merges.iter().all(Slot::is_free))
     }
 
     /// A reader, to be cloned into other threads.

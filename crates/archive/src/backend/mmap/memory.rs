@@ -83,4 +83,11 @@ impl Archive<MmapBackend> {
     pub fn is_crowded(&self) -> bool {
         self.backend().searches.is_crowded()
     }
+
+    /// Merges the runs of each search table into one, in the background: call it when a sync has
+    /// caught up, until it returns `false`. A lookup then costs one page however large the table
+    /// is. The next checkpoint that saves the tables keeps the result.
+    pub fn tidy(&mut self) -> std::result::Result<bool, ArchiveError> {
+        Ok(self.backend_mut().searches.tidy()?)
+    }
 }

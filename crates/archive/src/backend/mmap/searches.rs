@@ -206,6 +206,19 @@ impl Searches {
         Ok(())
     }
 
+    /// Merges the runs of each table into one in the background, and returns whether merges are
+    /// still to be waited for. On a full disk the runs stay as they are, which answers too.
+    pub(super) fn tidy(&mut self) -> Result<bool> {
+        let mut is_busy = false;
+        for Kept { table, .. } in self.all_mut() {
+            match table.tidy() {
+                Err(error) if error.is_disk_full() => {}
+                tidied => is_busy |= tidied?,
+            }
+        }
+        Ok(is_busy)
+    }
+
     /// Saves the young rows too.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.all_mut().try_for_each(|kept| Ok(kept.table.rest()?))

@@ -10,7 +10,7 @@ use varve_runs::{
 };
 
 use super::SearchTable;
-use super::load::{CHAIN, RESTED, Saved};
+use super::load::{CHAIN, Saved};
 use crate::link::TxLink;
 use crate::search::codec::Search;
 use crate::search::error::Result;
@@ -69,7 +69,8 @@ impl SearchTable {
             limit,
             stale,
             rows,
-            numbers: (chain, side),
+            chain,
+            side,
         };
         let job = self.work.flush_lane.start(move || job.run(panes));
         self.work.flush.fill(flushing, job);
@@ -159,13 +160,14 @@ struct FlushJob {
     limit: TxLink,
     stale: Vec<Range<u64>>,
     rows: u64,
-    numbers: (RunNumber, RunNumber),
+    chain: RunNumber,
+    side: RunNumber,
 }
 
 impl FlushJob {
     fn run(&self, panes: Vec<Arc<Pane>>) -> Result<Flushed> {
-        let mut chain = self.writer((self.numbers.0, CHAIN + self.step), self.filter);
-        let mut side = self.writer((self.numbers.1, self.step), Some(Width::One));
+        let mut chain = self.writer(self.chain, CHAIN + self.step, self.filter);
+        let mut side = self.writer(self.side, self.step, Some(Width::One));
         let mut rows = merge_panes(panes, self.limit)?;
         while let Some(row) = rows.head() {
             if self.stop.is_set() {
@@ -178,11 +180,11 @@ impl FlushJob {
         Ok(Flushed { chain: chain.finish()?, side: side.finish()? })
     }
 
-    fn writer(&self, (number, step): (RunNumber, u32), filter: Option<Width>) -> LazyWriter {
+    fn writer(&self, number: RunNumber, step: u32, filter: Option<Width>) -> LazyWriter {
         let step = Sequence::new(step);
         let (span, chunk_keys) = (Span { first: step, last: step }, self.buffers.chunk_keys);
         let new = NewRun { number, span, expected: self.rows, filter, chunk_keys };
-        LazyWriter { storage: Arc::clone(&self.storage), key: self.key, new, writer: None }
+        LazyWriter::new(&self.storage, self.key, new)
     }
 }
 
@@ -203,15 +205,19 @@ pub(super) struct LazyWriter {
 }
 
 impl LazyWriter {
+    pub(super) fn new(storage: &Arc<dyn Storage>, key: StoreKey, new: NewRun) -> Self {
+        Self { storage: Arc::clone(storage), key, new, writer: None }
+    }
+
     #[inline]
-    fn push(&mut self, row: &Row) -> Result<()> {
+    pub(super) fn push(&mut self, row: &Row) -> Result<()> {
         if let Some(writer) = &mut self.writer {
             return writer.push(row);
         }
         self.writer.insert(RunWriter::create(&self.storage, self.key, &self.new)?).push(row)
     }
 
-    fn finish(self) -> Result<Option<Run<Search>>> {
+    pub(super) fn finish(self) -> Result<Option<Run<Search>>> {
         self.writer.map(RunWriter::finish).transpose()
     }
 }
@@ -263,22 +269,4 @@ impl Source<Search> for PaneSource {
         self.settle();
         Ok(())
     }
-}
-
-/// Writes all rows of `panes` to the run `number`, as the file of young rows.
-pub(super) fn write_rested(
-    (storage, key): (&Arc<dyn Storage>, StoreKey),
-    (number, buffers): (RunNumber, Buffers),
-    panes: Vec<Arc<Pane>>,
-) -> Result<Option<Run<Search>>> {
-    let expected = panes.iter().map(|pane| pane.len() as u64).sum();
-    let (span, chunk_keys) = (Span { first: RESTED, last: RESTED }, buffers.chunk_keys);
-    let new = NewRun { number, span, expected, filter: None, chunk_keys };
-    let mut writer = LazyWriter { storage: Arc::clone(storage), key, new, writer: None };
-    let mut rows = merge_panes(panes, TxLink::new(u64::MAX))?;
-    while let Some(row) = rows.head() {
-        writer.push(&row)?;
-        rows.advance()?;
-    }
-    writer.finish()
 }
