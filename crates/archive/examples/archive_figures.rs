@@ -61,6 +61,10 @@ fn main() {
     measure("tx lookups", &view, &keys.txids, |view, txid| {
         assert!(view.to_tx(*txid).unwrap().is_some());
     });
+    measure("spenders with txid", &view, &keys.points, |view, point| {
+        let spender = view.confirmed_spender(*point).unwrap().unwrap();
+        std::hint::black_box(view.txid(&spender.tx).unwrap());
+    });
     measure("spender lookups", &view, &keys.points, |view, point| {
         assert!(view.confirmed_spender(*point).unwrap().is_some());
     });

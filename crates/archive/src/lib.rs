@@ -71,8 +71,8 @@ pub use error::{ArchiveError, Result};
 pub use interval::INTERVAL;
 pub use link::{Bounds, HeaderLink, TxLink};
 pub use query::{
-    Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, Scope, Spender,
-    TxPlace, TxSize, View,
+    Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, RowPlace, Scope,
+    Spender, TxPlace, TxSize, View,
 };
 pub use row::{
     BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxSlice,

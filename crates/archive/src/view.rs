@@ -134,19 +134,17 @@ fn search<T: Tables, S: BlockSource>(
     let mut spenders = view.spenders_where(&asked, spends)?.into_iter();
     let network = view.network();
     let found = outputs.into_iter().map(|output| {
-        let output = output?;
+        let Some(output) = output else { return Ok(None) };
         let spenders = spenders.next().unwrap_or_default();
         let TxPlace { height, .. } = output.tx;
-        let never = height == Height::GENESIS || unspendable(network, height, &output.script);
-        (!never).then(|| Found {
-            height,
-            coinbase: output.tx.is_coinbase(),
-            value: output.value,
-            script: output.script,
-            spent_by: spenders.first().map(|spender| spender.tx.txid),
-        })
+        if height == Height::GENESIS || unspendable(network, height, &output.script) {
+            return Ok(None);
+        }
+        let spent_by = spenders.first().map(|spender| view.txid(&spender.tx)).transpose()?;
+        let (coinbase, value) = (output.tx.is_coinbase(), output.value);
+        Ok(Some(Found { height, coinbase, value, script: output.script, spent_by }))
     });
-    Ok(found.collect())
+    found.collect()
 }
 
 /// The first of these points that is unspent on the branch already.

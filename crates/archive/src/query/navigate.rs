@@ -41,14 +41,19 @@ impl TxPlace {
     }
 }
 
-/// Where a transaction row stands: a [`TxPlace`] before anybody has looked at the bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowPlace {
-    pub(crate) link: TxLink,
-    pub(crate) block: HeaderLink,
-    pub(crate) height: Height,
-    pub(crate) position: u32,
-    pub(crate) confirmed: bool,
+/// Where a transaction row is: a [`TxPlace`] whose bytes have not been hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPlace {
+    /// The row.
+    pub link: TxLink,
+    /// The block.
+    pub block: HeaderLink,
+    /// The height of the block.
+    pub height: Height,
+    /// The position in the block; the coinbase is at 0.
+    pub position: u32,
+    /// Whether the block is the confirmed one at its height.
+    pub confirmed: bool,
     pub(crate) slice: TxSlice,
 }
 
@@ -156,7 +161,10 @@ impl<T: Tables> Snapshot<T> {
         if !self.bounds.has_tx(link) {
             return Ok(None);
         }
-        Ok(self.row_places(&[link])?.pop())
+        let TxRow { block, position, slice } = self.tx(link)?;
+        let height = self.header(block)?.height;
+        let confirmed = self.to_confirmed(height) == Some(block);
+        Ok(Some(RowPlace { link, block, height, position, confirmed, slice }))
     }
 
     /// Where transaction rows stand, all of which the moment has.
@@ -183,6 +191,11 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     pub fn place(&self, link: TxLink) -> Result<Option<TxPlace>> {
         let Some(row) = self.row_place(link)? else { return Ok(None) };
         self.with_tx(row.block, &row.slice, |tx| Some(row.with(tx.txid())))
+    }
+
+    /// The txid of a row, computed from its bytes.
+    pub fn txid(&self, row: &RowPlace) -> Result<Txid> {
+        self.with_tx(row.block, &row.slice, |tx| tx.txid())
     }
 
     /// The txids of a block in order, or `None` when the block has not come.

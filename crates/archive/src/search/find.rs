@@ -54,6 +54,9 @@ impl SearchReader {
     /// Adds all rows of each key to `out`, with the place of the key in the question: keys in the
     /// order of the question, links from the highest on.
     pub fn find(&self, keys: &[Fingerprint], out: &mut Vec<(usize, TxLink)>) -> Result<()> {
+        if let [key] = keys {
+            return self.find_one(*key, out);
+        }
         let version = self.shared.version.load_full();
         let start = out.len();
         let mut sorted: Vec<(Fingerprint, usize)> =
@@ -69,6 +72,26 @@ impl SearchReader {
         }
         if let Some(found) = out.get_mut(start..) {
             found.sort_unstable_by_key(|(place, link)| (*place, Reverse(*link)));
+            let kept = keep(found, version.end);
+            out.truncate(start + kept);
+        }
+        Ok(())
+    }
+
+    /// The same for one key, without sorting keys.
+    fn find_one(&self, key: Fingerprint, out: &mut Vec<(usize, TxLink)>) -> Result<()> {
+        let version = self.shared.version.load();
+        let start = out.len();
+        for pane in version.panes.iter().rev() {
+            out.extend(pane.find(key).rev().map(|link| (0, link)));
+        }
+        if !version.runs.as_slice().is_empty() {
+            self.find_in_runs(&version, &[(key, 0)], out)?;
+        }
+        if let Some(found) = out.get_mut(start..) {
+            if found.len() > 1 {
+                found.sort_unstable_by_key(|(_, link)| Reverse(*link));
+            }
             let kept = keep(found, version.end);
             out.truncate(start + kept);
         }

@@ -71,7 +71,8 @@ fn is_read_once<D: Disk>(disk: D) {
     assert_eq!(source.reads(), 1);
     let by = spend.txid();
     for (vin, spenders) in (0..).zip(&spenders) {
-        let found: Vec<_> = spenders.iter().map(|found| (found.tx.txid, found.vin)).collect();
+        let found: Vec<_> =
+            spenders.iter().map(|found| (view.txid(&found.tx).unwrap(), found.vin)).collect();
         assert_eq!(found, [(by, vin)]);
     }
     let prevouts = view.block_prevouts(link).unwrap().unwrap();

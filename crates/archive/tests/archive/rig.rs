@@ -187,7 +187,7 @@ fn check_spends<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model) {
         let expected = spenders.get(point).cloned().unwrap_or_default();
         let found = view.spenders(*point).unwrap();
         let rows: BTreeSet<_> =
-            found.iter().map(|s| (s.tx.txid, s.vin, hash(s.tx.block))).collect();
+            found.iter().map(|s| (view.txid(&s.tx).unwrap(), s.vin, hash(s.tx.block))).collect();
         assert_eq!((&rows, found.len()), (&expected, expected.len()), "{point}");
         let txids: BTreeSet<_> = expected.iter().map(|(txid, ..)| *txid).collect();
         assert_eq!(view.get_spenders(*point).unwrap().len(), txids.len());
