@@ -152,17 +152,9 @@ impl<B: Backend> Archive<B> {
         Ok(())
     }
 
-    /// Pushes a header on a chain.
-    pub fn push(&mut self, chain: Chain, link: HeaderLink) -> Result<()> {
+    pub(crate) fn push(&mut self, chain: Chain, link: HeaderLink) -> Result<()> {
         let len = height_of(self.now.heights(chain).len());
         self.set_chain(chain, len.to_u32(), &[link])
-    }
-
-    /// Takes the top off a chain and returns it; `None` when the chain is empty.
-    pub fn pop(&mut self, chain: Chain) -> Result<Option<HeaderLink>> {
-        let Some((height, link)) = self.now.top(chain) else { return Ok(None) };
-        self.set_chain(chain, height.to_u32(), &[])?;
-        Ok(Some(link))
     }
 
     /// Notes what validation has found of blocks.

@@ -28,8 +28,8 @@
 //! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
 //!    call may be made again; after [`BackendError::Fault`] the store must be opened again.
 
-pub mod memory;
-pub mod mmap;
+pub(crate) mod memory;
+pub(crate) mod mmap;
 
 use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
@@ -64,7 +64,7 @@ impl BackendError {
 }
 
 /// What a back end answers.
-pub type Result<T> = std::result::Result<T, BackendError>;
+pub(crate) type Result<T> = std::result::Result<T, BackendError>;
 
 /// One answer of a search over many keys: the place of the key in the question, and a row.
 pub type Match = (usize, TxLink);

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::link::HeaderLink;
 
 /// Blocks of an interval, 2^11.
-pub const INTERVAL: u32 = 1 << INTERVAL_DEPTH;
+pub(crate) const INTERVAL: u32 = 1 << INTERVAL_DEPTH;
 /// The height of an interval's subtree.
 pub(crate) const INTERVAL_DEPTH: u32 = 11;
 

@@ -7,7 +7,7 @@
 //! | rows of one width by number and by key, newest or all | [`RecordMap`] | `records`, `head` |
 //! | values of any length by position and by key | [`SlabMap`] | `slabs`, `head` |
 //! | all of them saved as one | [`Manifest`], [`Table`] | `manifest`, `mark` |
-//! | a way back to an old checkpoint | [`Manifest::snapshot`], [`Manifest::restore`] | `snapshot` |
+//! | a way back to an old checkpoint (the seed's; no command offers it) | `snapshot` | `snapshot` |
 //!
 //! What holds in all of them:
 //!
@@ -78,6 +78,7 @@ mod records;
 mod shelves;
 mod slab_map;
 mod slabs;
+#[cfg(feature = "test-suite")]
 mod snapshot;
 mod stage;
 mod sync;
@@ -85,13 +86,22 @@ mod table;
 
 pub use array::{Array, ArrayReader};
 pub use blob::{Blob, BlobReader};
-pub use error::{Error, Result};
+pub use error::Error;
+#[cfg(feature = "test-suite")]
+pub use error::Result;
 pub use hasher::{KeyHasher, Keyed};
 pub use head::Geometry;
 pub use manifest::{Manifest, is_manifest_file};
+#[cfg(feature = "test-suite")]
 pub use mark::Mark;
-pub use record_map::{PendingRows, RecordMap, RecordReader};
+#[cfg(feature = "test-suite")]
+pub use record_map::PendingRows;
+pub use record_map::{RecordMap, RecordReader};
 pub use records::{Link, Row};
-pub use slab_map::{PendingSlab, SlabMap, SlabReader};
+#[cfg(feature = "test-suite")]
+pub use slab_map::PendingSlab;
+pub use slab_map::{SlabMap, SlabReader};
 pub use slabs::{Measure, SlabLink};
-pub use table::{Epoch, Heads, Table, TableConfig, TableMemory, is_table_file};
+#[cfg(feature = "test-suite")]
+pub use table::Epoch;
+pub use table::{Heads, Table, TableConfig, TableMemory, is_table_file};

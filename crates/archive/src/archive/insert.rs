@@ -9,9 +9,9 @@ use super::{Archive, BlockPreparer, PreparedBlock};
 use crate::backend::{Backend, Chain, RowsOf, Unindexed};
 use crate::error::{ArchiveError, Result};
 use crate::link::HeaderLink;
-use crate::query::View;
 use crate::row::{BlockState, HeaderRow, NewBlock};
 use crate::source::{BlockNumber, BlockSource};
+use crate::view::View;
 
 /// How many headers the median time is taken of.
 const MEDIAN_OF: usize = 11;
@@ -19,12 +19,6 @@ const MEDIAN_OF: usize = 11;
 const BLOCKS_EACH: usize = 8;
 
 impl<B: Backend> Archive<B> {
-    /// Archives headers, each standing on one that is known or that comes before it here, and
-    /// returns their links. Those that are known already keep theirs.
-    pub fn set_headers(&mut self, headers: &[Header<'_>]) -> Result<Vec<HeaderLink>> {
-        headers.iter().map(|header| self.set_header(*header)).collect()
-    }
-
     /// Archives one header.
     pub fn set_header(&mut self, header: Header<'_>) -> Result<HeaderLink> {
         let hash = header.hash();

@@ -106,6 +106,7 @@ impl ArrayReader {
     }
 
     /// True when there is no value.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

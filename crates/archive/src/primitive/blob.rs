@@ -46,6 +46,7 @@ impl Blob {
     }
 
     /// The position behind the last value.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn end(&self) -> SlabLink {
         SlabLink(self.log.end().get())

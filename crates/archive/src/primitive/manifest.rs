@@ -17,11 +17,15 @@ use varve_io::{Envelope, Kind, Storage, StoreId, is_envelope, load, replace};
 use super::cells::redo_epoch;
 use super::error::{Error, Result};
 use super::mark::Mark;
-use super::snapshot::marker;
 use super::table::{Epoch, Heads, Table};
 use crate::side_by_side::side_by_side;
 
 pub(super) const VERSION: u32 = 2;
+
+/// The name of the file that says that a restore has begun.
+pub(super) fn marker(manifest: &str) -> String {
+    format!("{manifest}.restoring")
+}
 
 /// Whether a file of this name is the manifest `manifest`, or says that it is being restored.
 #[must_use]
@@ -162,6 +166,7 @@ impl Manifest {
     }
 
     /// The tables of the checkpoint.
+    #[cfg(feature = "test-suite")]
     pub(super) fn tables(&self) -> &[(String, Mark)] {
         &self.tables
     }

@@ -14,7 +14,6 @@ use super::error::Result;
 use super::hasher::{KeyHasher, Keyed};
 use super::mark::Mark;
 use super::records::{Link, Pending, Records, RecordsOwner, Row};
-use super::stage::UNLINKED;
 use super::table::{Epoch, Heads, Table, TableConfig, TableMemory};
 
 /// The owner of a table whose rows hold their keys.
@@ -57,12 +56,6 @@ impl<'a, const K: usize, const V: usize> PendingRows<'a, K, V> {
     /// Makes all rows reachable, in order.
     pub fn commit(self) {
         self.0.commit(|_| ());
-    }
-
-    /// Commits, and names the rows whose key may have been in the table before: all that were, and
-    /// a few that were not. Nearly free: the filter tells.
-    pub fn commit_noting(self, possible_duplicates: &mut Vec<Link>) {
-        self.0.commit(|link| possible_duplicates.push(link));
     }
 }
 
@@ -143,12 +136,14 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
     }
 
     /// The row below `link` in its chain, of whatever key; `None` at the end.
+    #[cfg(feature = "test-suite")]
     pub fn next(&self, link: Link) -> Result<Option<Link>> {
         let next = self.records.row(link)?.next;
-        Ok(if next == UNLINKED { None } else { Link::from_next(next) })
+        Ok(if next == super::stage::UNLINKED { None } else { Link::from_next(next) })
     }
 
     /// The top of the chain in a bucket; buckets of all generations are counted in one row.
+    #[cfg(feature = "test-suite")]
     pub fn top(&self, bucket: u64) -> Result<Option<Link>> {
         self.records.top(bucket)
     }
@@ -165,6 +160,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
     }
 
     /// All rows of a key, newest first, added to `found`.
+    #[cfg(feature = "test-suite")]
     pub fn find_all(&self, key: &[u8; K], found: &mut Vec<(Link, [u8; V])>) -> Result<()> {
         self.search(key, |link, value| {
             found.push((link, *value));

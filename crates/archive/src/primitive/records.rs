@@ -68,6 +68,7 @@ impl Link {
     }
 
     /// The row that a next link names, `None` at the end of a chain.
+    #[cfg(feature = "test-suite")]
     pub(crate) fn from_next(next: u64) -> Option<Self> {
         u32::try_from(next).ok().filter(|link| u64::from(*link) < ROWS_MAX).map(Self)
     }
@@ -174,6 +175,7 @@ impl<const K: usize, const V: usize> Records<K, V> {
     }
 
     /// The top of the chain in a cell of the head.
+    #[cfg(feature = "test-suite")]
     pub(crate) fn top(&self, cell: u64) -> Result<Option<Link>> {
         Ok(Link::from_next(RecordHead::link(self.cells.get(cell)?)))
     }

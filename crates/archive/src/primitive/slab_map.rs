@@ -61,12 +61,6 @@ pub struct PendingSlab<'a> {
 }
 
 impl PendingSlab<'_> {
-    /// The position of the slab.
-    #[must_use]
-    pub const fn link(&self) -> SlabLink {
-        self.link
-    }
-
     /// Makes the slab reachable.
     pub fn commit(self) -> SlabLink {
         let state = self.slabs.state.load();
@@ -115,6 +109,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
     }
 
     /// Sets and commits one slab.
+    #[cfg(feature = "test-suite")]
     pub fn insert(&self, key: &[u8; K], value: &[u8]) -> Result<SlabLink> {
         self.set(key, value).map(PendingSlab::commit)
     }
@@ -156,6 +151,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
     }
 
     /// Lends the key and the value at a position to `read`.
+    #[cfg(feature = "test-suite")]
     pub fn get<R>(&self, link: SlabLink, read: impl FnOnce(&[u8; K], &[u8]) -> R) -> Result<R> {
         let state = self.slabs.state.load();
         let found = self.slabs.get::<M>(&state, link)?;
@@ -164,6 +160,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
     }
 
     /// The slab below `link` in its chain, of whatever key; `None` at the end.
+    #[cfg(feature = "test-suite")]
     pub fn next(&self, link: SlabLink) -> Result<Option<SlabLink>> {
         let state = self.slabs.state.load();
         let found = self.slabs.get::<M>(&state, link)?;
@@ -172,6 +169,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
     }
 
     /// The top of the chain in a bucket; buckets of all generations are counted in one row.
+    #[cfg(feature = "test-suite")]
     pub fn top(&self, bucket: u64) -> Result<Option<SlabLink>> {
         let link = SlabHead::link(self.cells.get(bucket)?);
         Ok(Some(SlabLink(link)).filter(|link| link.0 < TERMINAL))

@@ -21,15 +21,10 @@ use varve_io::{Access, Caching, Envelope, FileOffset, Kind, Storage, replace};
 
 use super::cells::{head_name, redo_epoch, redo_name};
 use super::error::{Error, Result};
-use super::manifest::{Manifest, VERSION};
+use super::manifest::{Manifest, VERSION, marker};
 
 /// Files are copied in pieces of this many bytes.
 const PIECE: u64 = 1 << 20;
-
-/// The name of the file that says that a restore has begun.
-pub(super) fn marker(manifest: &str) -> String {
-    format!("{manifest}.restoring")
-}
 
 impl Manifest {
     /// Copies the heads of this checkpoint, and the manifest, to the directory `target`. The owner

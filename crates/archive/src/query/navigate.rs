@@ -6,13 +6,14 @@ use std::ops::Range;
 
 use varve_types::{BlockHash, Height, Txid};
 
-use super::{Branch, View};
+use super::Branch;
 use crate::backend::{BackendError, Chain, Tables};
 use crate::error::{ArchiveError, Result};
 use crate::link::{HeaderLink, TxLink};
 use crate::row::{BlockRow, HeaderRow, TxRow, TxSlice};
 use crate::snapshot::Snapshot;
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// A transaction in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,17 +94,6 @@ impl<T: Tables> Snapshot<T> {
         Ok(rows.pop().ok_or_else(|| BackendError::dangling(link))?)
     }
 
-    /// The header below, `None` for genesis.
-    pub fn parent(&self, link: HeaderLink) -> Result<Option<HeaderLink>> {
-        Ok(self.header(link)?.parent)
-    }
-
-    /// The header at this height of the candidate chain.
-    #[must_use]
-    pub fn to_candidate(&self, height: Height) -> Option<HeaderLink> {
-        self.at(Chain::Candidate, height)
-    }
-
     /// The header at this height of the confirmed chain.
     #[must_use]
     pub fn to_confirmed(&self, height: Height) -> Option<HeaderLink> {
@@ -134,16 +124,6 @@ impl<T: Tables> Snapshot<T> {
     /// The transaction rows of a block in order, or `None` when the block has not come.
     pub fn block_txs(&self, link: HeaderLink) -> Result<Option<Range<TxLink>>> {
         Ok(self.stored(link)?.map(|row| row.first_tx..row.first_tx.plus(row.tx_count)))
-    }
-
-    /// The coinbase of a block: the first of its rows.
-    pub fn coinbase(&self, link: HeaderLink) -> Result<Option<TxLink>> {
-        Ok(self.block_txs(link)?.map(|rows| rows.start))
-    }
-
-    /// The rows of a block that spend: all but the coinbase.
-    pub fn spending_txs(&self, link: HeaderLink) -> Result<Option<Range<TxLink>>> {
-        Ok(self.block_txs(link)?.map(|rows| rows.start.plus(1)..rows.end))
     }
 
     /// A transaction row.

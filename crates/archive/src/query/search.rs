@@ -14,11 +14,12 @@
 use varve_types::{Outpoint, Tx, Txid};
 
 use super::candidate::Candidate;
-use super::{Branch, Output, RowPlace, TxPlace, View};
+use super::{Branch, Output, RowPlace, TxPlace};
 use crate::backend::Tables;
 use crate::error::{ArchiveError, Result};
 use crate::link::HeaderLink;
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// What the candidates of one txid came to.
 #[derive(Clone, Debug, Default)]
@@ -101,21 +102,6 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     pub fn txs_in(&self, block: HeaderLink, txids: &[Txid]) -> Result<Vec<Option<TxPlace>>> {
         let sought = self.seek(txids, |_, row| row.block == block, |_, _, _| ())?;
         sought.iter().map(Sought::highest).collect()
-    }
-
-    /// Whether there is a transaction with this hash, in any block.
-    pub fn is_tx(&self, txid: Txid) -> Result<bool> {
-        Ok(self.to_tx(txid)?.is_some())
-    }
-
-    /// Whether the transaction is in a confirmed block.
-    pub fn is_confirmed_tx(&self, txid: Txid) -> Result<bool> {
-        Ok(self.to_tx(txid)?.is_some_and(|place| place.confirmed))
-    }
-
-    /// The confirmed block that holds a transaction.
-    pub fn confirmed_block_of(&self, txid: Txid) -> Result<Option<HeaderLink>> {
-        Ok(self.to_tx(txid)?.filter(|place| place.confirmed).map(|place| place.block))
     }
 
     /// The blocks that hold a transaction, and whether each is confirmed: `varve tx` shows them.

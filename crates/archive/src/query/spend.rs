@@ -15,11 +15,12 @@ use std::ops::ControlFlow;
 use varve_types::{DecodeError, Format, Height, Outpoint, Reader, Txid, compact_size};
 
 use super::candidate::Candidate;
-use super::{Branch, Output, RowPlace, View};
+use super::{Branch, Output, RowPlace};
 use crate::backend::Tables;
 use crate::error::{ArchiveError, Result};
 use crate::link::{HeaderLink, TxLink};
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// An input that spends some output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,13 +153,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(order.iter().filter_map(|txid| unique.get(txid).copied()).collect())
     }
 
-    /// The point that an input names; `None` when there is no such input.
-    pub fn point(&self, tx: TxLink, vin: u32) -> Result<Option<Outpoint>> {
-        Ok(self.points(tx)?.get(vin as usize).copied())
-    }
-
     /// The points that the inputs of a transaction name, that of a coinbase being the null point.
-    pub fn points(&self, tx: TxLink) -> Result<Vec<Outpoint>> {
+    fn points(&self, tx: TxLink) -> Result<Vec<Outpoint>> {
         self.with_row(tx, |_, tx| tx.inputs().map(|input| input.outpoint).collect())
     }
 
@@ -168,15 +164,6 @@ impl<T: Tables, S: BlockSource> View<T, S> {
             let inputs = block.txs().iter().skip(1).flat_map(|tx| tx.inputs());
             inputs.map(|input| input.outpoint).collect()
         })
-    }
-
-    /// The output that an input spends, as it is on the input's branch; `None` for a coinbase and
-    /// when the output is not on that branch.
-    pub fn get_prevout(&self, tx: TxLink, vin: u32) -> Result<Option<Output>> {
-        let Some(row) = self.row_place(tx)? else { return Ok(None) };
-        let Some(point) = self.point(tx, vin)? else { return Ok(None) };
-        let branch = self.branch(row.block)?;
-        Ok(self.prevouts(&branch, &[point])?.pop().flatten())
     }
 
     /// The outputs that all inputs of a transaction spend, in the same way.

@@ -7,34 +7,11 @@ use varve_types::Height;
 
 use crate::backend::Tables;
 use crate::error::Result;
-use crate::link::{HeaderLink, TxLink};
-use crate::row::{BlockState, TxState};
+use crate::link::TxLink;
+use crate::row::TxState;
 use crate::snapshot::Snapshot;
 
 impl<T: Tables> Snapshot<T> {
-    /// Whether the block has come and nothing is known of it yet.
-    pub fn is_validateable(&self, link: HeaderLink) -> Result<bool> {
-        Ok(self.block_state(link) == BlockState::Unknown && self.is_associated(link)?)
-    }
-
-    /// Whether the block may be confirmed, as far as was found.
-    #[must_use]
-    pub fn is_confirmable(&self, link: HeaderLink) -> bool {
-        self.block_state(link) == BlockState::Confirmable
-    }
-
-    /// Whether the block passed what does not depend on the order of blocks.
-    #[must_use]
-    pub fn is_validated(&self, link: HeaderLink) -> bool {
-        matches!(self.block_state(link), BlockState::Valid | BlockState::Confirmable)
-    }
-
-    /// Whether the block can never be confirmed.
-    #[must_use]
-    pub fn is_unconfirmable(&self, link: HeaderLink) -> bool {
-        self.block_state(link) == BlockState::Unconfirmable
-    }
-
     /// What was found of a transaction row, under whichever rules.
     pub fn tx_state(&self, tx: TxLink) -> Result<Option<TxState>> {
         let mut states = Vec::with_capacity(1);
