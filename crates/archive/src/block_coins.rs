@@ -12,6 +12,7 @@
 //!                     └─search──► spenders ──on the branch, not below the coin──► spent by
 //! ```
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -21,8 +22,8 @@ use varve_types::{Amount, Coin, Height, Outpoint, Txid, unspendable};
 
 use crate::backend::Tables;
 use crate::error::Result;
-use crate::link::HeaderLink;
-use crate::query::{Branch, RowPlace, TxPlace};
+use crate::link::{HeaderLink, TxLink};
+use crate::query::{Branch, RowPlace, Spender, TxPlace};
 use crate::source::BlockSource;
 use crate::view::View;
 
@@ -134,6 +135,8 @@ fn search<T: Tables, S: BlockSource>(
     let spends = |key, row: &RowPlace| row.is_on(branch) && Some(row.height) >= from(key);
     let mut spenders = view.spenders_where(&asked, spends)?.into_iter();
     let network = view.network();
+    // Hashed once, however many of these outputs a transaction spends.
+    let mut txids: HashMap<TxLink, Txid> = HashMap::new();
     let found = outputs.into_iter().map(|output| {
         let Some(output) = output else { return Ok(None) };
         let spenders = spenders.next().unwrap_or_default();
@@ -141,7 +144,13 @@ fn search<T: Tables, S: BlockSource>(
         if height == Height::GENESIS || unspendable(network, height, &output.script) {
             return Ok(None);
         }
-        let spent_by = spenders.first().map(|spender| view.txid(&spender.tx)).transpose()?;
+        let spent_by = match spenders.first() {
+            None => None,
+            Some(Spender { tx, .. }) => Some(match txids.entry(tx.link) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(view.txid(tx)?),
+            }),
+        };
         let (coinbase, value) = (output.tx.is_coinbase(), output.value);
         Ok(Some(Found { height, coinbase, value, script: output.script, spent_by }))
     });
