@@ -26,13 +26,13 @@
 //! ```
 //! use std::sync::Arc;
 //! use varve_archive::primitive::{
-//!     Geometry, Heads, Keyed, Manifest, RecordMap, Row, TableConfig,
+//!     Geometry, Heads, Keyed, Manifest, ManifestFile, RecordMap, Row, TableConfig,
 //! };
 //! use varve_io::{Disk, Kind, Storage, StoreId};
 //!
 //! # fn main() -> Result<(), varve_archive::primitive::Error> {
 //! # let dir = tempfile::tempdir().expect("a temporary directory");
-//! const MANIFEST: (&str, Kind) = ("manifest", Kind(*b"EXAMPLE\0"));
+//! const KIND: Kind = Kind(*b"EXAMPLE\0");
 //! let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path())?);
 //! let config = TableConfig {
 //!     name: "tx".to_owned(),
@@ -54,11 +54,11 @@
 //! let (link, value) = reader.find(b"food")?.expect("committed above");
 //! assert_eq!(&value, b"pizza...");
 //!
-//! let place = (storage.as_ref(), MANIFEST.0, MANIFEST.1);
-//! manifest.checkpoint(place, (&mut [&mut table], Heads::Save), b"the tip")?;
+//! let file = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
+//! manifest.checkpoint(file, &mut [&mut table], Heads::Save, b"the tip")?;
 //! drop((table, reader));
 //!
-//! let manifest = Manifest::load(storage.as_ref(), MANIFEST.0, MANIFEST.1)?.expect("saved above");
+//! let manifest = Manifest::load(storage.as_ref(), "manifest", KIND)?.expect("saved above");
 //! assert_eq!(manifest.owner, b"the tip");
 //! assert_eq!(open(&manifest)?.reader().get(link)?.value, *b"pizza...");
 //! # Ok(())
@@ -91,7 +91,7 @@ pub use error::Error;
 pub use error::Result;
 pub use hasher::{KeyHasher, Keyed};
 pub use head::Geometry;
-pub use manifest::{Manifest, is_manifest_file};
+pub use manifest::{Manifest, ManifestFile, is_manifest_file};
 #[cfg(feature = "test-suite")]
 pub use mark::Mark;
 #[cfg(feature = "test-suite")]

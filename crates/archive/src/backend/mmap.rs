@@ -45,7 +45,7 @@ use varve_runs::Compaction;
 
 use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize, Unindexed};
 use crate::link::{Bounds, HeaderLink, TxLink};
-use crate::primitive::{Array, Error, Heads, Keyed, Manifest, RecordMap, Table};
+use crate::primitive::{Array, Error, Heads, Keyed, Manifest, ManifestFile, RecordMap, Table};
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
 use blocks::Blocks;
 use depth::Depth;
@@ -160,7 +160,7 @@ impl MmapBackend {
 
     /// Makes a checkpoint of all tables but the search tables, and tells those.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
-        let place = (self.storage.as_ref(), MANIFEST, KIND);
+        let file = ManifestFile { storage: self.storage.as_ref(), name: MANIFEST, kind: KIND };
         let mut tables: Vec<&mut dyn Table> = vec![
             &mut self.header,
             &mut self.tx_state,
@@ -170,10 +170,11 @@ impl MmapBackend {
         ];
         tables.extend(self.blocks.tables_mut());
         tables.extend(self.filters.tables_mut());
-        let (tables, mark) = ((tables.as_mut_slice(), heads), row::encode_mark(mark));
+        let (tables, mark) = (tables.as_mut_slice(), row::encode_mark(mark));
+        let manifest = &mut self.manifest;
         match self.compaction {
-            Compaction::Threads => self.manifest.checkpoint_side_by_side(place, tables, &mark)?,
-            Compaction::Inline => self.manifest.checkpoint(place, tables, &mark)?,
+            Compaction::Threads => manifest.checkpoint_side_by_side(file, tables, heads, &mark)?,
+            Compaction::Inline => manifest.checkpoint(file, tables, heads, &mark)?,
         }
         self.saved_txs = self.txs;
         self.settle()
@@ -205,7 +206,7 @@ fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Index
         FILTER_TABLES.iter().for_each(|name| manifest.forget(name));
     }
     manifest.owner = row::encode_mark(&mark).to_vec();
-    Ok(manifest.write((storage, MANIFEST, KIND))?)
+    Ok(manifest.write(ManifestFile { storage, name: MANIFEST, kind: KIND })?)
 }
 
 impl Backend for MmapBackend {

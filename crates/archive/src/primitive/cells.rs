@@ -206,7 +206,7 @@ impl Cells {
         identity: Identity,
         mark: CellsMark,
     ) -> Result<(Arc<Self>, CellSaver)> {
-        let cells = Arc::new(Self::open_saved(storage, identity, (mark, Access::Write))?);
+        let cells = Arc::new(Self::open_saved(storage, identity, mark, Access::Write)?);
         let saver = CellSaver::recover(Arc::clone(&cells), mark)?;
         Ok((cells, saver))
     }
@@ -214,7 +214,8 @@ impl Cells {
     fn open_saved(
         storage: Arc<dyn Storage>,
         identity: Identity,
-        (mark, access): (CellsMark, Access),
+        mark: CellsMark,
+        access: Access,
     ) -> Result<Self> {
         let cells = Self {
             storage,
@@ -239,7 +240,7 @@ impl Cells {
         identity: Identity,
         mark: CellsMark,
     ) -> Result<Arc<Self>> {
-        Self::open_saved(storage, identity, (mark, Access::Read)).map(Arc::new)
+        Self::open_saved(storage, identity, mark, Access::Read).map(Arc::new)
     }
 
     /// The first `len` cells as they were saved, in order, without keeping their pages.

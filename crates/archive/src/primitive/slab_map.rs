@@ -82,8 +82,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
     ) -> Result<Self> {
         const { assert!(L > 0 && L <= 5, "links have one to five bytes") };
         let geometry = geometry(config, mark)?;
-        let body = (mark.log, mark.len);
-        let slabs = SlabsOwner::open(Arc::clone(&storage), config, Self::FRONT, body)?;
+        let slabs = SlabsOwner::open(Arc::clone(&storage), config, Self::FRONT, mark)?;
         let (cells, saver) = Cells::open(storage, config.identity(), mark.cells)?;
         let shared = Arc::clone(&slabs.shared);
         let hasher = Arc::new(hasher);
@@ -124,8 +123,8 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
         mark: Mark,
     ) -> Result<Self> {
         let geometry = geometry(config, mark)?;
-        let (front, body) = (Front { key: K, link: L }, (mark.log, mark.len));
-        let slabs = Slabs::at_rest(Arc::clone(&storage), config, front, body);
+        let front = Front { key: K, link: L };
+        let slabs = Slabs::at_rest(Arc::clone(&storage), config, front, mark);
         let cells = Cells::at_rest(storage, config.identity(), mark.cells)?;
         let (slabs, hasher) = (Arc::new(slabs), Arc::new(hasher));
         Ok(Self { slabs, cells, geometry, hasher, measure: std::marker::PhantomData })

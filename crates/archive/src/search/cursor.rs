@@ -59,7 +59,8 @@ const STRIDE: usize = 256;
 impl Cursor {
     pub(super) fn new(
         version: Arc<Version>,
-        (key, links): (Fingerprint, Range<TxLink>),
+        key: Fingerprint,
+        links: Range<TxLink>,
         order: Order,
     ) -> Result<Self> {
         let links = links.start..links.end.min(version.end);

@@ -137,7 +137,7 @@ impl SearchReader {
         links: std::ops::Range<TxLink>,
         order: Order,
     ) -> Result<Cursor> {
-        Cursor::new(self.shared.version.load_full(), (key, links), order)
+        Cursor::new(self.shared.version.load_full(), key, links, order)
     }
 
     /// The pages of runs that [`SearchReader::find`] has looked at since the table was opened.

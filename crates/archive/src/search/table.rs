@@ -189,7 +189,7 @@ impl SearchTable {
         if end.to_u64() >> LINK_BITS > 0 {
             return Err(SearchError::Link { link: end });
         }
-        self.young.append((first, end), batch);
+        self.young.append(first..end, batch);
         self.end = end;
         self.publish();
         Ok(())

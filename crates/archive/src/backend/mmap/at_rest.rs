@@ -96,7 +96,7 @@ fn tables(
         }};
     }
     let blocks = BlocksReader::at_rest(storage, config, manifest)?;
-    let searches = SearchesReader::at_rest(storage, config, (manifest, &blocks))?;
+    let searches = SearchesReader::at_rest(storage, config, manifest, &blocks)?;
     let Some(searches) = searches else { return Ok(None) };
     let filters = FiltersReader::at_rest(storage, config, manifest)?;
     let (header, tx_state) = (map!("header"), map!("tx_state"));

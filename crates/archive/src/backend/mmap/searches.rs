@@ -309,7 +309,8 @@ impl SearchesReader {
     pub(super) fn at_rest(
         storage: &Arc<dyn Storage>,
         config: &MmapConfig,
-        (manifest, blocks): (&Manifest, &BlocksReader),
+        manifest: &Manifest,
+        blocks: &BlocksReader,
     ) -> Result<Option<Self>> {
         let bound = TxLink::new(blocks.txs()?);
         let folders = storage.list_others().map_err(Error::from)?;
