@@ -2,10 +2,10 @@
 //!
 //! An output is unspent below a block when its transaction is in a block of the same branch, and no
 //! input of that branch at or above that block spends it. Both are searches: the rows of the
-//! txid, the spenders of the point. So the archive can say of any block, on any branch, what the
-//! unspent set says of the next one, and the same rules run over both.
+//! txid, the spenders of the point. So the archive answers for any block, on any branch, what the
+//! unspent set answers for the next one, and the same rules run over both.
 //!
-//! [`BlockCoins`] makes all searches of one block at once, then answers from memory:
+//! [`BlockCoins`] runs all searches of one block as batches, then answers from memory:
 //!
 //! ```text
 //! points of the block ──search──► rows ──on the branch──► coin, with script
@@ -27,7 +27,7 @@ use crate::query::{Branch, RowPlace, Spender, TxPlace};
 use crate::source::BlockSource;
 use crate::view::View;
 
-/// What the archive found of one point.
+/// The output at a point, as the branch has it.
 #[derive(Clone, Debug)]
 struct Found {
     height: Height,
@@ -37,7 +37,7 @@ struct Found {
     spent_by: Option<Txid>,
 }
 
-/// The outputs that one block spends or makes again, as they are below it.
+/// The outputs that a block spends or creates again, as they are below it.
 #[derive(Clone, Debug)]
 pub struct BlockCoins {
     network: varve_types::Network,
@@ -46,7 +46,7 @@ pub struct BlockCoins {
 }
 
 impl BlockCoins {
-    /// Searches for everything that the block spends or makes again, on the branch that ends with
+    /// Looks up everything that the block spends or creates again, on the branch that ends with
     /// `parent`.
     pub fn load<T: Tables, S: BlockSource>(
         view: &View<T, S>,
@@ -63,8 +63,8 @@ impl BlockCoins {
         Ok(coins)
     }
 
-    /// Searches for what the block spends alone. That is enough to check its scripts, but not its
-    /// spends: it does not find outputs that are made again.
+    /// Looks up only what the block spends. That is enough to check its scripts, but not its spends:
+    /// it does not find outputs that are created again.
     pub fn load_spent<T: Tables, S: BlockSource>(
         view: &View<T, S>,
         parent: Option<HeaderLink>,
@@ -122,7 +122,7 @@ impl BlockCoins {
     }
 }
 
-/// What the branch has at each point.
+/// The outputs of the branch at these points.
 fn search<T: Tables, S: BlockSource>(
     view: &View<T, S>,
     branch: &Branch<'_, T>,

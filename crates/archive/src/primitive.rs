@@ -11,17 +11,17 @@
 //!
 //! What holds in all of them:
 //!
-//! - **One owner, many readers.** The owner may be shared by writers of many threads; a checkpoint
-//!   takes it alone. Readers are clones that never wait for anybody and never make anybody wait.
-//! - **Two phases.** A row is *set*, which gives it its number and its bytes, and then *committed*,
-//!   which makes it findable by one exchange of a cell. Setting can fail, committing cannot.
-//! - **Nothing that was written changes**, except cells: of arrays, and the tops of chains. Bodies
-//!   are logs; a checkpoint is the lengths of the bodies and the saved cells; going back to one is
-//!   cutting the bodies.
+//! - **One owner, many readers.** Writers in many threads may share the owner; a checkpoint takes it
+//!   exclusively. Readers are clones that neither wait nor block.
+//! - **Two phases.** A row is *set*, which assigns its number and stores its bytes, and then
+//!   *committed*, which makes it reachable by one exchange of a cell. Setting can fail, committing
+//!   cannot.
+//! - **Only cells change**: those of arrays, and the tops of chains. Bodies are logs; a checkpoint is
+//!   the lengths of the bodies and the saved cells; returning to one truncates the bodies.
 //! - **What comes off the disk is verified** when it is first touched: bodies by blocks of 4 KiB,
 //!   cells by pages. A flipped bit is an error that names file and offset.
 //! - **A full disk** is an error of the call that needed room; all that was committed stays
-//!   readable, and the call may be repeated when there is room.
+//!   readable, and the call may be repeated once there is space.
 //!
 //! ```
 //! use std::sync::Arc;

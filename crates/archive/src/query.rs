@@ -1,4 +1,4 @@
-//! Every question the archive answers.
+//! The queries of the archive.
 //!
 //! ```text
 //!              block hash            txid             script hash
@@ -9,13 +9,13 @@
 //!                  └► block row ──range┘──bytes──► inputs ┘
 //! ```
 //!
-//! There are two natural keys from outside, block hash and txid; heights and script hashes are
-//! conveniences. Inside, links are followed without a search. Two things are searched because they
-//! may come in any order: the rows of a txid and the spenders of a point. A search gives
+//! Two natural keys come from outside, block hash and txid; heights and script hashes are
+//! conveniences. Inside, links are followed without a search. Two things are searched for because
+//! they arrive in any order: the rows of a txid and the spenders of a point. A search returns
 //! candidates, and the bytes decide.
 //!
-//! What rows alone can answer is asked of a [`Snapshot`]; what needs bytes, of a [`View`], which
-//! is a snapshot with the block store. One file has one kind of question.
+//! Queries over rows alone are methods of [`Snapshot`](crate::Snapshot); those that need bytes, of
+//! [`View`](crate::View), which is a snapshot with the block store. Each file has one kind of query.
 //! `docs/archive-queries.md` maps libbitcoin's operations to these functions.
 
 mod branch;

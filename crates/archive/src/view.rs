@@ -1,7 +1,7 @@
 //! A snapshot with the bytes of its blocks.
 //!
-//! Rows point into the block store, so a question about scripts, values or txids takes bytes. Here
-//! they are read, and an error of the block store gets the height it belongs to.
+//! Rows point into the block store, so queries for scripts, values or txids read bytes. Errors of the
+//! block store are reported with the height of the block.
 
 use std::ops::{Deref, Range};
 
@@ -22,7 +22,7 @@ pub struct View<T, S> {
     source: S,
 }
 
-/// What a snapshot can answer, a view can.
+/// A view answers whatever its snapshot can.
 impl<T, S> Deref for View<T, S> {
     type Target = Snapshot<T>;
 
@@ -57,7 +57,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         }
     }
 
-    /// Does something with the transaction at these bytes of a block.
+    /// Runs `run` on the transaction at these bytes of a block.
     pub(crate) fn with_tx<R>(
         &self,
         block: HeaderLink,
@@ -71,8 +71,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         }
     }
 
-    /// Does something with the transaction of a row; the default answer when the moment does not
-    /// have the row.
+    /// Runs `run` on the transaction of a row; the default value when the snapshot does not see the
+    /// row.
     pub(crate) fn with_row<R: Default>(
         &self,
         link: TxLink,
@@ -82,12 +82,12 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         self.with_tx(row.block, &row.slice, |tx| run(&row, tx))
     }
 
-    /// That the bytes of a block do not decode.
+    /// The error for bytes of a block that do not decode.
     fn undecodable(&self, block: HeaderLink, source: DecodeError) -> Result<ArchiveError> {
         Ok(ArchiveError::Decode { height: self.header(block)?.height, source })
     }
 
-    /// Does something with a block's bytes; `None` when the block has not come.
+    /// Runs `run` on a block; `None` when the block has not been archived.
     pub(crate) fn with_block<R>(
         &self,
         link: HeaderLink,

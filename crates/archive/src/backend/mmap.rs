@@ -15,15 +15,15 @@
 //!
 //! `docs/format/archive.md` draws the rows; `row` encodes them.
 //!
-//! **A block** is written so: the lengths of its transactions and its row, not reachable yet; then
-//! the rows by which its transactions are found, which go to memory; and last the block row is
-//! linked. When a step fails, nothing finds what was written.
+//! **A block** is written in this order: the lengths of its transactions and its row, not reachable
+//! yet; its search rows, in memory; and last the link to the block row. If a step fails, nothing
+//! reaches what was written.
 //!
-//! **A checkpoint** saves all tables under one manifest, but for the search tables, which have
-//! manifests of their own and write when they have enough to write (`searches`). Heads are saved
-//! when there is much to link again, so that opening after a crash links at most
-//! [`MmapConfig::relink`] rows a table, and with the last checkpoint of a writer
-//! ([`Backend::rest`]), so that opening then links none.
+//! **A checkpoint** saves all tables under one manifest, except the search tables, which have their
+//! own manifests and flush when they have enough rows (`searches`). Heads are saved when many rows
+//! would have to be relinked, so that opening after a crash relinks at most [`MmapConfig::relink`]
+//! rows a table, and by the last checkpoint of a writer ([`Backend::rest`]), so that opening then
+//! relinks none.
 
 mod at_rest;
 mod blocks;
@@ -88,7 +88,7 @@ pub struct MmapBackend {
     confirmed: Array,
     block_state: Array,
     tables: MmapTables,
-    /// How many transaction rows there are, and how many of them the manifest has.
+    /// Transaction rows, and how many of them the manifest has.
     txs: u64,
     saved_txs: u64,
     window: u32,
@@ -96,7 +96,7 @@ pub struct MmapBackend {
 }
 
 impl MmapBackend {
-    /// Opens the store in this directory as its last checkpoint left it, or makes a new one.
+    /// Opens the store in this directory as its last checkpoint left it, or creates one.
     pub fn open(storage: Arc<dyn Storage>, config: MmapConfig) -> Result<Self> {
         let manifest = Manifest::load(storage.as_ref(), MANIFEST, KIND)?;
         let mut manifest = manifest.unwrap_or_else(|| Manifest::new(config.store, config.secret));
@@ -152,13 +152,13 @@ impl MmapBackend {
         })
     }
 
-    /// Whether a crash would leave more rows to be linked than allowed.
+    /// Saves the heads when a crash would leave more rows to relink than allowed.
     fn heads(&self) -> Heads {
         let unlinked = [self.header.unlinked(), self.tx_state.unlinked()];
         if unlinked.iter().any(|rows| *rows > self.relink) { Heads::Save } else { Heads::Defer }
     }
 
-    /// Makes a checkpoint of all tables but the search tables, and tells those.
+    /// Makes a checkpoint of all tables except the search tables, then settles those.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
         let file = ManifestFile { storage: self.storage.as_ref(), name: MANIFEST, kind: KIND };
         let mut tables: Vec<&mut dyn Table> = vec![
@@ -180,7 +180,7 @@ impl MmapBackend {
         self.settle()
     }
 
-    /// Tells the search tables what is saved and what is settled.
+    /// Passes on to the search tables which rows are saved and which are deep.
     fn settle(&mut self) -> Result<()> {
         let depth = Depth {
             headers: RecordMap::reader(&self.header),
@@ -192,8 +192,8 @@ impl MmapBackend {
     }
 }
 
-/// Takes the optional tables that are not wanted out of the manifest, durably. What is opened
-/// without a mark is empty, and removes the files that it finds.
+/// Removes unwanted optional tables from the manifest, durably. A table opened without a mark starts
+/// empty and removes the files it finds.
 fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Indexes) -> Result<()> {
     let Some(mut mark) = row::decode_mark(&manifest.owner)? else { return Ok(()) };
     let found = mark.indexes;

@@ -1,8 +1,8 @@
 //! The slab hash map: values of any length, found by key or by position.
 //!
 //! The bytes are those of `slabs`, the head that of `head` with links of 40 bits and a filter of
-//! 24. Slabs are few and large beside records, so the head is saved at every checkpoint and opening
-//! links nothing again.
+//! 24. Slabs are few and large compared with records, so the head is saved at every checkpoint and
+//! opening relinks nothing.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct SlabMap<M, const K: usize, const L: usize = 5, H = Keyed> {
     reader: SlabReader<M, K, L, H>,
 }
 
-/// Reads a [`SlabMap`] beside its owner and other readers; to be cloned into other threads.
+/// Reads a [`SlabMap`] concurrently with its owner and other readers; clone it into other threads.
 #[derive(Debug)]
 pub struct SlabReader<M, const K: usize, const L: usize = 5, H = Keyed> {
     slabs: Arc<Slabs>,
@@ -49,7 +49,7 @@ impl<M, const K: usize, const L: usize, H> Clone for SlabReader<M, K, L, H> {
 }
 
 /// A slab that has its position and bytes but is not found by search yet. Committing cannot fail;
-/// dropping it instead leaves a slab that nobody finds.
+/// dropping it instead leaves an unreachable slab.
 #[derive(Debug)]
 #[must_use = "a slab is found only after it is committed"]
 pub struct PendingSlab<'a> {
@@ -73,7 +73,7 @@ impl PendingSlab<'_> {
 impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, H> {
     const FRONT: Front = Front { key: K, link: L };
 
-    /// Opens the table as it was at `mark`; what came later is cut off.
+    /// Opens the table as it was at `mark`; later slabs are cut off.
     pub fn open(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -97,7 +97,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
         &self.reader
     }
 
-    /// Writes a slab, not reachable yet. Any thread may.
+    /// Writes a slab, not reachable yet, from any thread.
     pub fn set(&self, key: &[u8; K], value: &[u8]) -> Result<PendingSlab<'_>> {
         let slabs = &*self.slabs.shared;
         let hash = self.reader.hasher.hash(key);
@@ -115,7 +115,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
 }
 
 impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, L, H> {
-    /// Opens a table that nobody writes to, as it was at `mark`. Nothing is changed.
+    /// Opens a table at rest, as it was at `mark`, and changes nothing.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -188,7 +188,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
         Ok(found)
     }
 
-    /// Shows the values of a key, newest first, until `visit` breaks.
+    /// Visits the values of a key, newest first, until `visit` breaks.
     pub fn search(
         &self,
         key: &[u8; K],

@@ -6,16 +6,16 @@
 //!           │ key      │ link   │ value        │    link: the slab below in its chain, a position
 //!           │ K bytes  │ L bytes│ n bytes      │    all ones: none; one less: not committed
 //!           └──────────┴────────┴──────────────┘
-//!  body     slabs behind one another in a log of plain bytes, `NAME-NUMBER`; one that does not fit
-//!           into the rest of a file begins the next
+//!  body     slabs one after another in a log of plain bytes, `NAME-NUMBER`; one that does not fit
+//!           into the rest of a file starts the next
 //! ```
 //!
 //! A slab's link is its position in the body, known before it gets there. The length of a value is
-//! not stored beside it: the value's first bytes tell it, by the table's [`Measure`].
+//! not stored beside it: its first bytes encode it, by the table's [`Measure`].
 //!
-//! The stage works as that of `records`, with one difference: positions are given out under a
-//! lock, because a position depends on the length of the slab before it. Readers take no lock: they
-//! look for a position among the filled slots, which are in order.
+//! The stage works like that of `records`, with one difference: positions are assigned under a lock,
+//! because a position depends on the length of the slab before it. Readers take no lock: they search
+//! for a position among the filled slots, which are in order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,7 +31,7 @@ use super::table::TableConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlabLink(pub u64);
 
-/// How long a value is, told by its own first bytes.
+/// The length of a value, encoded in its first bytes.
 pub trait Measure: Send + Sync {
     /// How many of the first bytes it takes; no value is shorter.
     const PREFIX: usize;

@@ -1,8 +1,8 @@
 //! Values and fees.
 //!
-//! A fee is what the inputs spend less what the outputs make, so it takes the bytes of the spent
-//! transactions too. `utxo` knows the same sums while a block is validated; the archive answers
-//! for any block, later.
+//! A fee is the value of the inputs less that of the outputs, so it needs the bytes of the spent
+//! transactions too. `utxo` knows the same sums while a block is validated; the archive computes them
+//! for any block later.
 
 use varve_types::Amount;
 
@@ -23,7 +23,7 @@ pub struct FeeRate {
 }
 
 impl<T: Tables, S: BlockSource> View<T, S> {
-    /// What the outputs of a transaction are worth; `None` when the row does not count.
+    /// What the outputs of a transaction are worth; `None` when the snapshot does not see the row.
     fn tx_value(&self, tx: TxLink) -> Result<Option<Amount>> {
         self.with_row(tx, |_, tx| sum(tx.outputs().map(|output| output.value)))
     }

@@ -1,6 +1,6 @@
 //! From keys to rows and from rows to rows.
 //!
-//! A row counts for a snapshot when it is below its bounds.
+//! A snapshot sees the rows below its bounds.
 
 use std::ops::Range;
 
@@ -70,7 +70,7 @@ impl RowPlace {
         branch.at(self.height) == Some(self.block)
     }
 
-    /// That the answer takes the bytes of this row, which are gone.
+    /// The error for an answer that needs the pruned bytes of this row.
     pub(crate) const fn pruned(&self) -> ArchiveError {
         ArchiveError::Pruned { height: self.height }
     }
@@ -100,7 +100,7 @@ impl<T: Tables> Snapshot<T> {
         self.at(Chain::Confirmed, height)
     }
 
-    /// The block row of a header, or `None` when the block has not come.
+    /// The block row of a header, or `None` when the block has not been archived.
     pub fn block(&self, link: HeaderLink) -> Result<Option<BlockRow>> {
         let mut rows = Vec::with_capacity(1);
         self.tables.blocks(&[link], &mut rows)?;
@@ -108,8 +108,8 @@ impl<T: Tables> Snapshot<T> {
         Ok(rows.pop().flatten().filter(within))
     }
 
-    /// The block row of a header, or `None` when the block has not come. That it never will, since
-    /// it is below the base, is an error.
+    /// The block row of a header, or `None` when the block has not been archived. A block
+    /// below the base is an error: it never will be.
     pub(crate) fn stored(&self, link: HeaderLink) -> Result<Option<BlockRow>> {
         let row = self.block(link)?;
         if let (None, Some(base)) = (row, self.base) {
@@ -121,7 +121,7 @@ impl<T: Tables> Snapshot<T> {
         Ok(row)
     }
 
-    /// The transaction rows of a block in order, or `None` when the block has not come.
+    /// The transaction rows of a block in order, or `None` when the block has not been archived.
     pub fn block_txs(&self, link: HeaderLink) -> Result<Option<Range<TxLink>>> {
         Ok(self.stored(link)?.map(|row| row.first_tx..row.first_tx.plus(row.tx_count)))
     }
@@ -136,7 +136,7 @@ impl<T: Tables> Snapshot<T> {
         Ok(rows.pop().ok_or_else(|| BackendError::dangling(link))?)
     }
 
-    /// Where a transaction row stands, or `None` when the moment does not have it.
+    /// Where a transaction row stands, or `None` when the snapshot does not see it.
     pub(crate) fn row_place(&self, link: TxLink) -> Result<Option<RowPlace>> {
         if !self.bounds.has_tx(link) {
             return Ok(None);
@@ -178,7 +178,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         self.with_tx(row.block, &row.slice, |tx| tx.txid())
     }
 
-    /// The txids of a block in order, or `None` when the block has not come.
+    /// The txids of a block in order, or `None` when the block has not been archived.
     pub fn txids(&self, link: HeaderLink) -> Result<Option<Vec<Txid>>> {
         self.with_block(link, |block| block.txids())
     }

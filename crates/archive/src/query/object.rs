@@ -72,13 +72,13 @@ impl<T: Tables> Snapshot<T> {
 }
 
 impl<T: Tables, S: BlockSource> View<T, S> {
-    /// The serialised block, lent by the block store; `None` when it has not come.
+    /// The serialised block, lent by the block store; `None` when it has not been archived.
     pub fn raw_block(&self, link: HeaderLink) -> Result<Option<S::Bytes<'_>>> {
         let Some(row) = self.stored(link)? else { return Ok(None) };
         self.bytes(link, row.number, 0..row.size).map(Some)
     }
 
-    /// The serialised transaction, lent by the block store; `None` when the row does not count.
+    /// The serialised transaction, lent by the block store; `None` when the snapshot does not see the row.
     pub fn raw_tx(&self, tx: TxLink) -> Result<Option<S::Bytes<'_>>> {
         let Some(row) = self.row_place(tx)? else { return Ok(None) };
         self.bytes(row.block, row.slice.number, row.slice.range()).map(Some)
@@ -108,7 +108,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         })
     }
 
-    /// The sizes of a transaction; `None` when the row does not count.
+    /// The sizes of a transaction; `None` when the snapshot does not see the row.
     pub fn tx_size(&self, tx: TxLink) -> Result<Option<TxSize>> {
         self.with_row(tx, |_, tx| {
             let total = tx.bytes().len() as u64;

@@ -4,9 +4,8 @@
 //! script hash ──search──► rows that may pay it ──bytes──► outputs ──spenders──► rows that spend
 //! ```
 //!
-//! Only paying is indexed, once a transaction; spending is found from the outputs. Transactions
-//! that wait in the mempool have no rows and are not here. Rows in blocks that are not confirmed
-//! are.
+//! Only paying is indexed, once a transaction; spending is found from the outputs. Mempool
+//! transactions have no rows and do not appear; rows in unconfirmed blocks do.
 
 use varve_types::{Amount, Height};
 
@@ -43,7 +42,7 @@ impl Scope {
 pub struct Page {
     /// Begin behind this place: that of the last answer of the page before.
     pub after: Option<(Height, u32)>,
-    /// At most so many answers.
+    /// The most answers to return.
     pub limit: usize,
 }
 

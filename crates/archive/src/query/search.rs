@@ -5,9 +5,9 @@
 //!                                                └──pruned──► doubtful: it may be this one
 //! ```
 //!
-//! A search gives every row of the txid and now and then another row; only the transaction's bytes
-//! tell them apart. Candidates of all txids are read in the order of their rows, each
-//! transaction once. A candidate whose bytes are pruned stays *doubtful*. Where the answer depends
+//! A search returns every row of the txid and occasionally another row; only the transaction's bytes
+//! distinguish them. Candidates of all txids are read in the order of their rows, each transaction
+//! once. A candidate whose bytes are pruned stays *doubtful*. Where the answer depends
 //! on it, the answer is [`ArchiveError::Pruned`]; where a row that was found decides alone, as the
 //! highest one of a chain does over doubtful ones below it, that is the answer.
 
@@ -21,12 +21,12 @@ use crate::link::HeaderLink;
 use crate::source::BlockSource;
 use crate::view::View;
 
-/// What the candidates of one txid came to.
+/// The verdict on the candidates of one txid.
 #[derive(Clone, Debug, Default)]
 struct Sought {
     /// Its rows, oldest first.
     found: Vec<TxPlace>,
-    /// Rows that may be its, oldest first: their bytes are pruned.
+    /// Rows that may belong to it, oldest first: their bytes are pruned.
     doubtful: Vec<RowPlace>,
 }
 
@@ -152,8 +152,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(sought.pop().unwrap_or_default())
     }
 
-    /// Searches for transactions among the rows that are wanted of them, and shows each one that
-    /// is found, with the index of its txid.
+    /// Searches for transactions among the wanted rows, and passes each one found to `each` with the
+    /// index of its txid.
     fn seek(
         &self,
         txids: &[Txid],
@@ -186,7 +186,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     }
 }
 
-/// Notes candidates that cannot be looked at.
+/// Marks candidates whose bytes cannot be read as doubtful.
 fn doubt(sought: &mut [Sought], of_row: &[Candidate]) {
     for Candidate { key, row } in of_row {
         if let Some(sought) = sought.get_mut(*key) {
@@ -195,8 +195,8 @@ fn doubt(sought: &mut [Sought], of_row: &[Candidate]) {
     }
 }
 
-/// Puts the outputs of a transaction at the places of the points that ask for them, which are in
-/// order. A transaction that is found again comes from a later row; the higher block counts.
+/// Puts the outputs of a transaction at the indexes of the points that ask for them, which are
+/// sorted. When a transaction is in several blocks, the highest block wins.
 fn take_outputs(
     place: &TxPlace,
     tx: &Tx<'_>,

@@ -1,13 +1,12 @@
 //! What an input spends, and who spends an output.
 //!
 //! ```text
-//! get_prevout     input ── its point ──► txid ──search──► rows ── the one on the input's branch
+//! tx_prevouts     input ── its point ──► txid ──search──► rows ── the one on the input's branch
 //! get_spenders    point ──search──► candidate rows ── those whose bytes name the point
 //! ```
 //!
-//! The search gives candidates; the transaction's bytes decide, and say which input it is. When the
-//! bytes of a candidate are pruned, so is the answer, unless the candidate is in a block that does
-//! not matter.
+//! The search returns candidates; the transaction's bytes decide, and show which input it is. When
+//! the bytes of a candidate are pruned, so is the answer, unless the candidate's block is irrelevant.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -90,8 +89,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(spenders)
     }
 
-    /// The spenders of each output, newest first, among the rows that are wanted. The bytes of
-    /// others are not read, so that it does not matter whether they are there.
+    /// The spenders of each output, newest first, among the wanted rows. The bytes of
+    /// other rows are not read, so it does not matter whether they are pruned.
     pub(crate) fn spenders_where(
         &self,
         points: &[Outpoint],
@@ -225,7 +224,7 @@ fn walk_inputs<B>(
     let count = compact_size::read(&mut reader, u32::MAX.into(), "inputs")?;
     for vin in 0..u32::try_from(count).expect("limited above") {
         let point = reader.array("an outpoint")?;
-        if let ControlFlow::Break(found) = visit(vin, &point) {
+        if let ControlFlow::Break(found) = visit(vin, point) {
             return Ok(Some(found));
         }
         let script = compact_size::read(&mut reader, u64::MAX, "an input script")?;

@@ -1,7 +1,7 @@
-//! What validation has found.
+//! Results of validation.
 //!
-//! The verdict on a transaction row holds where the rules are the same and neither height nor
-//! median time is below those it was found under: rules only tighten with both.
+//! A verdict on a transaction row holds under the same rules, at a height and median time not below
+//! those it was found at: rules only tighten with both.
 
 use varve_types::Height;
 
@@ -12,14 +12,14 @@ use crate::row::TxState;
 use crate::snapshot::Snapshot;
 
 impl<T: Tables> Snapshot<T> {
-    /// What was found of a transaction row, under whichever rules.
+    /// The last verdict on a transaction row, under whatever rules.
     pub fn tx_state(&self, tx: TxLink) -> Result<Option<TxState>> {
         let mut states = Vec::with_capacity(1);
         self.tables.tx_states(&[tx], &mut states)?;
         Ok(states.pop().flatten())
     }
 
-    /// What was found of a transaction row, if it holds under these rules at this place.
+    /// The verdict on a transaction row, if it holds under these rules at this height and time.
     pub fn tx_state_under(
         &self,
         tx: TxLink,

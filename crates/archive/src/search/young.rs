@@ -24,7 +24,7 @@ use crate::link::TxLink;
 #[derive(Debug, Default)]
 pub(super) struct Young {
     panes: Vec<Arc<Pane>>,
-    /// So many of the oldest are being flushed.
+    /// How many of the oldest are being flushed.
     frozen: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How the files of an archive are made.
+//! The configuration of an archive on disk.
 
 use varve_io::{Kind, StoreId};
 use varve_runs::Compaction;
@@ -7,25 +7,25 @@ use crate::backend::Indexes;
 use crate::primitive::{Geometry, TableConfig};
 use crate::search::SearchOptions;
 
-/// How the files of an archive are made. [`MmapConfig::segment_len`] stays as it is when it is
-/// opened again; the others may differ.
+/// How the files of an archive are laid out. [`MmapConfig::segment_len`] must not change between
+/// openings; the other fields may.
 #[derive(Clone, Copy, Debug)]
 pub struct MmapConfig {
-    /// Who the store is: drawn at random when it is made, and not used afterwards.
+    /// The store's identity: drawn at random, used only to create it.
     pub store: StoreId,
-    /// The key of its hashes: drawn at random when it is made, and not used afterwards.
+    /// The key of its hashes: drawn at random, used only to create it.
     pub secret: [u8; 16],
-    /// The bytes of a file, about.
+    /// Approximate bytes of a body file.
     pub segment_len: u32,
-    /// How many transactions the first generation of heads is made for.
+    /// Transactions that the first generation of heads is sized for.
     pub first_rows: u32,
-    /// How many rows of a table a crash may leave to be linked again.
+    /// Rows of a table that opening after a crash relinks at most.
     pub relink: u64,
-    /// The optional tables that are wanted: the others are dropped when the store is opened.
+    /// The optional tables to keep: opening drops the others.
     pub indexes: Indexes,
-    /// A block is settled when so many blocks of the confirmed chain are above it.
+    /// Confirmed blocks above a block before its rows leave the memory.
     pub window: u32,
-    /// How the search tables are kept, and how much memory they have together.
+    /// Options of the search tables; the memory is shared among them.
     pub search: SearchOptions,
 }
 

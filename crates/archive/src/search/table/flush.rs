@@ -1,4 +1,4 @@
-//! Rows leave the memory: those that may go, in order, to new runs.
+//! Flushing: rows that may leave the memory are written, in order, to new runs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(super) struct Flushing {
     /// Rows with links below go.
     limit: TxLink,
     owner: Vec<u8>,
-    /// So many of the promised stale ranges are taken into account.
+    /// How many of the promised stale ranges the flush uses.
     stale: usize,
     chain: RunNumber,
     side: RunNumber,
@@ -36,7 +36,7 @@ impl Flushing {
     }
 }
 
-/// What came of a flush.
+/// The runs that a flush wrote.
 #[derive(Debug)]
 pub(super) struct Flushed {
     /// Rows of the confirmed chain; `None` when there were none.
@@ -98,7 +98,7 @@ impl SearchTable {
         let before = self.runs.clone();
         let taken = flushed.and_then(|flushed| self.name_flushed(&flushing, flushed));
         if let Err(error) = taken {
-            // The rows are still in the panes; what was written is swept away some day.
+            // The rows are still in the panes; a later sweep removes the files.
             self.runs = before;
             self.young.thaw();
             return Err(error);
@@ -123,7 +123,7 @@ impl SearchTable {
             self.runs = self.runs.with_youngest(Arc::new(run));
         }
         let (watermark, owner) = (flushing.limit, flushing.owner.clone());
-        // Rows of the last rest that are younger stay on disk: their blocks may be gone by now.
+        // Younger rows of the last rest stay on disk: their blocks may be pruned by now.
         let end = self.saved.end.max(watermark);
         let rested = self.rested.clone().filter(|_| end > watermark);
         self.save(Saved { watermark, end, owner }, rested)
@@ -195,7 +195,7 @@ fn is_in(ranges: &[Range<u64>], link: TxLink) -> bool {
     ranges.get(next).is_some_and(|range| range.contains(&link))
 }
 
-/// A run that is begun with its first row.
+/// A run that is created with its first row.
 #[derive(Debug)]
 pub(super) struct LazyWriter {
     storage: Arc<dyn Storage>,
@@ -230,7 +230,7 @@ pub(super) fn merge_panes(
     Merge::new(panes.into_iter().map(|pane| PaneSource::new(pane, limit)).collect(), true)
 }
 
-/// Goes through the rows of a pane.
+/// The rows of a pane as a merge source.
 #[derive(Debug)]
 pub(super) struct PaneSource {
     pane: Arc<Pane>,
@@ -246,7 +246,7 @@ impl PaneSource {
         source
     }
 
-    /// Goes on to a row with a link below the limit.
+    /// Skips to a row with a link below the limit.
     #[inline]
     fn settle(&mut self) {
         self.head = self.pane.row(self.place);
