@@ -16,8 +16,8 @@
 //! 5. **Catching up** ([`Archive::catch_up`]), once after opening: the search rows of the youngest
 //!    blocks are in no checkpoint and are rebuilt from the blocks.
 //!
-//! The expensive part of a block, hashing and sorting its search keys, does not touch the archive and
-//! runs in any thread ([`BlockPreparer`]).
+//! The expensive part of a block, hashing and sorting its search keys, does not touch the archive
+//! and runs in any thread ([`BlockPreparer`]).
 //!
 //! There is one writer. Readers take a [`Snapshot`]; the writer never waits for them.
 
@@ -120,8 +120,8 @@ impl<B: Backend> Archive<B> {
         Ok(self.backend.verify()?)
     }
 
-    /// Declares that the store starts from a snapshot of the unspent set at this height: blocks up to
-    /// it will never be archived. The next checkpoint saves it.
+    /// Declares that the store starts from a snapshot of the unspent set at this height: blocks up
+    /// to it will never be archived. The next checkpoint saves it.
     pub fn set_base(&mut self, base: Height) {
         self.now.base = Some(base);
     }
@@ -210,8 +210,8 @@ impl<B: Backend> Archive<B> {
     }
 }
 
-/// Filters may be added: they are computed one by one, and a query says when one is missing. Scripts
-/// may be added where the back end catches up with older blocks.
+/// Filters may be added: they are computed one by one, and a query says when one is missing.
+/// Scripts may be added where the back end catches up with older blocks.
 fn check_same(wanted: ArchiveConfig, found: &Mark, adds_scripts: bool) -> Result<()> {
     let lacks_scripts = wanted.indexes.scripts && !found.indexes.scripts && !adds_scripts;
     if wanted.network == found.network && !lacks_scripts {

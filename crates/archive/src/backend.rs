@@ -16,16 +16,16 @@
 //! 2. A search returns every row that was appended under the key, newest first. Searches by txid,
 //!    point and script may also return rows that were *not*: they are candidates, and the caller
 //!    checks the bytes. So a back end may keep a short fingerprint in place of the key.
-//! 3. [`Tables`] handed out before or after a row was appended find it. The caller's bounds say what
-//!    it must not see yet.
+//! 3. [`Tables`] handed out before or after a row was appended find it. The caller's bounds say
+//!    what it must not see yet.
 //! 4. A block whose append fails does not exist: its header has no [`BlockRow`], no search finds a
 //!    row of it, and its links are assigned again.
-//! 5. Reopening gives exactly what [`Backend::checkpoint`] saved last, or an empty store when it was
-//!    never called. The links of lost rows are assigned again. Searches may lack the rows of the
-//!    youngest blocks: the owner supplies them first, as long as [`Backend::unindexed`] names any.
-//!    After [`Backend::rest`] there are none.
-//! 6. A failed call changes nothing that a reader can observe. After [`BackendError::Full`] the same
-//!    call may be repeated; after [`BackendError::Fault`] the store must be reopened.
+//! 5. Reopening gives exactly what [`Backend::checkpoint`] saved last, or an empty store when it
+//!    was never called. The links of lost rows are assigned again. Searches may lack the rows of
+//!    the youngest blocks: the owner supplies them first, as long as [`Backend::unindexed`] names
+//!    any. After [`Backend::rest`] there are none.
+//! 6. A failed call changes nothing that a reader can observe. After [`BackendError::Full`] the
+//!    same call may be repeated; after [`BackendError::Fault`] the store must be reopened.
 
 pub(crate) mod memory;
 pub(crate) mod mmap;

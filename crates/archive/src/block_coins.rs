@@ -63,8 +63,8 @@ impl BlockCoins {
         Ok(coins)
     }
 
-    /// Looks up only what the block spends. That is enough to check its scripts, but not its spends:
-    /// it does not find outputs that are created again.
+    /// Looks up only what the block spends. That is enough to check its scripts, but not its
+    /// spends: it does not find outputs that are created again.
     pub fn load_spent<T: Tables, S: BlockSource>(
         view: &View<T, S>,
         parent: Option<HeaderLink>,

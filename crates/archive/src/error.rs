@@ -1,7 +1,7 @@
 //! What can go wrong with the archive.
 //!
-//! A missing object is no error: queries return `None`. It is an error when the archive cannot know:
-//! the bytes are pruned, the block is below the base of an imported snapshot, a read failed.
+//! A missing object is no error: queries return `None`. It is an error when the archive cannot
+//! know: the bytes are pruned, the block is below the base of an imported snapshot, a read failed.
 
 use varve_types::{BlockHash, DecodeError, Height};
 

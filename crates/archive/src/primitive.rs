@@ -11,13 +11,13 @@
 //!
 //! What holds in all of them:
 //!
-//! - **One owner, many readers.** Writers in many threads may share the owner; a checkpoint takes it
-//!   exclusively. Readers are clones that neither wait nor block.
+//! - **One owner, many readers.** Writers in many threads may share the owner; a checkpoint takes
+//!   it exclusively. Readers are clones that neither wait nor block.
 //! - **Two phases.** A row is *set*, which assigns its number and stores its bytes, and then
 //!   *committed*, which makes it reachable by one exchange of a cell. Setting can fail, committing
 //!   cannot.
-//! - **Only cells change**: those of arrays, and the tops of chains. Bodies are logs; a checkpoint is
-//!   the lengths of the bodies and the saved cells; returning to one truncates the bodies.
+//! - **Only cells change**: those of arrays, and the tops of chains. Bodies are logs; a checkpoint
+//!   is the lengths of the bodies and the saved cells; returning to one truncates the bodies.
 //! - **What comes off the disk is verified** when it is first touched: bodies by blocks of 4 KiB,
 //!   cells by pages. A flipped bit is an error that names file and offset.
 //! - **A full disk** is an error of the call that needed room; all that was committed stays

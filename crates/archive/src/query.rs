@@ -15,8 +15,8 @@
 //! candidates, and the bytes decide.
 //!
 //! Queries over rows alone are methods of [`Snapshot`](crate::Snapshot); those that need bytes, of
-//! [`View`](crate::View), which is a snapshot with the block store. Each file has one kind of query.
-//! `docs/archive-queries.md` maps libbitcoin's operations to these functions.
+//! [`View`](crate::View), which is a snapshot with the block store. Each file has one kind of
+//! query. `docs/archive-queries.md` maps libbitcoin's operations to these functions.
 
 mod branch;
 mod candidate;

@@ -1,7 +1,7 @@
 //! One moment of the archive.
 //!
-//! Rows are only appended, so a snapshot of them is their number ([`Bounds`]). What changes in place
-//! is small and shared copy-on-write: the heights of the two chains and the states of blocks.
+//! Rows are only appended, so a snapshot of them is their number ([`Bounds`]). What changes in
+//! place is small and shared copy-on-write: the heights of the two chains and the states of blocks.
 //! A snapshot holds all of it, costs a few reference counts, blocks no one and never changes while
 //! the writer appends and reorganises.
 

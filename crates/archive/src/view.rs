@@ -1,7 +1,7 @@
 //! A snapshot with the bytes of its blocks.
 //!
-//! Rows point into the block store, so queries for scripts, values or txids read bytes. Errors of the
-//! block store are reported with the height of the block.
+//! Rows point into the block store, so queries for scripts, values or txids read bytes. Errors of
+//! the block store are reported with the height of the block.
 
 use std::ops::{Deref, Range};
 

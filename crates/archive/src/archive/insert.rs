@@ -98,8 +98,8 @@ impl<B: Backend> Archive<B> {
         Ok(header)
     }
 
-    /// Rebuilds missing search rows from the blocks' bytes, in `threads` threads. `progress` gets the
-    /// number of blocks done and their total.
+    /// Rebuilds missing search rows from the blocks' bytes, in `threads` threads. `progress` gets
+    /// the number of blocks done and their total.
     pub fn catch_up<S: BlockSource + Sync>(
         &mut self,
         source: S,

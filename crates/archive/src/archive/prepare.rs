@@ -61,8 +61,8 @@ impl<M: MakeRows> BlockPreparer<M> {
         Ok(PreparedBlock { hash, size, base_size, inputs, outputs, offsets, rows })
     }
 
-    /// Prepares many blocks in `threads` threads and returns the results in their order: `run` reads
-    /// each block and passes it to the preparer.
+    /// Prepares many blocks in `threads` threads and returns the results in their order: `run`
+    /// reads each block and passes it to the preparer.
     pub fn prepare_many<I: Sync, R: Send>(
         &self,
         blocks: &[I],

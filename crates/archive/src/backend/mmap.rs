@@ -192,8 +192,8 @@ impl MmapBackend {
     }
 }
 
-/// Removes unwanted optional tables from the manifest, durably. A table opened without a mark starts
-/// empty and removes the files it finds.
+/// Removes unwanted optional tables from the manifest, durably. A table opened without a mark
+/// starts empty and removes the files it finds.
 fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Indexes) -> Result<()> {
     let Some(mut mark) = row::decode_mark(&manifest.owner)? else { return Ok(()) };
     let found = mark.indexes;

@@ -41,8 +41,8 @@ impl Array {
         Ok(Self { reader: ArrayReader(Arc::new(shared)), saver })
     }
 
-    /// Visits every value of an array at rest in order, as it was at `mark`, without keeping pages in
-    /// memory.
+    /// Visits every value of an array at rest in order, as it was at `mark`, without keeping pages
+    /// in memory.
     pub(crate) fn read_at_rest<E: From<Error>>(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -74,8 +74,8 @@ impl Array {
         Ok(())
     }
 
-    /// Truncates the array to `len` values; a shorter one is unchanged. Truncated values stay in their
-    /// cells, out of reach, until a push replaces them.
+    /// Truncates the array to `len` values; a shorter one is unchanged. Truncated values stay in
+    /// their cells, out of reach, until a push replaces them.
     pub fn truncate(&mut self, len: u64) {
         self.reader.0.len.fetch_min(len, Ordering::AcqRel);
     }

@@ -7,8 +7,8 @@
 //!            └──────────┴────────────────────┴──
 //! ```
 //!
-//! Only the values are stored: the caller keeps positions and knows the lengths, or the value encodes
-//! its length. An empty value would share its position with the next and is refused.
+//! Only the values are stored: the caller keeps positions and knows the lengths, or the value
+//! encodes its length. An empty value would share its position with the next and is refused.
 
 use std::sync::Arc;
 

@@ -20,15 +20,15 @@
 //! exchange them; a page that was changed is dirty until it is saved.
 //!
 //! **Loading.** A page that was saved is read, and its checksum verified, when it is first
-//! touched. So opening is fast however large a head is, and a flipped bit is an error, naming file and
-//! offset, at its first use.
+//! touched. So opening is fast however large a head is, and a flipped bit is an error, naming file
+//! and offset, at its first use.
 //!
 //! **Saving** costs a write for each dirty page, and is all or nothing, together with the owner's
 //! manifest:
 //!
-//! 1. *Prepare*, at a new epoch. Dirty pages that the last saved state contains are written to a redo
-//!    file, because a torn page in place would be lost. Pages after the last saved state are written
-//!    in place: nothing depends on what is there. Both are synced.
+//! 1. *Prepare*, at a new epoch. Dirty pages that the last saved state contains are written to a
+//!    redo file, because a torn page in place would be lost. Pages after the last saved state are
+//!    written in place: nothing depends on what is there. Both are synced.
 //! 2. The owner makes its manifest durable, with the [`CellsMark`] in it. This is the commit.
 //! 3. *Confirm*: the pages of the redo file are copied to their places and synced, and the file is
 //!    removed. After a crash opening repeats this: the mark says that there was a redo file, and if
@@ -233,8 +233,8 @@ impl Cells {
         Ok(cells)
     }
 
-    /// Opens cells read-only, as they were saved at `mark`. The caller has checked that the redo file
-    /// of the mark is applied.
+    /// Opens cells read-only, as they were saved at `mark`. The caller has checked that the redo
+    /// file of the mark is applied.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         identity: Identity,

@@ -1,9 +1,9 @@
 //! Where a key goes: a keyed hash that an attacker cannot steer.
 //!
-//! An attacker can grind transactions until their hashes fall into one bucket. So keys are placed by
-//! SipHash-1-3 under 16 random bytes, drawn for each store. A hash only finds a row quickly; the
-//! stored bytes decide. The feature `weak-hash` truncates hashes to one byte, so that the tests prove
-//! it.
+//! An attacker can grind transactions until their hashes fall into one bucket. So keys are placed
+//! by SipHash-1-3 under 16 random bytes, drawn for each store. A hash only finds a row quickly; the
+//! stored bytes decide. The feature `weak-hash` truncates hashes to one byte, so that the tests
+//! prove it.
 //!
 //! ```text
 //!  63 …                              … 40       0

@@ -127,8 +127,8 @@ impl<'a, const LINK_BITS: u32> Head<'a, LINK_BITS> {
         self.cells.touch(self.geometry.cell(self.geometry.generation(number), hash))
     }
 
-    /// Makes `link` the top of a cell's chain. `set_next` gets the link below it, several times when
-    /// pushes race; the last one counts.
+    /// Makes `link` the top of a cell's chain. `set_next` gets the link below it, several times
+    /// when pushes race; the last one counts.
     #[inline]
     pub(crate) fn push(cell: Cell<'_>, hash: u64, link: u64, set_next: impl Fn(u64)) {
         let mut old = cell.load();

@@ -23,7 +23,8 @@ pub struct RecordMap<const K: usize, const V: usize, H = Keyed> {
     reader: RecordReader<K, V, H>,
 }
 
-/// Reads a [`RecordMap`] concurrently with its owner and other readers; clone it into other threads.
+/// Reads a [`RecordMap`] concurrently with its owner and other readers; clone it into other
+/// threads.
 #[derive(Debug)]
 pub struct RecordReader<const K: usize, const V: usize, H = Keyed> {
     records: Arc<Records<K, V>>,
@@ -105,8 +106,8 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
 }
 
 impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
-    /// Opens a table at rest, as it was at `mark`, and changes nothing. `None` when a writer would have
-    /// rows to relink.
+    /// Opens a table at rest, as it was at `mark`, and changes nothing. `None` when a writer would
+    /// have rows to relink.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         config: &TableConfig,

@@ -11,19 +11,20 @@
 //!
 //! 1. **Set** gives a row its number and its bytes, in the stage. It is not reachable by search;
 //!    its number may already be stored in other tables.
-//! 2. **Commit** pushes it on its bucket. It cannot fail: set has loaded the page of the head. A row
-//!    that is never committed stays in the body as a gap.
+//! 2. **Commit** pushes it on its bucket. It cannot fail: set has loaded the page of the head. A
+//!    row that is never committed stays in the body as a gap.
 //! 3. **Settle** moves the stage into the body. It takes the table by `&mut`, and a row between set
 //!    and commit borrows the table, so the compiler guarantees that no link is still open.
-//!    Readers continue: they hold the old stage or get the new body, and find the same rows in both.
+//!    Readers continue: they hold the old stage or get the new body, and find the same rows in
+//!    both.
 //!
 //! **Which state a reader takes.** A row that is the top of a bucket was put there after the state
 //! that holds it was published. So a reader loads the bucket first and the state next, and every
 //! row down that chain is in that state.
 //!
-//! **After a crash** the body is truncated to its mark, and the rows after those that the saved head
-//! knows are relinked. Rows hold the links they had, and commits need not have been in the order of
-//! numbers, so a row waits until its bucket has reached the link it holds.
+//! **After a crash** the body is truncated to its mark, and the rows after those that the saved
+//! head knows are relinked. Rows hold the links they had, and commits need not have been in the
+//! order of numbers, so a row waits until its bucket has reached the link it holds.
 
 mod batch;
 mod open;
@@ -179,8 +180,8 @@ impl<const K: usize, const V: usize> Records<K, V> {
         Ok(Link::from_next(RecordHead::link(self.cells.get(cell)?)))
     }
 
-    /// Visits every row of the chains that may hold a key with this hash, newest first, until `visit`
-    /// breaks.
+    /// Visits every row of the chains that may hold a key with this hash, newest first, until
+    /// `visit` breaks.
     #[inline]
     pub(crate) fn search(
         &self,
@@ -259,8 +260,8 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         &self.shared
     }
 
-    /// Assigns consecutive numbers to the rows and stores their bytes. When a page of the head cannot
-    /// be read, the assigned numbers stay unused.
+    /// Assigns consecutive numbers to the rows and stores their bytes. When a page of the head
+    /// cannot be read, the assigned numbers stay unused.
     pub(crate) fn set(
         &self,
         rows: impl ExactSizeIterator<Item = (u64, Row<K, V>)>,

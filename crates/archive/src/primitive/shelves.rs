@@ -6,9 +6,9 @@
 //!  shelf k   items F·(2^k − 1) … F·(2^(k+1) − 1) − 1
 //! ```
 //!
-//! A shelf is created when its first item is needed; of two threads that create it at once, one wins
-//! and the other uses the winner's. Nothing moves afterwards, so an item can be borrowed as long as
-//! the whole, and no reader ever waits. Items start as the default value of their type.
+//! A shelf is created when its first item is needed; of two threads that create it at once, one
+//! wins and the other uses the winner's. Nothing moves afterwards, so an item can be borrowed as
+//! long as the whole, and no reader ever waits. Items start as the default value of their type.
 
 use super::sync::OnceLock;
 

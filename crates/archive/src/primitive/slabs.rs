@@ -13,9 +13,9 @@
 //! A slab's link is its position in the body, known before it gets there. The length of a value is
 //! not stored beside it: its first bytes encode it, by the table's [`Measure`].
 //!
-//! The stage works like that of `records`, with one difference: positions are assigned under a lock,
-//! because a position depends on the length of the slab before it. Readers take no lock: they search
-//! for a position among the filled slots, which are in order.
+//! The stage works like that of `records`, with one difference: positions are assigned under a
+//! lock, because a position depends on the length of the slab before it. Readers take no lock: they
+//! search for a position among the filled slots, which are in order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

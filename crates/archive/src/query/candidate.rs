@@ -1,8 +1,8 @@
 //! Rows that a search returns: where they are, and which of them are worth reading.
 //!
 //! A search returns links. Before any bytes are read, rows that the snapshot does not see and rows
-//! that cannot be the answer (on another branch, not confirmed) are dropped. The others are sorted by
-//! row, so that a transaction is read once and blocks are read in order.
+//! that cannot be the answer (on another branch, not confirmed) are dropped. The others are sorted
+//! by row, so that a transaction is read once and blocks are read in order.
 
 use super::RowPlace;
 use crate::backend::{Match, Tables};

@@ -28,8 +28,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     /// coinbases are mature, relative lock times have passed, amounts add up. The same rules that
     /// run over the unspent set run here over the archive.
     ///
-    /// `None` when the block has not been archived. The outer error means that the archive could not
-    /// decide, the inner one that the block cannot be confirmed.
+    /// `None` when the block has not been archived. The outer error means that the archive could
+    /// not decide, the inner one that the block cannot be confirmed.
     pub fn block_confirmable(
         &self,
         params: &Params,

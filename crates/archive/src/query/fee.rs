@@ -1,8 +1,8 @@
 //! Values and fees.
 //!
 //! A fee is the value of the inputs less that of the outputs, so it needs the bytes of the spent
-//! transactions too. `utxo` knows the same sums while a block is validated; the archive computes them
-//! for any block later.
+//! transactions too. `utxo` knows the same sums while a block is validated; the archive computes
+//! them for any block later.
 
 use varve_types::Amount;
 

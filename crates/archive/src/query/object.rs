@@ -78,7 +78,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         self.bytes(link, row.number, 0..row.size).map(Some)
     }
 
-    /// The serialised transaction, lent by the block store; `None` when the snapshot does not see the row.
+    /// The serialised transaction, lent by the block store; `None` when the snapshot does not see
+    /// the row.
     pub fn raw_tx(&self, tx: TxLink) -> Result<Option<S::Bytes<'_>>> {
         let Some(row) = self.row_place(tx)? else { return Ok(None) };
         self.bytes(row.block, row.slice.number, row.slice.range()).map(Some)

@@ -5,9 +5,9 @@
 //!                                                └──pruned──► doubtful: it may be this one
 //! ```
 //!
-//! A search returns every row of the txid and occasionally another row; only the transaction's bytes
-//! distinguish them. Candidates of all txids are read in the order of their rows, each transaction
-//! once. A candidate whose bytes are pruned stays *doubtful*. Where the answer depends
+//! A search returns every row of the txid and occasionally another row; only the transaction's
+//! bytes distinguish them. Candidates of all txids are read in the order of their rows, each
+//! transaction once. A candidate whose bytes are pruned stays *doubtful*. Where the answer depends
 //! on it, the answer is [`ArchiveError::Pruned`]; where a row that was found decides alone, as the
 //! highest one of a chain does over doubtful ones below it, that is the answer.
 
@@ -152,8 +152,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(sought.pop().unwrap_or_default())
     }
 
-    /// Searches for transactions among the wanted rows, and passes each one found to `each` with the
-    /// index of its txid.
+    /// Searches for transactions among the wanted rows, and passes each one found to `each` with
+    /// the index of its txid.
     fn seek(
         &self,
         txids: &[Txid],

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The search returns candidates; the transaction's bytes decide, and show which input it is. When
-//! the bytes of a candidate are pruned, so is the answer, unless the candidate's block is irrelevant.
+//! the bytes of a candidate are pruned, so is the answer, unless the candidate's block is
+//! irrelevant.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

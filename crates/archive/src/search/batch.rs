@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A block of more than 2²⁴ transactions has several *parts*, each with positions relative to its
-//! first. [`SearchTable::append`](super::SearchTable::append) turns a part into a pane unchanged: the
-//! position becomes the link relative to the pane's base.
+//! first. [`SearchTable::append`](super::SearchTable::append) turns a part into a pane unchanged:
+//! the position becomes the link relative to the pane's base.
 
 use super::row::Fingerprint;
 
@@ -42,8 +42,8 @@ pub(super) struct Part {
 }
 
 impl Batch {
-    /// Sorts the rows of a block: fingerprints and the positions of their transactions. Fastest when
-    /// they arrive in the order of their transactions. Duplicates are dropped.
+    /// Sorts the rows of a block: fingerprints and the positions of their transactions. Fastest
+    /// when they arrive in the order of their transactions. Duplicates are dropped.
     #[must_use]
     pub fn new(rows: impl IntoIterator<Item = (Fingerprint, u32)>) -> Self {
         let mut parts: Vec<Part> = Vec::new();

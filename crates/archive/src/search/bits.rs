@@ -1,8 +1,8 @@
 //! Bit-packed numbers of any width, read without a loop over bits.
 //!
 //! A number is read by one unaligned load of 8 bytes, a shift and a mask, so it may have up to
-//! [`WIDTH_MAX`] bits: 64 less the 7 bits by which the load may start early. Within the last 8 bytes
-//! of the slice the missing bytes are zero.
+//! [`WIDTH_MAX`] bits: 64 less the 7 bits by which the load may start early. Within the last 8
+//! bytes of the slice the missing bytes are zero.
 
 /// Bits that one load is guaranteed to contain.
 pub(super) const WIDTH_MAX: u32 = u64::BITS - 7;

@@ -37,8 +37,8 @@ impl SearchReader {
         Self { shared }
     }
 
-    /// Opens a table at rest, read-only: reads its directories and filters. It has the rows up to the
-    /// link that [`SearchReader::saved`] returns, which is not above `bound`.
+    /// Opens a table at rest, read-only: reads its directories and filters. It has the rows up to
+    /// the link that [`SearchReader::saved`] returns, which is not above `bound`.
     pub fn at_rest(storage: &Arc<dyn Storage>, key: StoreKey, bound: TxLink) -> Result<Self> {
         let (runs, end) = table::load(storage, key, bound)?.all_runs();
         let version = Version { panes: Box::default(), runs, end };
@@ -51,8 +51,8 @@ impl SearchReader {
         table::saved(storage, key)
     }
 
-    /// Adds all rows of each key to `out`, with the index of the key: keys in the given order, links
-    /// descending.
+    /// Adds all rows of each key to `out`, with the index of the key: keys in the given order,
+    /// links descending.
     pub fn find(&self, keys: &[Fingerprint], out: &mut Vec<(usize, TxLink)>) -> Result<()> {
         if let [key] = keys {
             return self.find_one(*key, out);

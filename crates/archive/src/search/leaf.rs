@@ -1,8 +1,9 @@
 //! A leaf: as many rows in order as fit into a page.
 //!
-//! Fingerprints are Elias-Fano coded: the low bits of each verbatim, the high bits as steps. In the bitmap of high bits the `i`-th fingerprint is the set bit at `high + i`,
-//! so a clear bit is a step up and a set bit a fingerprint. Links are stored separately, all of
-//! one width, relative to the lowest link of the leaf.
+//! Fingerprints are Elias-Fano coded: the low bits of each verbatim, the high bits as steps. In the
+//! bitmap of high bits the `i`-th fingerprint is the set bit at `high + i`, so a clear bit is a
+//! step up and a set bit a fingerprint. Links are stored separately, all of one width, relative to
+//! the lowest link of the leaf.
 //!
 //! ```text
 //!  0        5        7        9        11     12       19      20
@@ -59,8 +60,8 @@ const _: () = assert!(BASE_AT == 12 && WIDTH_AT == 19 && HEADER_LEN == 20);
 const _: () = assert!(FIRST_LEN * 8 == Fingerprint::BITS as usize);
 const _: () = assert!(BASE_LEN * 8 == LINK_BITS as usize && LINK_BITS <= bits::WIDTH_MAX);
 
-/// The most rows of a leaf. More rows of one fingerprint with close links would fit; the limit bounds
-/// the memory of decoding a leaf.
+/// The most rows of a leaf. More rows of one fingerprint with close links would fit; the limit
+/// bounds the memory of decoding a leaf.
 pub(super) const ROWS_MAX: usize = 4096;
 
 /// The numbers of the header.

@@ -11,8 +11,8 @@ pub struct SearchOptions {
     pub fan_in: usize,
     /// The most rows of one flush, however much memory there is.
     pub flush_rows: usize,
-    /// Transactions that make a flush due, however few rows they have: it bounds the blocks that are
-    /// read again after a crash.
+    /// Transactions that make a flush due, however few rows they have: it bounds the blocks that
+    /// are read again after a crash.
     pub flush_links: u64,
     /// Whether flushes and merges run in background threads.
     pub compaction: Compaction,

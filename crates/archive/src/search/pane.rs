@@ -116,7 +116,8 @@ impl Pane {
         low + rows.get(low..high).unwrap_or_default().partition_point(|found| *found < row)
     }
 
-    /// Both panes as one, of which `self` has the lower links; `None` when they cover too many links.
+    /// Both panes as one, of which `self` has the lower links; `None` when they cover too many
+    /// links.
     pub(super) fn merged(&self, above: &Self) -> Option<Self> {
         let links = self.links.start..above.links.end;
         if links.end - links.start > PART_LEN {

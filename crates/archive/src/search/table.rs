@@ -9,10 +9,10 @@
 //!
 //! 1. **Append.** The rows of a block become a pane (`young`), and readers find them. That needs
 //!    no disk; before it the owner [tends](SearchTable::tend) the table.
-//! 2. **Settle.** The owner reports from time to time which links are *durable*, so that they are not
-//!    assigned to another transaction after a crash, which are *deep* in the confirmed chain, and
-//!    which of those belong to stale branches. Only durable rows may go to a run, and rows that are
-//!    not deep go there only when the memory is full.
+//! 2. **Settle.** The owner reports from time to time which links are *durable*, so that they are
+//!    not assigned to another transaction after a crash, which are *deep* in the confirmed chain,
+//!    and which of those belong to stale branches. Only durable rows may go to a run, and rows that
+//!    are not deep go there only when the memory is full.
 //! 3. **Flush** (`flush`), when enough rows may go: those of the confirmed chain to one run, those
 //!    of stale branches to another, of which there are few. A lane does it while more blocks
 //!    are appended. When the files are written, the manifest names them, with the new *watermark*:
@@ -324,7 +324,8 @@ impl SearchTable {
         }
     }
 
-    /// Waits for flushes until the young rows are within their budget, as far as rows may be flushed.
+    /// Waits for flushes until the young rows are within their budget, as far as rows may be
+    /// flushed.
     fn make_room(&mut self) -> Result<()> {
         let most = self.budget().young(self.runs.memory());
         while self.young.memory() > most && !self.work.flush.is_free() {

@@ -1,8 +1,8 @@
 //! One state of a table, and how readers reach it.
 //!
-//! A version is the panes in memory and the runs together: one pointer swap moves rows from the panes
-//! to a run. Readers hold a reference to their version, so its panes and files outlive merges and
-//! the removal of their names.
+//! A version is the panes in memory and the runs together: one pointer swap moves rows from the
+//! panes to a run. Readers hold a reference to their version, so its panes and files outlive merges
+//! and the removal of their names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,10 +1,10 @@
 //! An archive at rest, opened read-only.
 //!
 //! Opening changes nothing and reads the manifests, the first page of each head, and three arrays:
-//! 24 bytes a header on disk, 9 in memory. Bodies and heads are read where a query touches them. The
-//! first lookup in a search table opens it, which reads its directory, a byte for a hundred rows, and
-//! the filters of its small runs. So opening costs nearly the same for thousands of rows and for
-//! billions.
+//! 24 bytes a header on disk, 9 in memory. Bodies and heads are read where a query touches them.
+//! The first lookup in a search table opens it, which reads its directory, a byte for a hundred
+//! rows, and the filters of its small runs. So opening costs nearly the same for thousands of rows
+//! and for billions.
 
 use std::sync::Arc;
 

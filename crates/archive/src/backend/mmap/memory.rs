@@ -66,8 +66,8 @@ impl MmapBackend {
 }
 
 impl Archive<MmapBackend> {
-    /// The lowest number of a block that must not be pruned: a crash would lose its search rows, and
-    /// they are rebuilt from its bytes. `None` when all rows are on disk.
+    /// The lowest number of a block that must not be pruned: a crash would lose its search rows,
+    /// and they are rebuilt from its bytes. `None` when all rows are on disk.
     pub fn needed_from(&self) -> std::result::Result<Option<BlockNumber>, ArchiveError> {
         Ok(self.backend().unsaved_from()?)
     }

@@ -4,10 +4,10 @@
 //!
 //! - **A block** is appended to all of them. Any thread builds its rows beforehand, as
 //!   [`MmapRows`].
-//! - **After a checkpoint** they learn which transaction rows are *durable*, so that their links are
-//!   never assigned again, and which are *deep*: in blocks at least [`MmapConfig::window`] blocks
-//!   below the top of the confirmed chain, or stale blocks at such heights. Deep rows go to runs,
-//!   those of stale blocks to separate runs.
+//! - **After a checkpoint** they learn which transaction rows are *durable*, so that their links
+//!   are never assigned again, and which are *deep*: in blocks at least [`MmapConfig::window`]
+//!   blocks below the top of the confirmed chain, or stale blocks at such heights. Deep rows go to
+//!   runs, those of stale blocks to separate runs.
 //! - **After a crash** each table ends at its own link (`end`), before the last block. A table that
 //!   was just added ends at zero. The blocks from the lowest end on are reported one by one
 //!   ([`Searches::end`]), and the tables that lack their rows take them again.

@@ -8,8 +8,8 @@ use crate::search::codec::Search;
 use crate::search::error::{Result, SearchError};
 use crate::search::options::SearchOptions;
 
-/// Background jobs. Fields are dropped in this order: jobs are asked to stop before their threads are
-/// joined.
+/// Background jobs. Fields are dropped in this order: jobs are asked to stop before their threads
+/// are joined.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) stop: StopOnDrop,
