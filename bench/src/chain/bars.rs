@@ -71,10 +71,11 @@ pub(super) fn of(results: &Results) -> Result<Vec<Ratio>> {
         bars.push(Ratio::at_least(name, number(figure)?, 500_000.0));
     }
     println!(
-        "lookups a second: {:.2} million transactions, {:.2} million spenders one by one, {:.2} \
-         million 64 at a time",
+        "lookups a second: {:.2} million transactions, {:.2} million spenders one by one ({:.2} \
+         with the txid), {:.2} million 64 at a time",
         number("tx_lookup")? / 1e6,
         number("spender_lookup")? / 1e6,
+        number("spender_txid")? / 1e6,
         number("spender_batch")? / 1e6,
     );
     let turned = reorg.number("reorg6")?;

@@ -3,8 +3,9 @@
 //! Probes are taken evenly from all blocks and put into an order by chance. Each is asked once
 //! before the clock starts; then two threads ask one half each, three times, and the fastest time
 //! counts. A question is whole: *where is this transaction* ends with its block, height, place and
-//! whether it is confirmed, *who spends this output* with the transaction and the input, found in
-//! the bytes of the transaction.
+//! whether it is confirmed, *who spends this output* with the block, height and place of the
+//! transaction and its input, found in the bytes of the transaction. `spender_txid` hashes these
+//! bytes too, for whoever shows the txid.
 
 use anyhow::{Context as _, Result, ensure};
 use varve_bench::clock::Clock;
@@ -21,7 +22,7 @@ const ROUNDS: usize = 3;
 /// Outputs that are asked for at once: about what a page of an explorer or a wallet shows.
 const BATCH: usize = 64;
 
-/// Reports `tx_lookup`, `spender_lookup` and `spender_batch`: answers a second.
+/// Reports `tx_lookup`, `spender_lookup`, `spender_txid` and `spender_batch` in answers a second.
 pub(super) fn run(node: &Organizer) -> Result<()> {
     let view = node.snapshot().view();
     let (mut txids, mut points) = probes(&view)?;
@@ -39,6 +40,13 @@ pub(super) fn run(node: &Organizer) -> Result<()> {
     rate("spender_lookup", &view, &points, |view, points| {
         for point in points {
             view.confirmed_spender(*point)?.context("a spender is not found")?;
+        }
+        Ok(())
+    })?;
+    rate("spender_txid", &view, &points, |view, points| {
+        for point in points {
+            let spender = view.confirmed_spender(*point)?.context("a spender is not found")?;
+            std::hint::black_box(view.txid(&spender.tx)?);
         }
         Ok(())
     })?;

@@ -4,22 +4,22 @@
 //!
 //! 1. **Headers** ([`Archive::set_headers`]), each on a known parent, on any branch. The row gets
 //!    height, median time and the work of the chain up to it.
-//! 2. **Blocks** ([`Archive::set_block`]), when their bytes are in the block store: rows for the
-//!    transactions and for every point they spend, and last the block row, which makes them count.
-//!    In any order.
-//! 3. **Chains**: headers are pushed on the candidate chain and popped from it as the most work
-//!    moves; validated blocks on the confirmed chain. This is the only thing a reorganisation
-//!    changes. A transaction is confirmed when its block is the confirmed one at its height.
-//! 4. **Checkpoint** ([`Archive::checkpoint`]) makes it durable, under the commit sequence up to
-//!    which the archive has followed. After a crash the owner replays from there; what is already
-//!    there is not written twice.
-//! 5. **Catching up** ([`Archive::catch_up`]), once after opening: the rows by which searches find
-//!    the youngest blocks are in no checkpoint, only in the blocks themselves.
+//! 2. **Blocks** ([`Archive::set_block`]), in any order, when their bytes are in the block store:
+//!    rows for the transactions and for every point they spend, and last the block row, which makes
+//!    them count.
+//! 3. **Chains** ([`Archive::set_chain`]): the candidate chain follows the headers with the most
+//!    work, the confirmed chain the validated blocks. A reorganisation changes nothing else. A
+//!    transaction is confirmed when its block is the confirmed one at its height.
+//! 4. **Checkpoint** ([`Archive::checkpoint`]) makes it durable, under the commit sequence that the
+//!    archive has reached. After a crash the owner replays from there; rows that exist are not
+//!    written twice.
+//! 5. **Catching up** ([`Archive::catch_up`]), once after opening: the search rows of the youngest
+//!    blocks are in no checkpoint and are rebuilt from the blocks.
 //!
-//! The expensive part of a block, hashing and sorting what it is found by, takes nothing of the
-//! archive and is done in any thread ([`BlockPreparer`]).
+//! The expensive part of a block, hashing and sorting its search keys, does not touch the archive
+//! and runs in any thread ([`BlockPreparer`]).
 //!
-//! There is one writer. Readers take a [`Snapshot`] and are never waited for.
+//! There is one writer. Readers take a [`Snapshot`]; the writer never waits for them.
 
 mod insert;
 mod prepare;
@@ -37,7 +37,7 @@ use crate::snapshot::{Snapshot, height_of};
 
 pub use prepare::{BlockPreparer, PreparedBlock};
 
-/// What an archive is made for.
+/// The chain and the tables of an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchiveConfig {
     /// The chain.
@@ -50,7 +50,7 @@ pub struct ArchiveConfig {
 #[derive(Debug)]
 pub struct Archive<B: Backend> {
     backend: B,
-    /// The moment as it is: what [`Archive::snapshot`] gives away.
+    /// The current state: what [`Archive::snapshot`] clones.
     now: Snapshot<B::Tables>,
     sequence: u64,
 }
@@ -78,25 +78,25 @@ impl<B: Backend> Archive<B> {
         Ok(Self { backend, now, sequence })
     }
 
-    /// Makes blocks ready in other threads.
+    /// Prepares blocks in other threads.
     #[must_use]
     pub fn preparer(&self) -> BlockPreparer<B::Maker> {
         BlockPreparer::new(self.backend.maker(), self.now.indexes)
     }
 
-    /// The commit sequence of the last checkpoint: replay begins behind it.
+    /// The commit sequence of the last checkpoint: replay starts after it.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The archive as it is at this moment, for readers.
+    /// The archive at this moment, for readers.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<B::Tables> {
         self.now.clone()
     }
 
-    /// The archive as it is at this moment, for the writer itself.
+    /// The archive at this moment, for the writer itself.
     #[must_use]
     pub const fn now(&self) -> &Snapshot<B::Tables> {
         &self.now
@@ -106,18 +106,22 @@ impl<B: Backend> Archive<B> {
         &self.backend
     }
 
+    pub(crate) const fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
     /// The size of every table, as of the last checkpoint.
     pub fn sizes(&self) -> Result<Vec<TableSize>> {
         Ok(self.backend.sizes()?)
     }
 
-    /// Compares everything that the last checkpoint has on disk with its checksums.
+    /// Verifies the checksums of everything that the last checkpoint has on disk.
     pub fn verify(&self) -> Result<()> {
         Ok(self.backend.verify()?)
     }
 
-    /// Says that the store begins with a snapshot of the unspent set at this height: the blocks up
-    /// to it will not come. Kept with the next checkpoint.
+    /// Declares that the store starts from a snapshot of the unspent set at this height: blocks up
+    /// to it will never be archived. The next checkpoint saves it.
     pub fn set_base(&mut self, base: Height) {
         self.now.base = Some(base);
     }
@@ -148,20 +152,12 @@ impl<B: Backend> Archive<B> {
         Ok(())
     }
 
-    /// Pushes a header on a chain.
-    pub fn push(&mut self, chain: Chain, link: HeaderLink) -> Result<()> {
+    pub(crate) fn push(&mut self, chain: Chain, link: HeaderLink) -> Result<()> {
         let len = height_of(self.now.heights(chain).len());
         self.set_chain(chain, len.to_u32(), &[link])
     }
 
-    /// Takes the top off a chain and returns it; `None` when the chain is empty.
-    pub fn pop(&mut self, chain: Chain) -> Result<Option<HeaderLink>> {
-        let Some((height, link)) = self.now.top(chain) else { return Ok(None) };
-        self.set_chain(chain, height.to_u32(), &[])?;
-        Ok(Some(link))
-    }
-
-    /// Notes what validation has found of blocks.
+    /// Records what validation found about blocks.
     pub fn set_block_states(&mut self, states: &[(HeaderLink, BlockState)]) -> Result<()> {
         self.backend.set_block_states(states)?;
         for (link, state) in states {
@@ -170,12 +166,12 @@ impl<B: Backend> Archive<B> {
         Ok(())
     }
 
-    /// Notes what validation has found of transaction rows.
+    /// Records what validation found about transaction rows.
     pub fn set_tx_states(&mut self, states: &[(TxLink, TxState)]) -> Result<()> {
         Ok(self.backend.set_tx_states(states)?)
     }
 
-    /// Keeps the filters of blocks; those that have one keep theirs.
+    /// Stores the filters of blocks; a block that has one keeps it.
     pub fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()> {
         if !self.now.indexes.filters {
             return Err(ArchiveError::NoIndex { index: "filter" });
@@ -188,7 +184,7 @@ impl<B: Backend> Archive<B> {
         Ok(self.backend.set_filters(&new)?)
     }
 
-    /// Makes everything so far durable. `sequence` is the commit sequence that it stands for.
+    /// Makes everything so far durable, under this commit sequence.
     pub fn checkpoint(&mut self, sequence: u64) -> Result<()> {
         let Snapshot { network, indexes, base, .. } = self.now;
         self.backend.checkpoint(&Mark { network, indexes, sequence, base })?;
@@ -196,8 +192,8 @@ impl<B: Backend> Archive<B> {
         Ok(())
     }
 
-    /// The same, for the last checkpoint of a writer: the next opening has nothing to compute, and
-    /// [`Snapshot::at_rest`] gives what is here now.
+    /// The same, for the last checkpoint of a writer: the next opening has no work to do, and
+    /// [`Snapshot::at_rest`] opens the archive as it is now.
     pub fn rest(&mut self, sequence: u64) -> Result<()> {
         let Snapshot { network, indexes, base, .. } = self.now;
         self.backend.rest(&Mark { network, indexes, sequence, base })?;
@@ -214,8 +210,8 @@ impl<B: Backend> Archive<B> {
     }
 }
 
-/// Filters may be added: they are made one by one, and what has none is told. Scripts may be added
-/// where the back end catches up with older blocks.
+/// Filters may be added: they are computed one by one, and a query says when one is missing.
+/// Scripts may be added where the back end catches up with older blocks.
 fn check_same(wanted: ArchiveConfig, found: &Mark, adds_scripts: bool) -> Result<()> {
     let lacks_scripts = wanted.indexes.scripts && !found.indexes.scripts && !adds_scripts;
     if wanted.network == found.network && !lacks_scripts {

@@ -6,30 +6,29 @@
 //!   memory          mmap            (a relational one)   each passes the suite in `contract`
 //! ```
 //!
-//! [`Tables`] reads and [`Backend`] writes. Both speak of rows as values and take many keys at
-//! once. Nothing of how a back end keeps its rows shows here: no slice of a map, no lock, no
-//! cursor.
+//! [`Tables`] reads and [`Backend`] writes. Both pass rows as values and take many keys at once.
+//! How a back end keeps its rows does not show here: no slice of a map, no lock, no cursor.
 //!
 //! # The contract
 //!
-//! 1. Links are given in order from zero, without gaps. The transactions of a block get
+//! 1. Links are assigned in order from zero, without gaps. The transactions of a block get
 //!    consecutive links.
-//! 2. A search gives every row that was appended under the key, newest first. Searches by txid, by
-//!    point and by script may also give rows that were *not*: they are candidates, and the caller
-//!    looks at the bytes. So a back end keeps a short fingerprint in place of the key.
-//! 3. A row is found by [`Tables`] that were handed out before or after it was appended. The caller
-//!    knows by its bounds what it should not see yet.
-//! 4. A block that fails to be appended is not there: its header has no [`BlockRow`], no search
-//!    finds a row of it, and its links are given again.
-//! 5. Opening again gives exactly what [`Backend::checkpoint`] saved last, or an empty store when
-//!    it was never called. The links of rows that are lost are given again. Searches may lack the
-//!    rows of the youngest blocks: before anything else the owner gives them again, as long as
-//!    [`Backend::unindexed`] names any. After [`Backend::rest`] there are none.
-//! 6. A failed call changes nothing that a reader can tell. After [`BackendError::Full`] the same
-//!    call may be made again; after [`BackendError::Fault`] the store must be opened again.
+//! 2. A search returns every row that was appended under the key, newest first. Searches by txid,
+//!    point and script may also return rows that were *not*: they are candidates, and the caller
+//!    checks the bytes. So a back end may keep a short fingerprint in place of the key.
+//! 3. [`Tables`] handed out before or after a row was appended find it. The caller's bounds say
+//!    what it must not see yet.
+//! 4. A block whose append fails does not exist: its header has no [`BlockRow`], no search finds a
+//!    row of it, and its links are assigned again.
+//! 5. Reopening gives exactly what [`Backend::checkpoint`] saved last, or an empty store when it
+//!    was never called. The links of lost rows are assigned again. Searches may lack the rows of
+//!    the youngest blocks: the owner supplies them first, as long as [`Backend::unindexed`] names
+//!    any. After [`Backend::rest`] there are none.
+//! 6. A failed call changes nothing that a reader can observe. After [`BackendError::Full`] the
+//!    same call may be repeated; after [`BackendError::Fault`] the store must be reopened.
 
-pub mod memory;
-pub mod mmap;
+pub(crate) mod memory;
+pub(crate) mod mmap;
 
 use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
 
@@ -38,14 +37,14 @@ use crate::row::{
     BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
 };
 
-/// Why a back end did not do what it was asked.
+/// Why a back end failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
-    /// No room. Nothing was written that counts; make room and try again.
-    #[error("the archive has no room left: free some space and try again")]
+    /// The disk is full. The store is unchanged; free some space and repeat the call.
+    #[error("the archive's disk is full: free some space and try again")]
     Full(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Anything else: a failed read, a wrong checksum, a link to a row that is not there.
-    #[error("the archive cannot go on: {0}")]
+    #[error("the archive failed: {0}")]
     Fault(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -53,25 +52,25 @@ impl BackendError {
     /// A row that some other row names does not exist.
     #[must_use]
     pub fn dangling(what: impl std::fmt::Display) -> Self {
-        Self::Fault(format!("{what} does not exist; run repair").into())
+        Self::Fault(format!("{what} does not exist; run `varve repair`").into())
     }
 
-    /// Whether it is only for want of room.
+    /// Whether freeing space and repeating the call can help.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         matches!(self, Self::Full(_))
     }
 }
 
-/// What a back end answers.
-pub type Result<T> = std::result::Result<T, BackendError>;
+/// The result of a call to a back end.
+pub(crate) type Result<T> = std::result::Result<T, BackendError>;
 
-/// One answer of a search over many keys: the place of the key in the question, and a row.
+/// One result of a search for many keys: the index of the key, and a row.
 pub type Match = (usize, TxLink);
 
 /// Reading the tables. Cheap to clone; any number of threads read while one writes.
 ///
-/// Every call appends its answers to `out` in the order of the keys.
+/// Every call appends its results to `out` in the order of the keys.
 pub trait Tables: Clone + Send + Sync + 'static {
     /// Header rows by link.
     fn headers(&self, links: &[HeaderLink], out: &mut Vec<HeaderRow>) -> Result<()>;
@@ -79,7 +78,7 @@ pub trait Tables: Clone + Send + Sync + 'static {
     /// Header rows by hash. A hash has at most one.
     fn find_headers(&self, hashes: &[BlockHash], out: &mut Vec<Option<HeaderLink>>) -> Result<()>;
 
-    /// The block rows of headers; `None` where the block has not come.
+    /// The block rows of headers; `None` where the block has not arrived.
     fn blocks(&self, links: &[HeaderLink], out: &mut Vec<Option<BlockRow>>) -> Result<()>;
 
     /// Transaction rows by link.
@@ -121,14 +120,14 @@ pub struct Indexes {
     pub filters: bool,
 }
 
-/// What the owner wants to find again with a checkpoint.
+/// What the owner saves with a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The chain.
     pub network: Network,
     /// The optional tables.
     pub indexes: Indexes,
-    /// The commit sequence that the archive has followed up to. Replay begins behind it.
+    /// The last commit sequence that the archive has followed. Replay starts after it.
     pub sequence: u64,
     /// The block of an imported snapshot: blocks up to it are not in the archive.
     pub base: Option<Height>,
@@ -137,7 +136,7 @@ pub struct Mark {
 /// The small, changing part of a store, which its owner keeps in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// What the last checkpoint was marked with; `None` in a new store.
+    /// The mark of the last checkpoint; `None` in a new store.
     pub mark: Option<Mark>,
     /// How many rows there are.
     pub bounds: Bounds,
@@ -145,7 +144,7 @@ pub struct Saved {
     pub candidate: Vec<HeaderLink>,
     /// The confirmed chain from genesis on.
     pub confirmed: Vec<HeaderLink>,
-    /// The state of every header row, in order; those at the end may be left out.
+    /// The state of every header row, in order. Trailing unknown states may be omitted.
     pub states: Vec<BlockState>,
 }
 
@@ -158,14 +157,13 @@ pub struct TableSize {
     pub rows: u64,
     /// Bytes of the rows.
     pub body: u64,
-    /// Bytes of what finds them.
+    /// Bytes of the head, or of directories and filters.
     pub head: u64,
-    /// Cells of the head; none in a table without a hash.
+    /// Cells of the head; zero in a table without one.
     pub buckets: u64,
 }
 
-/// Makes the rows by which searches find the transactions of a block: in any thread, and before
-/// the block has its place.
+/// Builds the search rows of a block: in any thread, and before the block has its links.
 pub trait MakeRows: Clone + Send + Sync + 'static {
     /// The rows of a block.
     type Rows: Send + 'static;
@@ -177,10 +175,10 @@ pub trait MakeRows: Clone + Send + Sync + 'static {
 /// The rows of a block in a back end.
 pub type RowsOf<B> = <<B as Backend>::Maker as MakeRows>::Rows;
 
-/// Blocks that are archived and whose rows a search lacks.
+/// Archived blocks whose search rows are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unindexed {
-    /// The first of them, in the order in which their rows are to be given.
+    /// The first of them, in the order in which [`Backend::index_block`] takes their rows.
     pub next: Vec<HeaderLink>,
     /// How many there are.
     pub count: u64,
@@ -200,17 +198,17 @@ pub trait Backend {
     /// A reader.
     fn tables(&self) -> Self::Tables;
 
-    /// Makes rows, to be cloned into other threads.
+    /// Builds search rows; clone it into other threads.
     fn maker(&self) -> Self::Maker;
 
-    /// The blocks whose rows a search lacks, at most `most` of them by name. There are none unless
-    /// a crash has lost some, or a table was added.
+    /// The blocks whose search rows are missing, at most `most` of them by link. There are none
+    /// unless a crash lost some or a table was added.
     fn unindexed(&self, most: usize) -> Result<Unindexed>;
 
-    /// Gives the rows of the block that [`Backend::unindexed`] names first.
+    /// Takes the rows of the block that [`Backend::unindexed`] names first.
     fn index_block(&mut self, rows: RowsOf<Self>) -> Result<()>;
 
-    /// The small part as it is. Called when the store is opened.
+    /// The small part. Called once, when the store is opened.
     fn saved(&self) -> Result<Saved>;
 
     /// How many rows there are.
@@ -238,13 +236,13 @@ pub trait Backend {
     /// Sets the filters of blocks that have none.
     fn set_filters(&mut self, filters: &[(HeaderLink, FilterRow)]) -> Result<()>;
 
-    /// Makes all of the above durable, under this mark, but for rows that
-    /// [`Backend::index_block`] may have to be given again.
+    /// Makes all of the above durable, under this mark, except search rows that
+    /// [`Backend::index_block`] may have to take again.
     fn checkpoint(&mut self, mark: &Mark) -> Result<()>;
 
     /// Makes all of the above durable, without exception: for the last checkpoint of a writer.
     fn rest(&mut self, mark: &Mark) -> Result<()>;
 
-    /// The size of every table, as far as it is saved.
+    /// The saved size of every table.
     fn sizes(&self) -> Result<Vec<TableSize>>;
 }

@@ -1,4 +1,4 @@
-//! A vector that is copied by sharing.
+//! A copy-on-write vector of shared chunks.
 //!
 //! ```text
 //! clone A ──► [ chunk │ chunk │ chunk │ tail  ]

@@ -1,15 +1,14 @@
 //! What can go wrong with the archive.
 //!
-//! That something does not exist is no error: queries answer `None`. It is an error when the
-//! archive cannot know: the bytes are pruned, the block is below the base of an imported snapshot,
-//! a read failed.
+//! A missing object is no error: queries return `None`. It is an error when the archive cannot
+//! know: the bytes are pruned, the block is below the base of an imported snapshot, a read failed.
 
 use varve_types::{BlockHash, DecodeError, Height};
 
 use crate::backend::BackendError;
 use crate::source::SourceError;
 
-/// Why the archive did not answer or did not take something.
+/// Why the archive could not answer a query or take a write.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The back end failed.
@@ -21,9 +20,9 @@ pub enum ArchiveError {
         /// The height of the block whose bytes are gone.
         height: Height,
     },
-    /// What was asked for may lie in blocks that were never read, since the store began with a
-    /// snapshot of the unspent set.
-    #[error("the history up to block {height} is not here: the store began with a snapshot there")]
+    /// The answer may be in blocks that were never read, because the store started from a snapshot
+    /// of the unspent set.
+    #[error("the history up to block {height} is missing: the store started from a snapshot there")]
     BelowBase {
         /// The height of the block that is missing, or that of the base when it is not known.
         height: Height,
@@ -37,7 +36,7 @@ pub enum ArchiveError {
         source: SourceError,
     },
     /// The bytes in the block store are not what was archived.
-    #[error("the bytes of block {height} do not decode ({source}): run repair")]
+    #[error("the bytes of block {height} do not decode ({source}): run `varve repair`")]
     Decode {
         /// The height of the block.
         height: Height,
@@ -45,7 +44,7 @@ pub enum ArchiveError {
         source: DecodeError,
     },
     /// Rows contradict one another.
-    #[error("the archive is damaged: {what}; run repair")]
+    #[error("the archive is damaged: {what}; run `varve repair`")]
     Damaged {
         /// What does not fit.
         what: &'static str,
@@ -70,7 +69,7 @@ pub enum ArchiveError {
         /// The header.
         hash: BlockHash,
     },
-    /// A block to be confirmed whose bytes have not come.
+    /// A block to be confirmed that has not been archived.
     #[error("block {hash} has no transactions here: archive the block first")]
     NotArchived {
         /// The block.
@@ -93,12 +92,12 @@ pub enum ArchiveError {
         wanted: String,
     },
     /// An optional table that this store does not have.
-    #[error("the archive has no {index} index: make it anew with that index")]
+    #[error("the archive has no {index} index: sync again with `--index` to add it")]
     NoIndex {
         /// The index.
         index: &'static str,
     },
 }
 
-/// What a query answers.
+/// The result of a query or a write.
 pub type Result<T> = std::result::Result<T, ArchiveError>;

@@ -2,8 +2,8 @@
 //!
 //! Electrum proves a header by its branch in the merkle tree over all block hashes up to a
 //! checkpoint. Each full interval of 2,048 hashes is a whole subtree, whose root depends only on
-//! its last block (a block fixes all blocks below it). So a root, once computed, holds for ever
-//! and on every branch, and is kept under the row of that last block:
+//! its last block (a block fixes all blocks below it). So a root, once computed, is valid forever
+//! and on every branch, and is cached under the row of that last block:
 //!
 //! ```text
 //!                     root
@@ -13,8 +13,8 @@
 //!                        known by its last block
 //! ```
 //!
-//! The roots are not stored: the first proof of a run computes them, half a second at mainnet's
-//! height, and the memory is 36 bytes for 2,048 blocks.
+//! The roots are not stored: the first proof of a process computes them, half a second at mainnet's
+//! height, and they take 36 bytes of memory for 2,048 blocks.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::link::HeaderLink;
 
 /// Blocks of an interval, 2^11.
-pub const INTERVAL: u32 = 1 << INTERVAL_DEPTH;
+pub(crate) const INTERVAL: u32 = 1 << INTERVAL_DEPTH;
 /// The height of an interval's subtree.
 pub(crate) const INTERVAL_DEPTH: u32 = 11;
 

@@ -41,14 +41,19 @@
 #![forbid(unsafe_code)]
 
 mod archive;
-pub mod backend;
+mod backend;
 pub mod bip158;
+mod block_coins;
 #[cfg(feature = "test-suite")]
 pub mod contract;
 mod cow;
 mod error;
 mod interval;
 mod link;
+#[cfg(not(feature = "test-suite"))]
+#[expect(unreachable_pub, reason = "public with `test-suite`, for the tests of the primitives")]
+mod primitive;
+#[cfg(feature = "test-suite")]
 pub mod primitive;
 mod query;
 mod row;
@@ -59,20 +64,21 @@ mod source;
 mod view;
 
 pub use archive::{Archive, ArchiveConfig, BlockPreparer, PreparedBlock};
-pub use backend::memory::{MemoryBackend, MemoryDisk, MemoryRowMaker, MemoryRows, MemoryTables};
+pub use backend::memory::{MemoryBackend, MemoryDisk, MemoryTables};
 pub use backend::mmap::{
     ArchiveMemory, MmapBackend, MmapConfig, MmapRowMaker, MmapRows, MmapTables, SEARCH_TABLES,
     is_search_file, is_store_file, stored_bytes,
 };
 pub use backend::{
-    Backend, BackendError, Chain, Indexes, MakeRows, Mark, RowsOf, TableSize, Tables, Unindexed,
+    Backend, BackendError, Chain, Indexes, MakeRows, Mark, Match, RowsOf, Saved, TableSize, Tables,
+    Unindexed,
 };
+pub use block_coins::BlockCoins;
 pub use error::{ArchiveError, Result};
-pub use interval::INTERVAL;
 pub use link::{Bounds, HeaderLink, TxLink};
 pub use query::{
-    Balance, Branch, ChainState, FeeRate, FilterHashes, HeaderProof, Output, Page, Scope, Spender,
-    TxPlace, TxSize, View,
+    Balance, Branch, FeeRate, FilterHashes, HeaderProof, Output, Page, RowPlace, Scope, Spender,
+    TxPlace, TxSize,
 };
 pub use row::{
     BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxSlice,
@@ -80,4 +86,4 @@ pub use row::{
 };
 pub use snapshot::Snapshot;
 pub use source::{BlockNumber, BlockSource, MemoryBlocks, SourceError};
-pub use view::BlockCoins;
+pub use view::View;

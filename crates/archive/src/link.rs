@@ -1,7 +1,7 @@
 //! Links: how one row names another.
 //!
 //! A link is the number of a row in its table, counted from zero in the order of writing. It is the
-//! row's primary key and is never stored in the row itself. Each table has a type of its own, so a
+//! row's primary key and is never stored in the row itself. Each table has its own type, so a
 //! transaction cannot be looked up in the header table.
 //!
 //! Rows are appended and never changed, so a *bound* (the number of rows at some moment) says

@@ -7,32 +7,32 @@
 //! | rows of one width by number and by key, newest or all | [`RecordMap`] | `records`, `head` |
 //! | values of any length by position and by key | [`SlabMap`] | `slabs`, `head` |
 //! | all of them saved as one | [`Manifest`], [`Table`] | `manifest`, `mark` |
-//! | a way back to an old checkpoint | [`Manifest::snapshot`], [`Manifest::restore`] | `snapshot` |
+//! | a way back to an old checkpoint (the seed's; no command offers it) | `snapshot` | `snapshot` |
 //!
 //! What holds in all of them:
 //!
-//! - **One owner, many readers.** The owner may be shared by writers of many threads; a checkpoint
-//!   takes it alone. Readers are clones that never wait for anybody and never make anybody wait.
-//! - **Two phases.** A row is *set*, which gives it its number and its bytes, and then *committed*,
-//!   which makes it findable by one exchange of a cell. Setting can fail, committing cannot.
-//! - **Nothing that was written changes**, except cells: of arrays, and the tops of chains. Bodies
-//!   are logs; a checkpoint is the lengths of the bodies and the saved cells; going back to one is
-//!   cutting the bodies.
+//! - **One owner, many readers.** Writers in many threads may share the owner; a checkpoint takes
+//!   it exclusively. Readers are clones that neither wait nor block.
+//! - **Two phases.** A row is *set*, which assigns its number and stores its bytes, and then
+//!   *committed*, which makes it reachable by one exchange of a cell. Setting can fail, committing
+//!   cannot.
+//! - **Only cells change**: those of arrays, and the tops of chains. Bodies are logs; a checkpoint
+//!   is the lengths of the bodies and the saved cells; returning to one truncates the bodies.
 //! - **What comes off the disk is verified** when it is first touched: bodies by blocks of 4 KiB,
 //!   cells by pages. A flipped bit is an error that names file and offset.
 //! - **A full disk** is an error of the call that needed room; all that was committed stays
-//!   readable, and the call may be repeated when there is room.
+//!   readable, and the call may be repeated once there is space.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use varve_archive::primitive::{
-//!     Geometry, Heads, Keyed, Manifest, RecordMap, Row, TableConfig,
+//!     Geometry, Heads, Keyed, Manifest, ManifestFile, RecordMap, Row, TableConfig,
 //! };
 //! use varve_io::{Disk, Kind, Storage, StoreId};
 //!
 //! # fn main() -> Result<(), varve_archive::primitive::Error> {
 //! # let dir = tempfile::tempdir().expect("a temporary directory");
-//! const MANIFEST: (&str, Kind) = ("manifest", Kind(*b"EXAMPLE\0"));
+//! const KIND: Kind = Kind(*b"EXAMPLE\0");
 //! let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path())?);
 //! let config = TableConfig {
 //!     name: "tx".to_owned(),
@@ -54,11 +54,11 @@
 //! let (link, value) = reader.find(b"food")?.expect("committed above");
 //! assert_eq!(&value, b"pizza...");
 //!
-//! let place = (storage.as_ref(), MANIFEST.0, MANIFEST.1);
-//! manifest.checkpoint(place, (&mut [&mut table], Heads::Save), b"the tip")?;
+//! let file = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
+//! manifest.checkpoint(file, &mut [&mut table], Heads::Save, b"the tip")?;
 //! drop((table, reader));
 //!
-//! let manifest = Manifest::load(storage.as_ref(), MANIFEST.0, MANIFEST.1)?.expect("saved above");
+//! let manifest = Manifest::load(storage.as_ref(), "manifest", KIND)?.expect("saved above");
 //! assert_eq!(manifest.owner, b"the tip");
 //! assert_eq!(open(&manifest)?.reader().get(link)?.value, *b"pizza...");
 //! # Ok(())
@@ -78,6 +78,7 @@ mod records;
 mod shelves;
 mod slab_map;
 mod slabs;
+#[cfg(feature = "test-suite")]
 mod snapshot;
 mod stage;
 mod sync;
@@ -85,13 +86,22 @@ mod table;
 
 pub use array::{Array, ArrayReader};
 pub use blob::{Blob, BlobReader};
-pub use error::{Error, Result};
+pub use error::Error;
+#[cfg(feature = "test-suite")]
+pub use error::Result;
 pub use hasher::{KeyHasher, Keyed};
 pub use head::Geometry;
-pub use manifest::{Manifest, is_manifest_file};
+pub use manifest::{Manifest, ManifestFile, is_manifest_file};
+#[cfg(feature = "test-suite")]
 pub use mark::Mark;
-pub use record_map::{PendingRows, RecordMap, RecordReader};
+#[cfg(feature = "test-suite")]
+pub use record_map::PendingRows;
+pub use record_map::{RecordMap, RecordReader};
 pub use records::{Link, Row};
-pub use slab_map::{PendingSlab, SlabMap, SlabReader};
+#[cfg(feature = "test-suite")]
+pub use slab_map::PendingSlab;
+pub use slab_map::{SlabMap, SlabReader};
 pub use slabs::{Measure, SlabLink};
-pub use table::{Epoch, Heads, Table, TableConfig, TableMemory, is_table_file};
+#[cfg(feature = "test-suite")]
+pub use table::Epoch;
+pub use table::{Heads, Table, TableConfig, TableMemory, is_table_file};

@@ -1,4 +1,4 @@
-//! Every question the archive answers.
+//! The queries of the archive.
 //!
 //! ```text
 //!              block hash            txid             script hash
@@ -9,20 +9,18 @@
 //!                  └► block row ──range┘──bytes──► inputs ┘
 //! ```
 //!
-//! There are two natural keys from outside, block hash and txid; heights and script hashes are
-//! conveniences. Inside, links are followed without a search. Two things are searched because they
-//! may come in any order: the rows of a txid and the spenders of a point. A search gives
+//! Two natural keys come from outside, block hash and txid; heights and script hashes are
+//! conveniences. Inside, links are followed without a search. Two things are searched for because
+//! they arrive in any order: the rows of a txid and the spenders of a point. A search returns
 //! candidates, and the bytes decide.
 //!
-//! What rows alone can answer is asked of a [`Snapshot`]; what needs bytes, of a [`View`], which
-//! is a snapshot with the block store. One file has one kind of question.
-//! `docs/archive-queries.md` maps libbitcoin's operations to these functions.
+//! Queries over rows alone are methods of [`Snapshot`](crate::Snapshot); those that need bytes, of
+//! [`View`](crate::View), which is a snapshot with the block store. Each file has one kind of
+//! query. `docs/archive-queries.md` maps libbitcoin's operations to these functions.
 
 mod branch;
 mod candidate;
 mod confirm;
-mod context;
-mod extent;
 mod fee;
 mod filter;
 mod height;
@@ -35,110 +33,10 @@ mod spend;
 mod state;
 
 pub use branch::Branch;
-pub use context::ChainState;
 pub use fee::FeeRate;
 pub use filter::FilterHashes;
 pub use merkle::HeaderProof;
-pub(crate) use navigate::RowPlace;
-pub use navigate::TxPlace;
+pub use navigate::{RowPlace, TxPlace};
 pub use object::{Output, TxSize};
 pub use script::{Balance, Page, Scope};
 pub use spend::Spender;
-
-use std::ops::{Deref, Range};
-
-use varve_types::{Block, DecodeError, Tx};
-
-use crate::backend::Tables;
-use crate::error::{ArchiveError, Result};
-use crate::link::{HeaderLink, TxLink};
-use crate::row::TxSlice;
-use crate::snapshot::Snapshot;
-use crate::source::{BlockNumber, BlockSource, SourceError};
-
-/// One moment of the archive, with the bytes of its blocks.
-#[derive(Clone, Debug)]
-pub struct View<T, S> {
-    snapshot: Snapshot<T>,
-    source: S,
-}
-
-/// What a snapshot can answer, a view can.
-impl<T, S> Deref for View<T, S> {
-    type Target = Snapshot<T>;
-
-    fn deref(&self) -> &Snapshot<T> {
-        &self.snapshot
-    }
-}
-
-impl<T: Tables, S: BlockSource> View<T, S> {
-    /// The snapshot with these bytes.
-    #[must_use]
-    pub const fn new(snapshot: Snapshot<T>, source: S) -> Self {
-        Self { snapshot, source }
-    }
-
-    /// These bytes of a block.
-    fn bytes(
-        &self,
-        header: HeaderLink,
-        number: BlockNumber,
-        range: Range<u32>,
-    ) -> Result<S::Bytes<'_>> {
-        match self.source.bytes(number, range) {
-            Ok(bytes) => Ok(bytes),
-            Err(source) => {
-                let height = self.header(header)?.height;
-                Err(match source {
-                    SourceError::Pruned => ArchiveError::Pruned { height },
-                    source => ArchiveError::Source { height, source },
-                })
-            }
-        }
-    }
-
-    /// Does something with the transaction at these bytes of a block.
-    fn with_tx<R>(
-        &self,
-        block: HeaderLink,
-        slice: &TxSlice,
-        run: impl FnOnce(&Tx<'_>) -> R,
-    ) -> Result<R> {
-        let bytes = self.bytes(block, slice.number, slice.range())?;
-        match Tx::parse(bytes.as_ref(), self.network().format()) {
-            Ok(tx) => Ok(run(&tx)),
-            Err(source) => Err(self.undecodable(block, source)?),
-        }
-    }
-
-    /// Does something with the transaction of a row; the default answer when the moment does not
-    /// have the row.
-    fn with_row<R: Default>(
-        &self,
-        link: TxLink,
-        run: impl FnOnce(&RowPlace, &Tx<'_>) -> R,
-    ) -> Result<R> {
-        let Some(row) = self.row_place(link)? else { return Ok(R::default()) };
-        self.with_tx(row.block, &row.slice, |tx| run(&row, tx))
-    }
-
-    /// That the bytes of a block do not decode.
-    fn undecodable(&self, block: HeaderLink, source: DecodeError) -> Result<ArchiveError> {
-        Ok(ArchiveError::Decode { height: self.header(block)?.height, source })
-    }
-
-    /// Does something with a block's bytes; `None` when the block has not come.
-    pub(crate) fn with_block<R>(
-        &self,
-        link: HeaderLink,
-        run: impl FnOnce(&Block<'_>) -> R,
-    ) -> Result<Option<R>> {
-        let Some(row) = self.stored(link)? else { return Ok(None) };
-        let bytes = self.bytes(link, row.number, 0..row.size)?;
-        match Block::parse(bytes.as_ref(), self.network().format()) {
-            Ok(block) => Ok(Some(run(&block))),
-            Err(source) => Err(self.undecodable(link, source)?),
-        }
-    }
-}

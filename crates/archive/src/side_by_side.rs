@@ -1,6 +1,6 @@
-//! Work on many things at once, as far as the system gives threads.
+//! Runs a job on many items in parallel.
 //!
-//! The caller's thread works too, so nothing is left undone when no other can be started.
+//! The caller's thread works too, so the work completes even when no thread can be started.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
@@ -28,7 +28,7 @@ pub(crate) fn side_by_side<I: Send, R: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 0..helpers {
-            // One that is refused is done without.
+            // The others do the work of a thread that cannot be started.
             let _ = Builder::new().name("archive".to_owned()).spawn_scoped(scope, work);
         }
         work();
@@ -38,7 +38,7 @@ pub(crate) fn side_by_side<I: Send, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// A thread that panics ends the scope with its panic; until then the others may go on.
+/// A panic of one thread ends the scope; until then the others may continue.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

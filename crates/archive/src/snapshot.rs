@@ -1,9 +1,9 @@
 //! One moment of the archive.
 //!
-//! Rows are only appended, so a moment of them is the number of rows ([`Bounds`]). What changes in
-//! place is small and is copied by sharing: the heights of the two chains and the states of blocks.
-//! A snapshot holds all of it, costs a few reference counts, blocks nobody and never changes: the
-//! writer may go on, reorganise and append while it is read.
+//! Rows are only appended, so a snapshot of them is their number ([`Bounds`]). What changes in
+//! place is small and shared copy-on-write: the heights of the two chains and the states of blocks.
+//! A snapshot holds all of it, costs a few reference counts, blocks no one and never changes while
+//! the writer appends and reorganises.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Snapshot<T> {
 }
 
 impl<T: Tables> Snapshot<T> {
-    /// How many rows the moment has.
+    /// The numbers of rows that the snapshot sees.
     #[must_use]
     pub const fn bounds(&self) -> Bounds {
         self.bounds
@@ -48,7 +48,7 @@ impl<T: Tables> Snapshot<T> {
         self.indexes
     }
 
-    /// The block of the imported snapshot that the store began with.
+    /// The height of the unspent set's snapshot that the store started from.
     #[must_use]
     pub const fn base(&self) -> Option<Height> {
         self.base

@@ -10,14 +10,14 @@ use varve_blocks::{BlockBytes, BlockReader};
 
 pub use varve_blocks::BlockNumber;
 
-/// Why bytes cannot be had.
+/// Why bytes cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// They were dropped on purpose.
+    /// Pruning dropped them.
     #[error("the block's bytes are pruned")]
     Pruned,
     /// There is no such block, or it is shorter.
-    #[error("block number {number} has no bytes {range:?}; run repair")]
+    #[error("block number {number} has no bytes {range:?}; run `varve repair`")]
     Missing {
         /// The block.
         number: BlockNumber,

@@ -1,197 +1,103 @@
-//! The archive as a set of unspent outputs.
+//! A snapshot with the bytes of its blocks.
 //!
-//! An output is unspent below a block when its transaction is in a block of the same branch, and no
-//! input of that branch at or above that block spends it. Both are searches: the rows of the
-//! txid, the spenders of the point. So the archive can say of any block, on any branch, what the
-//! unspent set says of the next one, and the same rules run over both.
-//!
-//! [`BlockCoins`] makes all searches of one block at once, then answers from memory:
-//!
-//! ```text
-//! points of the block ──search──► rows ──on the branch──► coin, with script
-//!                     └─search──► spenders ──on the branch, not below the coin──► spent by
-//! ```
+//! Rows point into the block store, so queries for scripts, values or txids read bytes. Errors of
+//! the block store are reported with the height of the block.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::convert::Infallible;
-use std::ops::ControlFlow;
+use std::ops::{Deref, Range};
 
-use varve_consensus::{BlockAt, CheckError, PrevoutError, Spend, UnspentOutputsView};
-use varve_types::{Amount, Coin, Height, Outpoint, Txid, unspendable};
+use varve_types::{Block, DecodeError, Tx};
 
 use crate::backend::Tables;
-use crate::error::Result;
-use crate::link::HeaderLink;
-use crate::query::{Branch, RowPlace, TxPlace, View};
-use crate::source::BlockSource;
+use crate::error::{ArchiveError, Result};
+use crate::link::{HeaderLink, TxLink};
+use crate::query::RowPlace;
+use crate::row::TxSlice;
+use crate::snapshot::Snapshot;
+use crate::source::{BlockNumber, BlockSource, SourceError};
 
-/// What the archive found of one point.
+/// One moment of the archive, with the bytes of its blocks.
 #[derive(Clone, Debug)]
-struct Found {
-    height: Height,
-    coinbase: bool,
-    value: Amount,
-    script: Vec<u8>,
-    spent_by: Option<Txid>,
+pub struct View<T, S> {
+    snapshot: Snapshot<T>,
+    source: S,
 }
 
-/// The outputs that one block spends or makes again, as they are below it.
-#[derive(Clone, Debug)]
-pub struct BlockCoins {
-    network: varve_types::Network,
-    found: HashMap<Outpoint, Found>,
-    repeated: Option<Outpoint>,
+/// A view answers whatever its snapshot can.
+impl<T, S> Deref for View<T, S> {
+    type Target = Snapshot<T>;
+
+    fn deref(&self) -> &Snapshot<T> {
+        &self.snapshot
+    }
 }
 
-impl BlockCoins {
-    /// Searches for everything that the block spends or makes again, on the branch that ends with
-    /// `parent`.
-    pub fn load<T: Tables, S: BlockSource>(
-        view: &View<T, S>,
-        parent: Option<HeaderLink>,
-        block: &BlockAt<'_>,
-    ) -> Result<Self> {
-        let mut coins = Self::load_spent(view, parent, block)?;
-        let Some(parent) = parent else { return Ok(coins) };
-        let branch = view.branch(parent)?;
-        let made = block.txs().flat_map(|(txid, tx)| {
-            (0..).zip(tx.outputs()).map(move |(vout, _)| Outpoint::new(txid, vout))
-        });
-        coins.repeated = repeated(view, &branch, &made.collect::<Vec<_>>())?;
-        Ok(coins)
+impl<T: Tables, S: BlockSource> View<T, S> {
+    /// The snapshot with these bytes.
+    #[must_use]
+    pub const fn new(snapshot: Snapshot<T>, source: S) -> Self {
+        Self { snapshot, source }
     }
 
-    /// Searches for what the block spends alone. That is enough to check its scripts, but not its
-    /// spends: it does not find outputs that are made again.
-    pub fn load_spent<T: Tables, S: BlockSource>(
-        view: &View<T, S>,
-        parent: Option<HeaderLink>,
-        block: &BlockAt<'_>,
-    ) -> Result<Self> {
-        let network = view.network();
-        let mut coins = Self { network, found: HashMap::new(), repeated: None };
-        let Some(parent) = parent else { return Ok(coins) };
-        let branch = view.branch(parent)?;
-        let inputs = block.block().txs().iter().filter(|tx| !tx.is_coinbase());
-        let points: Vec<_> = inputs.flat_map(|tx| tx.inputs()).map(|i| i.outpoint).collect();
-        let found = search(view, &branch, &points)?;
-        coins.found.extend(points.into_iter().zip(found).filter_map(|(p, f)| Some((p, f?))));
-        Ok(coins)
-    }
-
-    /// The coin at a point, unless it is spent.
-    fn coin(&self, point: &Outpoint) -> Option<Coin<'_>> {
-        let found = self.found.get(point).filter(|found| found.spent_by.is_none())?;
-        let Found { height, coinbase, value, script, .. } = found;
-        Some(Coin { height: *height, coinbase: *coinbase, value: *value, script })
-    }
-
-    /// Every spend of the block in order.
-    fn spends<'v>(
-        &'v self,
-        block: &'v BlockAt<'v>,
-    ) -> std::result::Result<Vec<Spend<'v>>, PrevoutError> {
-        let mut created: BTreeMap<Outpoint, Coin<'v>> = BTreeMap::new();
-        let mut spent: BTreeMap<Outpoint, Txid> = BTreeMap::new();
-        let mut spends = Vec::new();
-        for (index, (txid, tx)) in block.txs().enumerate() {
-            let coinbase = tx.is_coinbase();
-            for (vin, input) in tx.inputs().enumerate().filter(|_| !coinbase) {
-                let outpoint = input.outpoint;
-                if let Some(first) = spent.insert(outpoint, txid) {
-                    return Err(PrevoutError::SpentTwice { outpoint, first, second: txid });
-                }
-                let coin = created.get(&outpoint).copied().or_else(|| self.coin(&outpoint));
-                let Some(coin) = coin else {
-                    let spent_by = self.found.get(&outpoint).and_then(|found| found.spent_by);
-                    return Err(PrevoutError::Missing { outpoint, spender: txid, spent_by });
-                };
-                spends.push(Spend { tx: index, vin, input, coin });
-            }
-            let height = block.height();
-            for (vout, output) in (0..).zip(tx.outputs()) {
-                let coin = Coin { height, coinbase, value: output.value, script: output.script };
-                if !unspendable(self.network, height, output.script) {
-                    created.insert(Outpoint::new(txid, vout), coin);
-                }
+    /// These bytes of a block.
+    pub(crate) fn bytes(
+        &self,
+        header: HeaderLink,
+        number: BlockNumber,
+        range: Range<u32>,
+    ) -> Result<S::Bytes<'_>> {
+        match self.source.bytes(number, range) {
+            Ok(bytes) => Ok(bytes),
+            Err(source) => {
+                let height = self.header(header)?.height;
+                Err(match source {
+                    SourceError::Pruned => ArchiveError::Pruned { height },
+                    source => ArchiveError::Source { height, source },
+                })
             }
         }
-        Ok(spends)
     }
-}
 
-/// What the branch has at each point.
-fn search<T: Tables, S: BlockSource>(
-    view: &View<T, S>,
-    branch: &Branch<'_, T>,
-    points: &[Outpoint],
-) -> Result<Vec<Option<Found>>> {
-    let outputs = view.prevouts(branch, points)?;
-    let made: Vec<_> = outputs.iter().flatten().map(|out| (out.point(), out.tx.height)).collect();
-    let asked: Vec<Outpoint> = made.iter().map(|(point, _)| *point).collect();
-    let from = |key: usize| made.get(key).map(|(_, height)| *height);
-    let spends = |key, row: &RowPlace| row.is_on(branch) && Some(row.height) >= from(key);
-    let mut spenders = view.spenders_where(&asked, spends)?.into_iter();
-    let network = view.network();
-    let found = outputs.into_iter().map(|output| {
-        let output = output?;
-        let spenders = spenders.next().unwrap_or_default();
-        let TxPlace { height, .. } = output.tx;
-        let never = height == Height::GENESIS || unspendable(network, height, &output.script);
-        (!never).then(|| Found {
-            height,
-            coinbase: output.tx.is_coinbase(),
-            value: output.value,
-            script: output.script,
-            spent_by: spenders.first().map(|spender| spender.tx.txid),
-        })
-    });
-    Ok(found.collect())
-}
-
-/// The first of these points that is unspent on the branch already.
-fn repeated<T: Tables, S: BlockSource>(
-    view: &View<T, S>,
-    branch: &Branch<'_, T>,
-    made: &[Outpoint],
-) -> Result<Option<Outpoint>> {
-    let mut txids: Vec<_> = made.iter().map(|point| point.txid).collect();
-    txids.dedup();
-    let mut known = HashSet::new();
-    let on_branch = view.are_on(branch, &txids)?;
-    known.extend(txids.iter().zip(on_branch).filter(|(_, is_on)| *is_on).map(|(txid, _)| *txid));
-    let again: Vec<_> = made.iter().filter(|point| known.contains(&point.txid)).copied().collect();
-    let found = search(view, branch, &again)?;
-    let unspent = |found: &Found| found.spent_by.is_none();
-    Ok(again.into_iter().zip(found).find(|(_, f)| f.as_ref().is_some_and(unspent)).map(|(p, _)| p))
-}
-
-impl UnspentOutputsView for BlockCoins {
-    type Error = Infallible;
-
-    fn query_prevouts_unspent(
+    /// Runs `run` on the transaction at these bytes of a block.
+    pub(crate) fn with_tx<R>(
         &self,
-        block: &BlockAt<'_>,
-    ) -> std::result::Result<(), CheckError<PrevoutError, Infallible>> {
-        self.spends(block).map(drop).map_err(CheckError::Invalid)
+        block: HeaderLink,
+        slice: &TxSlice,
+        run: impl FnOnce(&Tx<'_>) -> R,
+    ) -> Result<R> {
+        let bytes = self.bytes(block, slice.number, slice.range())?;
+        match Tx::parse(bytes.as_ref(), self.network().format()) {
+            Ok(tx) => Ok(run(&tx)),
+            Err(source) => Err(self.undecodable(block, source)?),
+        }
     }
 
-    fn for_each_spend<'v, B, F>(
-        &'v self,
-        block: &'v BlockAt<'v>,
-        each: F,
-    ) -> std::result::Result<ControlFlow<B>, CheckError<PrevoutError, Infallible>>
-    where
-        F: FnMut(Spend<'v>) -> ControlFlow<B>,
-    {
-        let spends = self.spends(block).map_err(CheckError::Invalid)?;
-        Ok(spends.into_iter().try_for_each(each))
-    }
-
-    fn find_repeated_output(
+    /// Runs `run` on the transaction of a row; the default value when the snapshot does not see the
+    /// row.
+    pub(crate) fn with_row<R: Default>(
         &self,
-        _block: &BlockAt<'_>,
-    ) -> std::result::Result<Option<Outpoint>, Infallible> {
-        Ok(self.repeated)
+        link: TxLink,
+        run: impl FnOnce(&RowPlace, &Tx<'_>) -> R,
+    ) -> Result<R> {
+        let Some(row) = self.row_place(link)? else { return Ok(R::default()) };
+        self.with_tx(row.block, &row.slice, |tx| run(&row, tx))
+    }
+
+    /// The error for bytes of a block that do not decode.
+    fn undecodable(&self, block: HeaderLink, source: DecodeError) -> Result<ArchiveError> {
+        Ok(ArchiveError::Decode { height: self.header(block)?.height, source })
+    }
+
+    /// Runs `run` on a block; `None` when the block has not been archived.
+    pub(crate) fn with_block<R>(
+        &self,
+        link: HeaderLink,
+        run: impl FnOnce(&Block<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let Some(row) = self.stored(link)? else { return Ok(None) };
+        let bytes = self.bytes(link, row.number, 0..row.size)?;
+        match Block::parse(bytes.as_ref(), self.network().format()) {
+            Ok(block) => Ok(Some(run(&block))),
+            Err(source) => Err(self.undecodable(link, source)?),
+        }
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use varve_archive::primitive::{
-    Array, Blob, Error, Geometry, Heads, Keyed, Link, Manifest, Measure, RecordMap, Row, SlabLink,
-    SlabMap, Table, TableConfig,
+    Array, Blob, Error, Geometry, Heads, Keyed, Link, Manifest, ManifestFile, Measure, RecordMap,
+    Row, SlabLink, SlabMap, Table, TableConfig,
 };
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{FileOffset, Kind, Storage, StoreId};
@@ -156,8 +156,8 @@ impl Store {
     fn checkpoint(&mut self, heads: Heads, number: u64) -> Result<(), Error> {
         let Self { storage, manifest, map, array, slabs, blob } = self;
         let tables: &mut [&mut dyn Table] = &mut [map, array, slabs, blob];
-        let place = (storage.as_ref() as &dyn Storage, MANIFEST, KIND);
-        manifest.checkpoint(place, (tables, heads), &number.to_le_bytes())
+        let place = ManifestFile { storage: storage.as_ref(), name: MANIFEST, kind: KIND };
+        manifest.checkpoint(place, tables, heads, &number.to_le_bytes())
     }
 
     /// The number of the checkpoint it was opened at.

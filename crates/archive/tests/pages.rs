@@ -9,7 +9,9 @@
 
 use std::sync::Arc;
 
-use varve_archive::primitive::{Array, Error, Geometry, Heads, Manifest, Table, TableConfig};
+use varve_archive::primitive::{
+    Array, Error, Geometry, Heads, Manifest, ManifestFile, Table, TableConfig,
+};
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Kind, Storage, StoreId};
 
@@ -74,8 +76,8 @@ fn rounds(storage: &Arc<FaultyStorage>) -> Vec<Vec<u64>> {
         let mut checkpoint = || {
             let [one, two] = &mut arrays;
             let tables: &mut [&mut dyn Table] = &mut [one, two];
-            let place = (storage.as_ref() as &dyn Storage, "manifest", KIND);
-            manifest.checkpoint(place, (tables, Heads::Save), &number)
+            let place = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
+            manifest.checkpoint(place, tables, Heads::Save, &number)
         };
         if let Err(error) = checkpoint() {
             assert!(error.is_disk_full(), "{error}");
@@ -119,8 +121,8 @@ fn a_checkpoint_writes_the_pages_that_have_changed() {
     }
     let mut checkpoint = |array: &mut Array| {
         let before = storage.operations();
-        let place = (storage.as_ref() as &dyn Storage, "manifest", KIND);
-        manifest.checkpoint(place, (&mut [array], Heads::Save), b"").unwrap();
+        let place = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
+        manifest.checkpoint(place, &mut [array], Heads::Save, b"").unwrap();
         storage.operations() - before
     };
     checkpoint(&mut array);

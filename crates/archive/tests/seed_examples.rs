@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use varve_archive::primitive::{
-    Array, Blob, Geometry, Heads, KeyHasher, Link, Manifest, Mark, Measure, RecordMap, SlabLink,
-    SlabMap, Table, TableConfig,
+    Array, Blob, Geometry, Heads, KeyHasher, Link, Manifest, ManifestFile, Mark, Measure,
+    RecordMap, SlabLink, SlabMap, Table, TableConfig,
 };
 use varve_io::faulty::FaultyStorage;
 use varve_io::{Access, Caching, FileOffset, Kind, SEGMENT_HEADER_LEN, Storage, StoreId};
@@ -66,8 +66,8 @@ fn body(storage: &Arc<FaultyStorage>, table: &str, len: usize) -> Vec<u8> {
 
 /// A checkpoint, which brings the rows to the file; it changes nothing that a reader sees.
 fn save(storage: &Arc<FaultyStorage>, manifest: &mut Manifest, table: &mut dyn Table) {
-    let place = (storage.as_ref() as &dyn Storage, "manifest", KIND);
-    manifest.checkpoint(place, (&mut [table], Heads::Save), b"").unwrap();
+    let place = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
+    manifest.checkpoint(place, &mut [table], Heads::Save, b"").unwrap();
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use varve_archive::primitive::{
-    Array, Error, Geometry, Heads, Keyed, Manifest, RecordMap, Table, TableConfig,
+    Array, Error, Geometry, Heads, Keyed, Manifest, ManifestFile, RecordMap, Table, TableConfig,
 };
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{Kind, Storage, StoreId};
@@ -13,6 +13,10 @@ use varve_io::{Kind, Storage, StoreId};
 const KIND: Kind = Kind(*b"TESTKIND");
 const MANIFEST: &str = "manifest";
 const SNAPSHOT: &str = "snapshot";
+
+fn file_of(storage: &Arc<dyn Storage>) -> ManifestFile<'_> {
+    ManifestFile { storage: storage.as_ref(), name: MANIFEST, kind: KIND }
+}
 
 struct Store {
     storage: Arc<dyn Storage>,
@@ -45,9 +49,9 @@ impl Store {
             self.map.insert(&number.to_le_bytes(), &number.to_le_bytes())?;
             self.array.push(number.into())?;
         }
-        let place = (self.storage.as_ref(), MANIFEST, KIND);
+        let place = ManifestFile { storage: self.storage.as_ref(), name: MANIFEST, kind: KIND };
         let tables: &mut [&mut dyn Table] = &mut [&mut self.map, &mut self.array];
-        self.manifest.checkpoint(place, (tables, Heads::Save), b"")
+        self.manifest.checkpoint(place, tables, Heads::Save, b"")
     }
 
     /// It holds the rows below `rows` and no others.
@@ -68,7 +72,7 @@ fn a_restore_that_is_cut_short_anywhere_is_done_again() {
     let mut store = Store::open(storage.clone(), 1).unwrap();
     store.fill(0, 30).unwrap();
     store.fill(30, 50).unwrap();
-    let place = (storage.as_ref() as &dyn Storage, MANIFEST, KIND);
+    let place = ManifestFile { storage: storage.as_ref(), name: MANIFEST, kind: KIND };
     let snapshot = storage.directory(SNAPSHOT).unwrap();
     store.manifest.snapshot(place, snapshot.as_ref()).unwrap();
     store.fill(50, 90).unwrap();
@@ -92,7 +96,7 @@ fn a_restore_that_is_cut_short_anywhere_is_done_again() {
                 Err(error) => assert!(error.to_string().contains("restore again"), "{error}"),
             }
             let snapshot = after.directory(SNAPSHOT).unwrap();
-            let place = (after.as_ref() as &dyn Storage, MANIFEST, KIND);
+            let place = ManifestFile { storage: after.as_ref(), name: MANIFEST, kind: KIND };
             Manifest::restore(place, snapshot.as_ref()).unwrap();
             let mut store = Store::open(after, 1).unwrap();
             store.check(50);
@@ -115,15 +119,15 @@ fn a_snapshot_of_another_store_or_a_younger_one_is_refused() {
     second.check(20);
     let snapshot = root.directory(SNAPSHOT).unwrap();
     first.fill(10, 30).unwrap();
-    first.manifest.snapshot((one.as_ref(), MANIFEST, KIND), snapshot.as_ref()).unwrap();
-    let refused = Manifest::restore((two.as_ref(), MANIFEST, KIND), snapshot.as_ref());
+    first.manifest.snapshot(file_of(&one), snapshot.as_ref()).unwrap();
+    let refused = Manifest::restore(file_of(&two), snapshot.as_ref());
     assert!(refused.unwrap_err().to_string().contains("another store"));
     drop(second);
     Store::open(two, 2).unwrap().check(20);
     let early = root.crash(early, Crash::KeepAll).directory("one").unwrap();
-    let refused = Manifest::restore((early.as_ref(), MANIFEST, KIND), snapshot.as_ref());
+    let refused = Manifest::restore(file_of(&early), snapshot.as_ref());
     assert!(refused.unwrap_err().to_string().contains("younger"));
     let empty = root.directory("empty").unwrap();
-    let refused = Manifest::restore((one.as_ref(), MANIFEST, KIND), empty.as_ref());
+    let refused = Manifest::restore(file_of(&one), empty.as_ref());
     assert!(refused.unwrap_err().to_string().contains("no manifest"));
 }

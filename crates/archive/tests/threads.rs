@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use varve_archive::primitive::{
-    Geometry, Heads, Keyed, Manifest, Mark, RecordMap, Row, SlabMap, Table, TableConfig,
+    Geometry, Heads, Keyed, Manifest, ManifestFile, Mark, RecordMap, Row, SlabMap, Table,
+    TableConfig,
 };
 use varve_archive::primitive::{KeyHasher, Measure};
 use varve_io::{Disk, Kind, Storage, StoreId};
@@ -82,9 +83,9 @@ fn readers_find_every_committed_row_while_the_table_grows_and_settles() {
                 }
             });
             let heads = if round % 3 == 0 { Heads::Save } else { Heads::Defer };
-            let place = (storage.as_ref(), "manifest", KIND);
+            let place = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
             let tables: &mut [&mut dyn Table] = &mut [&mut map];
-            manifest.checkpoint(place, (tables, heads), b"").unwrap();
+            manifest.checkpoint(place, tables, heads, b"").unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     });
@@ -127,8 +128,8 @@ fn readers_follow_rows_from_the_stage_to_the_body() {
                 map.insert(&key(number), &[0; 8]).unwrap();
                 newest.store(number + 1, Ordering::Release);
             }
-            let place = (storage.as_ref(), "manifest", KIND);
-            manifest.checkpoint(place, (&mut [&mut map], Heads::Defer), b"").unwrap();
+            let place = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
+            manifest.checkpoint(place, &mut [&mut map], Heads::Defer, b"").unwrap();
         }
     });
 }
@@ -243,8 +244,8 @@ fn slabs_are_whole_for_readers_while_writers_put_them() {
                     });
                 }
             });
-            let place = (storage.as_ref(), "manifest", KIND);
-            manifest.checkpoint(place, (&mut [&mut map], Heads::Save), b"").unwrap();
+            let place = ManifestFile { storage: storage.as_ref(), name: "manifest", kind: KIND };
+            manifest.checkpoint(place, &mut [&mut map], Heads::Save, b"").unwrap();
         }
         stop.store(true, Ordering::Relaxed);
     });

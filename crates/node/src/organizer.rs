@@ -286,6 +286,7 @@ impl Organizer {
             let budget = self.stores.budget(self.options.memory, intake.source_memory());
             let is_done = pause == Pause::Done || options.is_stopped();
             if is_done {
+                self.tidy(options)?;
                 self.checkpoint()?;
             } else {
                 self.make_durable()?;

@@ -9,22 +9,16 @@ use super::{Archive, BlockPreparer, PreparedBlock};
 use crate::backend::{Backend, Chain, RowsOf, Unindexed};
 use crate::error::{ArchiveError, Result};
 use crate::link::HeaderLink;
-use crate::query::View;
 use crate::row::{BlockState, HeaderRow, NewBlock};
 use crate::source::{BlockNumber, BlockSource};
+use crate::view::View;
 
-/// How many headers the median time is taken of.
+/// Headers that the median time is taken over.
 const MEDIAN_OF: usize = 11;
-/// Blocks that a thread prepares before their rows are taken.
+/// Blocks a thread prepares between two rounds of indexing.
 const BLOCKS_EACH: usize = 8;
 
 impl<B: Backend> Archive<B> {
-    /// Archives headers, each standing on one that is known or that comes before it here, and
-    /// returns their links. Those that are known already keep theirs.
-    pub fn set_headers(&mut self, headers: &[Header<'_>]) -> Result<Vec<HeaderLink>> {
-        headers.iter().map(|header| self.set_header(*header)).collect()
-    }
-
     /// Archives one header.
     pub fn set_header(&mut self, header: Header<'_>) -> Result<HeaderLink> {
         let hash = header.hash();
@@ -75,8 +69,8 @@ impl<B: Backend> Archive<B> {
         Ok(*times.get(times.len() / 2).expect("the header itself at least"))
     }
 
-    /// Archives a block whose header is known and whose bytes are in the block store. A block that
-    /// is there already stays as it is.
+    /// Archives a block whose header is known and whose bytes are in the block store. Does nothing
+    /// for a block that is archived already.
     pub fn set_block(&mut self, block: &BlockAt<'_>, number: BlockNumber) -> Result<HeaderLink> {
         let hash = block.hash();
         let header = self.now.to_header(hash)?.ok_or(ArchiveError::UnknownHeader { hash })?;
@@ -86,7 +80,7 @@ impl<B: Backend> Archive<B> {
         self.set_prepared(self.preparer().prepare(block)?, number)
     }
 
-    /// The same for a block that was made ready before.
+    /// The same for a prepared block.
     pub fn set_prepared(
         &mut self,
         block: PreparedBlock<RowsOf<B>>,
@@ -104,8 +98,8 @@ impl<B: Backend> Archive<B> {
         Ok(header)
     }
 
-    /// Gives searches the rows that they lack, out of the blocks' bytes, with so many threads.
-    /// `progress` is told how many blocks are done and how many there are.
+    /// Rebuilds missing search rows from the blocks' bytes, in `threads` threads. `progress` gets
+    /// the number of blocks done and their total.
     pub fn catch_up<S: BlockSource + Sync>(
         &mut self,
         source: S,
@@ -135,8 +129,7 @@ impl<B: Backend> Archive<B> {
         }
     }
 
-    /// Archives the genesis block and makes it the first of both chains. Does nothing when that
-    /// was done before.
+    /// Archives the genesis block and makes it the first of both chains. Idempotent.
     pub fn initialize(&mut self, genesis: &BlockAt<'_>, number: BlockNumber) -> Result<HeaderLink> {
         let link = self.set_header(genesis.block().header())?;
         self.set_block(genesis, number)?;

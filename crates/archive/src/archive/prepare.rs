@@ -1,4 +1,4 @@
-//! Everything about archiving a block that takes nothing but the block.
+//! The part of archiving a block that needs only the block.
 
 use std::num::NonZeroUsize;
 
@@ -10,14 +10,14 @@ use crate::error::{ArchiveError, Result};
 use crate::row::{BlockKeys, ScriptHash};
 use crate::side_by_side::side_by_side;
 
-/// Makes blocks ready to be archived, in any thread.
+/// Prepares blocks for archiving, in any thread.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockPreparer<M> {
     maker: M,
     scripts: bool,
 }
 
-/// A block that is ready to be archived.
+/// A block ready to be archived.
 #[derive(Clone, Debug)]
 pub struct PreparedBlock<R> {
     pub(super) hash: BlockHash,
@@ -34,7 +34,7 @@ impl<M: MakeRows> BlockPreparer<M> {
         Self { maker, scripts: indexes.scripts }
     }
 
-    /// Makes a block ready. Blocks of 4 GiB are refused.
+    /// Prepares a block. Refuses blocks of 4 GiB and more.
     pub fn prepare(&self, block: &BlockAt<'_>) -> Result<PreparedBlock<M::Rows>> {
         let (hash, len) = (block.hash(), block.block().bytes().len());
         let size = u32::try_from(len);
@@ -61,8 +61,8 @@ impl<M: MakeRows> BlockPreparer<M> {
         Ok(PreparedBlock { hash, size, base_size, inputs, outputs, offsets, rows })
     }
 
-    /// Makes many blocks ready in so many threads, in their order: `run` reads each of them and
-    /// gives it to the preparer.
+    /// Prepares many blocks in `threads` threads and returns the results in their order: `run`
+    /// reads each block and passes it to the preparer.
     pub fn prepare_many<I: Sync, R: Send>(
         &self,
         blocks: &[I],

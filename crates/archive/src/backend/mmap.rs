@@ -15,18 +15,19 @@
 //!
 //! `docs/format/archive.md` draws the rows; `row` encodes them.
 //!
-//! **A block** is written so: the lengths of its transactions and its row, not reachable yet; then
-//! the rows by which its transactions are found, which go to memory; and last the block row is
-//! linked. When a step fails, nothing finds what was written.
+//! **A block** is written in this order: the lengths of its transactions and its row, not reachable
+//! yet; its search rows, in memory; and last the link to the block row. If a step fails, nothing
+//! reaches what was written.
 //!
-//! **A checkpoint** saves all tables under one manifest, but for the search tables, which have
-//! manifests of their own and write when they have enough to write (`searches`). Heads are saved
-//! when there is much to link again, so that opening after a crash links at most
-//! [`MmapConfig::relink`] rows a table, and with the last checkpoint of a writer
-//! ([`Backend::rest`]), so that opening then links none.
+//! **A checkpoint** saves all tables under one manifest, except the search tables, which have their
+//! own manifests and flush when they have enough rows (`searches`). Heads are saved when many rows
+//! would have to be relinked, so that opening after a crash relinks at most [`MmapConfig::relink`]
+//! rows a table, and by the last checkpoint of a writer ([`Backend::rest`]), so that opening then
+//! relinks none.
 
 mod at_rest;
 mod blocks;
+mod config;
 mod depth;
 mod files;
 mod filters;
@@ -35,19 +36,17 @@ mod memory;
 mod read;
 mod row;
 mod searches;
+mod sizes;
 
 use std::sync::Arc;
 
-use varve_io::{Access, Caching, Kind, Storage, StoreId};
+use varve_io::{Kind, Storage};
 use varve_runs::Compaction;
 
 use super::{Backend, BackendError, Chain, Indexes, Mark, Result, Saved, TableSize, Unindexed};
 use crate::link::{Bounds, HeaderLink, TxLink};
-use crate::primitive::{
-    Array, Error, Geometry, Heads, Keyed, Manifest, RecordMap, Table, TableConfig,
-};
+use crate::primitive::{Array, Error, Heads, Keyed, Manifest, ManifestFile, RecordMap, Table};
 use crate::row::{BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxState};
-use crate::search::{SearchOptions, SearchSize};
 use blocks::Blocks;
 use depth::Depth;
 use filters::{FILTER_TABLES, Filters};
@@ -55,6 +54,7 @@ use row::{HEADER, TX_STATE};
 use searches::Searches;
 
 pub use at_rest::stored_bytes;
+pub use config::MmapConfig;
 pub use files::{SEARCH_TABLES, is_search_file, is_store_file};
 pub use memory::ArchiveMemory;
 pub use read::MmapTables;
@@ -73,58 +73,6 @@ impl From<Error> for BackendError {
     }
 }
 
-/// How the files of an archive are made. [`MmapConfig::segment_len`] stays as it is when it is
-/// opened again; the others may differ.
-#[derive(Clone, Copy, Debug)]
-pub struct MmapConfig {
-    /// Who the store is: drawn at random when it is made, and not used afterwards.
-    pub store: StoreId,
-    /// The key of its hashes: drawn at random when it is made, and not used afterwards.
-    pub secret: [u8; 16],
-    /// The bytes of a file, about.
-    pub segment_len: u32,
-    /// How many transactions the first generation of heads is made for.
-    pub first_rows: u32,
-    /// How many rows of a table a crash may leave to be linked again.
-    pub relink: u64,
-    /// The optional tables that are wanted: the others are dropped when the store is opened.
-    pub indexes: Indexes,
-    /// A block is settled when so many blocks of the confirmed chain are above it.
-    pub window: u32,
-    /// How the search tables are kept, and how much memory they have together.
-    pub search: SearchOptions,
-}
-
-impl MmapConfig {
-    /// A store of any size, with this identity and secret.
-    #[must_use]
-    pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
-        let indexes = Indexes { scripts: true, filters: true };
-        let (segment_len, first_rows, relink) = (64 << 20, 1 << 16, 1 << 22);
-        let (window, search) = (Self::WINDOW, Self::SEARCH);
-        Self { store, secret, segment_len, first_rows, relink, indexes, window, search }
-    }
-
-    /// A day of blocks.
-    pub const WINDOW: u32 = 144;
-
-    const SEARCH: SearchOptions = SearchOptions {
-        memory: 256 << 20,
-        fan_in: 8,
-        flush_rows: 8 << 20,
-        flush_links: 8 << 20,
-        compaction: Compaction::Threads,
-    };
-
-    fn table(&self, name: &str, rows: u32) -> TableConfig {
-        let mut kind = [0; 8];
-        name.bytes().zip(&mut kind).for_each(|(byte, place)| *place = byte.to_ascii_uppercase());
-        let (kind, geometry) = (Kind(kind), Geometry::for_rows(rows));
-        let Self { store, segment_len, .. } = *self;
-        TableConfig { name: name.to_owned(), kind, store, segment_len, geometry }
-    }
-}
-
 /// The tables on disk, as their writer sees them.
 #[derive(Debug)]
 pub struct MmapBackend {
@@ -140,7 +88,7 @@ pub struct MmapBackend {
     confirmed: Array,
     block_state: Array,
     tables: MmapTables,
-    /// How many transaction rows there are, and how many of them the manifest has.
+    /// Transaction rows, and how many of them the manifest has.
     txs: u64,
     saved_txs: u64,
     window: u32,
@@ -148,7 +96,7 @@ pub struct MmapBackend {
 }
 
 impl MmapBackend {
-    /// Opens the store in this directory as its last checkpoint left it, or makes a new one.
+    /// Opens the store in this directory as its last checkpoint left it, or creates one.
     pub fn open(storage: Arc<dyn Storage>, config: MmapConfig) -> Result<Self> {
         let manifest = Manifest::load(storage.as_ref(), MANIFEST, KIND)?;
         let mut manifest = manifest.unwrap_or_else(|| Manifest::new(config.store, config.secret));
@@ -204,15 +152,15 @@ impl MmapBackend {
         })
     }
 
-    /// Whether a crash would leave more rows to be linked than allowed.
+    /// Saves the heads when a crash would leave more rows to relink than allowed.
     fn heads(&self) -> Heads {
         let unlinked = [self.header.unlinked(), self.tx_state.unlinked()];
         if unlinked.iter().any(|rows| *rows > self.relink) { Heads::Save } else { Heads::Defer }
     }
 
-    /// Makes a checkpoint of all tables but the search tables, and tells those.
+    /// Makes a checkpoint of all tables except the search tables, then settles those.
     fn save(&mut self, mark: &Mark, heads: Heads) -> Result<()> {
-        let place = (self.storage.as_ref(), MANIFEST, KIND);
+        let file = ManifestFile { storage: self.storage.as_ref(), name: MANIFEST, kind: KIND };
         let mut tables: Vec<&mut dyn Table> = vec![
             &mut self.header,
             &mut self.tx_state,
@@ -222,16 +170,17 @@ impl MmapBackend {
         ];
         tables.extend(self.blocks.tables_mut());
         tables.extend(self.filters.tables_mut());
-        let (tables, mark) = ((tables.as_mut_slice(), heads), row::encode_mark(mark));
+        let (tables, mark) = (tables.as_mut_slice(), row::encode_mark(mark));
+        let manifest = &mut self.manifest;
         match self.compaction {
-            Compaction::Threads => self.manifest.checkpoint_side_by_side(place, tables, &mark)?,
-            Compaction::Inline => self.manifest.checkpoint(place, tables, &mark)?,
+            Compaction::Threads => manifest.checkpoint_side_by_side(file, tables, heads, &mark)?,
+            Compaction::Inline => manifest.checkpoint(file, tables, heads, &mark)?,
         }
         self.saved_txs = self.txs;
         self.settle()
     }
 
-    /// Tells the search tables what is saved and what is settled.
+    /// Passes on to the search tables which rows are saved and which are deep.
     fn settle(&mut self) -> Result<()> {
         let depth = Depth {
             headers: RecordMap::reader(&self.header),
@@ -241,25 +190,10 @@ impl MmapBackend {
         };
         self.searches.settle(&depth, TxLink::new(self.saved_txs))
     }
-
-    /// The bytes of a table's files: body and head.
-    fn file_sizes(&self, name: &str) -> Result<(u64, u64)> {
-        let (mut body, mut head) = (0, 0);
-        for file in self.storage.list().map_err(Error::from)? {
-            let Some(rest) = file.strip_prefix(name) else { continue };
-            let of_body = rest.starts_with('-');
-            if of_body || rest.starts_with('.') {
-                let found = self.storage.open(&file, Access::Read, Caching::Buffered);
-                let size = found.and_then(|file| file.size()).map_err(Error::from)?;
-                *(if of_body { &mut body } else { &mut head }) += size;
-            }
-        }
-        Ok((body, head))
-    }
 }
 
-/// Takes the optional tables that are not wanted out of the manifest, durably. What is opened
-/// without a mark is empty, and removes the files that it finds.
+/// Removes unwanted optional tables from the manifest, durably. A table opened without a mark
+/// starts empty and removes the files it finds.
 fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Indexes) -> Result<()> {
     let Some(mut mark) = row::decode_mark(&manifest.owner)? else { return Ok(()) };
     let found = mark.indexes;
@@ -272,7 +206,7 @@ fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Index
         FILTER_TABLES.iter().for_each(|name| manifest.forget(name));
     }
     manifest.owner = row::encode_mark(&mark).to_vec();
-    Ok(manifest.write((storage, MANIFEST, KIND))?)
+    Ok(manifest.write(ManifestFile { storage, name: MANIFEST, kind: KIND })?)
 }
 
 impl Backend for MmapBackend {
@@ -405,27 +339,6 @@ impl Backend for MmapBackend {
     }
 
     fn sizes(&self) -> Result<Vec<TableSize>> {
-        let tables = &self.tables;
-        let rows = [
-            ("header", tables.header.rows()),
-            ("block", tables.blocks.count()),
-            ("block_tx", tables.blocks.count()),
-            ("tx_len", self.txs),
-            ("filter", tables.filters.len()),
-            ("filter_at", tables.filters.len()),
-            ("tx_state", tables.tx_state.rows()),
-            ("candidate", self.candidate.reader().len()),
-            ("confirmed", self.confirmed.reader().len()),
-            ("block_state", self.block_state.reader().len()),
-        ];
-        let size = |(name, rows)| {
-            let (body, head) = self.file_sizes(name)?;
-            Ok(TableSize { name, rows, body, head, buckets: head / 8 })
-        };
-        let searches = self.searches.sizes().map(|(name, size)| {
-            let SearchSize { rows, bytes: body, index: head, .. } = size;
-            Ok(TableSize { name, rows, body, head, buckets: 0 })
-        });
-        rows.into_iter().map(size).chain(searches).collect()
+        self.table_sizes()
     }
 }

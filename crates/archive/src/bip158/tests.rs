@@ -6,6 +6,37 @@ use varve_types::{Block, Format};
 
 use super::*;
 
+/// Whether some of these scripts seem to be in the filter of the block. A filter that does not
+/// decode matches everything: whoever asks must then look at the block.
+fn matches(filter: &[u8], hash: BlockHash, scripts: &[&[u8]]) -> bool {
+    decode(filter).is_none_or(|(count, numbers)| {
+        let hasher = hasher(hash);
+        let asked = |script: &&[u8]| numbers.binary_search(&place(&hasher, script, count)).is_ok();
+        scripts.iter().any(asked)
+    })
+}
+
+/// How many items a filter has, and their numbers in order; `None` when it does not decode.
+fn decode(filter: &[u8]) -> Option<(u64, Vec<u64>)> {
+    let mut reader = varve_types::Reader::new(filter);
+    let count = compact_size::read(&mut reader, u64::from(u32::MAX), "a count").ok()?;
+    let mut bits = reader.rest().iter().flat_map(|byte| (0..8).rev().map(move |i| byte >> i & 1));
+    let mut numbers = Vec::new();
+    let mut last = 0_u64;
+    for _ in 0..count {
+        let mut step = 0_u64;
+        while bits.next()? == 1 {
+            step += 1;
+        }
+        for _ in 0..P {
+            step = step << 1 | u64::from(bits.next()?);
+        }
+        last = last.checked_add(step)?;
+        numbers.push(last);
+    }
+    Some((count, numbers))
+}
+
 fn bytes(value: &Value) -> Vec<u8> {
     Vec::from_hex(value.as_str().unwrap()).unwrap()
 }

@@ -2,8 +2,8 @@
 //!
 //! Made for heights: the block at a height changes when the chain reorganises. Whole arrays are in
 //! memory as `cells` and saved by dirty pages, so a checkpoint after a reorganisation writes the
-//! pages of the changed heights. There is no body, and so nothing that a crash could leave half:
-//! opening gives the array of the last checkpoint, and the owner replays the chain from there.
+//! pages of the changed heights. There is no body, so a crash leaves nothing half-written: opening
+//! gives the array of the last checkpoint, and the owner replays the chain from there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ pub struct Array {
     saver: CellSaver,
 }
 
-/// Reads an [`Array`] beside its owner and other readers; to be cloned into other threads.
+/// Reads an [`Array`] concurrently with its owner and other readers; clone it into other threads.
 #[derive(Debug, Clone)]
 pub struct ArrayReader(Arc<Shared>);
 
@@ -41,8 +41,8 @@ impl Array {
         Ok(Self { reader: ArrayReader(Arc::new(shared)), saver })
     }
 
-    /// Shows every value of an array that nobody writes to, as it was at `mark`, in order. Nothing
-    /// is kept in memory and nothing is changed.
+    /// Visits every value of an array at rest in order, as it was at `mark`, without keeping pages
+    /// in memory.
     pub(crate) fn read_at_rest<E: From<Error>>(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -74,15 +74,15 @@ impl Array {
         Ok(())
     }
 
-    /// Cuts the array to `len` values; a shorter one stays as it is. What is cut off stays in its
-    /// cells, where nobody looks, until a push replaces it.
+    /// Truncates the array to `len` values; a shorter one is unchanged. Truncated values stay in
+    /// their cells, out of reach, until a push replaces them.
     pub fn truncate(&mut self, len: u64) {
         self.reader.0.len.fetch_min(len, Ordering::AcqRel);
     }
 }
 
 impl ArrayReader {
-    /// Opens an array that nobody writes to, as it was at `mark`. Nothing is changed.
+    /// Opens an array at rest, as it was at `mark`, and changes nothing.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -106,6 +106,7 @@ impl ArrayReader {
     }
 
     /// True when there is no value.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -7,8 +7,8 @@
 //!            └──────────┴────────────────────┴──
 //! ```
 //!
-//! Nothing is stored but the values; who keeps a position also knows the length, or the value tells
-//! it. An empty value has no place of its own and is refused.
+//! Only the values are stored: the caller keeps positions and knows the lengths, or the value
+//! encodes its length. An empty value would share its position with the next and is refused.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ pub struct Blob {
     most: u32,
 }
 
-/// Reads a [`Blob`] beside its owner and other readers; to be cloned into other threads.
+/// Reads a [`Blob`] concurrently with its owner and other readers; clone it into other threads.
 #[derive(Debug, Clone)]
 pub struct BlobReader(LogReader);
 
 impl Blob {
-    /// Opens the blob as it was at `mark`; what came later is cut off.
+    /// Opens the blob as it was at `mark`; later values are cut off.
     pub fn open(storage: Arc<dyn Storage>, config: &TableConfig, mark: Mark) -> Result<Self> {
         let most = config.segment_len.max(1);
         let log = MappedLog::open(storage, config.log(most), mark.log)?;
@@ -45,7 +45,8 @@ impl Blob {
         BlobReader(self.log.reader())
     }
 
-    /// The position behind the last value.
+    /// The position after the last value.
+    #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn end(&self) -> SlabLink {
         SlabLink(self.log.end().get())
@@ -63,7 +64,7 @@ impl Blob {
 }
 
 impl BlobReader {
-    /// Opens a blob that nobody writes to, as it was at `mark`. Nothing is changed.
+    /// Opens a blob at rest, as it was at `mark`, and changes nothing.
     pub(crate) fn at_rest(storage: Arc<dyn Storage>, config: &TableConfig, mark: Mark) -> Self {
         Self(LogReader::at_rest(storage, config.log(config.segment_len.max(1)), mark.log))
     }

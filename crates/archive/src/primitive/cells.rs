@@ -20,19 +20,19 @@
 //! exchange them; a page that was changed is dirty until it is saved.
 //!
 //! **Loading.** A page that was saved is read, and its checksum verified, when it is first
-//! touched. So opening is quick however large a head is, and a flipped bit is an error naming file
-//! and offset when somebody would have used it.
+//! touched. So opening is fast however large a head is, and a flipped bit is an error, naming file
+//! and offset, at its first use.
 //!
 //! **Saving** costs a write for each dirty page, and is all or nothing, together with the owner's
 //! manifest:
 //!
-//! 1. *Prepare*, at a new epoch. Dirty pages that the last saved state has are written to a redo
-//!    file of their own, because a torn page in place would be lost. Pages behind the last saved
-//!    state go straight to their place: nothing counts on what is there. Both are synced.
-//! 2. The owner makes its manifest durable, with the [`CellsMark`] in it. This decides.
+//! 1. *Prepare*, at a new epoch. Dirty pages that the last saved state contains are written to a
+//!    redo file, because a torn page in place would be lost. Pages after the last saved state are
+//!    written in place: nothing depends on what is there. Both are synced.
+//! 2. The owner makes its manifest durable, with the [`CellsMark`] in it. This is the commit.
 //! 3. *Confirm*: the pages of the redo file are copied to their places and synced, and the file is
-//!    removed. When a crash cuts this short, opening does it again: the mark says that there was a
-//!    redo file, and if it is still there it is applied.
+//!    removed. After a crash opening repeats this: the mark says that there was a redo file, and if
+//!    the file exists it is applied.
 //!
 //! A crash before 2 leaves the old state untouched, and a redo file of an epoch that no mark names.
 
@@ -51,7 +51,7 @@ use super::sync::{AtomicBool, AtomicU64, OnceLock, Ordering};
 
 pub(crate) use save::CellSaver;
 
-/// The value of a cell that nobody has written.
+/// The value of a cell that was never written.
 pub(crate) const EMPTY: u64 = u64::MAX;
 
 /// The cells in a page. (A model of loom has small ones, because it looks at every cell.)
@@ -59,7 +59,7 @@ pub(crate) const CELLS: usize = if cfg!(loom) { 2 } else { 510 };
 const CELL_LEN: usize = size_of::<u64>();
 const _: () = assert!(cfg!(loom) || 8 + CELLS * CELL_LEN <= varve_io::PAGE_PAYLOAD_LEN);
 
-/// Pages that are read at once when all are.
+/// Pages per read when all pages are read.
 const READ_PAGES: usize = 64;
 
 /// Pages in the first shelf.
@@ -111,7 +111,7 @@ pub(super) fn redo_epoch(table: &str, name: &str) -> Option<u64> {
     (redo_name(table, epoch) == name).then_some(epoch)
 }
 
-/// What the owner keeps of saved cells.
+/// The owner's record of saved cells.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct CellsMark {
     /// When they were saved: counts the owner's checkpoints.
@@ -155,7 +155,7 @@ impl Page {
     }
 }
 
-/// Bytes of memory that so many cells take when all of them have been touched.
+/// Bytes of memory for this number of cells when all of them have been touched.
 pub(crate) fn memory_of(cells: u64) -> usize {
     let slot = size_of::<OnceLock<Box<Page>>>();
     let pages = usize::try_from(cells.div_ceil(CELLS as u64)).unwrap_or(usize::MAX);
@@ -179,7 +179,7 @@ impl Cell<'_> {
         self.page.set_dirty();
     }
 
-    /// Puts `new` in the place of `old`, or says what is there instead.
+    /// Replaces `old` by `new`, or returns the value found instead.
     pub(crate) fn exchange(self, old: u64, new: u64) -> Result<(), u64> {
         self.cell.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)?;
         self.page.set_dirty();
@@ -206,7 +206,7 @@ impl Cells {
         identity: Identity,
         mark: CellsMark,
     ) -> Result<(Arc<Self>, CellSaver)> {
-        let cells = Arc::new(Self::open_saved(storage, identity, (mark, Access::Write))?);
+        let cells = Arc::new(Self::open_saved(storage, identity, mark, Access::Write)?);
         let saver = CellSaver::recover(Arc::clone(&cells), mark)?;
         Ok((cells, saver))
     }
@@ -214,7 +214,8 @@ impl Cells {
     fn open_saved(
         storage: Arc<dyn Storage>,
         identity: Identity,
-        (mark, access): (CellsMark, Access),
+        mark: CellsMark,
+        access: Access,
     ) -> Result<Self> {
         let cells = Self {
             storage,
@@ -232,14 +233,14 @@ impl Cells {
         Ok(cells)
     }
 
-    /// Opens cells for reading alone, as they were saved at `mark`. Nothing is changed: the redo
-    /// file of the mark must be applied, which is the caller's to know.
+    /// Opens cells read-only, as they were saved at `mark`. The caller has checked that the redo
+    /// file of the mark is applied.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         identity: Identity,
         mark: CellsMark,
     ) -> Result<Arc<Self>> {
-        Self::open_saved(storage, identity, (mark, Access::Read)).map(Arc::new)
+        Self::open_saved(storage, identity, mark, Access::Read).map(Arc::new)
     }
 
     /// The first `len` cells as they were saved, in order, without keeping their pages.
@@ -266,14 +267,14 @@ impl Cells {
         Ok(())
     }
 
-    /// The value of a cell, without making its page.
+    /// The value of a cell, without creating its page.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Result<u64> {
         let page = self.page(index / CELLS as u64)?;
         Ok(page.map_or(EMPTY, |page| Cell::of(page, index).load()))
     }
 
-    /// A cell to be changed, on a page that is made when it is missing.
+    /// A cell to be changed; creates its page when it is missing.
     #[inline]
     pub(crate) fn touch(&self, index: u64) -> Result<Cell<'_>> {
         let number = index / CELLS as u64;
@@ -301,7 +302,7 @@ impl Cells {
         self.pages.get(number)?.get().map(|page| &**page)
     }
 
-    /// Gives page `number` to everybody, unless somebody else was first.
+    /// Publishes page `number`, unless another thread was first.
     fn put(&self, number: u64, page: Box<Page>) -> &Page {
         let slot = self.pages.grow(number);
         let _ = slot.set(page);
@@ -331,7 +332,7 @@ impl Cells {
         Ok(payload.map_err(|error| error.in_file(file.path(), at.offset()))?)
     }
 
-    /// Reads every page that was saved and compares it with its checksum.
+    /// Verifies the checksum of every saved page.
     pub(crate) fn verify(&self) -> Result<()> {
         let saved = self.saved.load(std::sync::atomic::Ordering::Acquire);
         (0..saved).try_for_each(|number| self.read(number).map(drop))

@@ -46,7 +46,7 @@ pub enum Error {
         end: u64,
     },
     /// A chain of rows that never ends, or rows that fit to no chain.
-    #[error("the rows of the table `{table}` do not chain at row {link}; build the table anew")]
+    #[error("the rows of the table `{table}` do not chain at row {link}; run `varve repair`")]
     BrokenChain {
         /// The table.
         table: String,

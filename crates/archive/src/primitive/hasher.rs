@@ -1,9 +1,9 @@
-//! Where a key goes: a keyed hash that nobody outside can steer.
+//! Where a key goes: a keyed hash that an attacker cannot steer.
 //!
-//! Whoever makes transactions chooses their hashes by trying, and would choose those that fall
-//! into one bucket. So keys are placed by SipHash-1-3 under 16 random bytes that every store draws
-//! for itself. A hash only finds a row quickly; the stored bytes decide. The feature `weak-hash`
-//! cuts hashes to one byte, so that the tests prove it.
+//! An attacker can grind transactions until their hashes fall into one bucket. So keys are placed
+//! by SipHash-1-3 under 16 random bytes, drawn for each store. A hash only finds a row quickly; the
+//! stored bytes decide. The feature `weak-hash` truncates hashes to one byte, so that the tests
+//! prove it.
 //!
 //! ```text
 //!  63 …                              … 40       0
@@ -12,15 +12,14 @@
 //!  └───────────────────────┴───────────┴────────┘
 //! ```
 //!
-//! The hasher is a type parameter of the tables, so that a test can take a poor one and know every
-//! bucket.
+//! The hasher is a type parameter of the tables, so that a test can use a poor one with known
+//! buckets.
 
 use std::fmt;
 
 use siphasher::sip::SipHasher13;
 
-/// Gives every key a number of 64 bits, of which the high ones choose the bucket and the low ones
-/// the filter bits.
+/// Hashes keys to 64 bits: the high ones choose the bucket, the low ones the filter bits.
 pub trait KeyHasher: Send + Sync {
     /// The hash of a key.
     fn hash(&self, key: &[u8]) -> u64;

@@ -8,15 +8,15 @@
 //! ```
 //!
 //! **Chains.** A row holds the link that was in its bucket before it, so a bucket is a stack: the
-//! newest row first. A push writes the old link into the new row, which nobody can reach yet, and
-//! exchanges the cell; when another push was quicker, it does so again.
+//! newest row first. A push writes the old link into the new row, which is not reachable yet, and
+//! exchanges the cell; if another push was faster, it retries.
 //!
 //! **Filter.** The bits above the link, M of them, are a Bloom filter of the keys in the bucket,
-//! with K = ⌊log2 M⌋ bits a key. A bit that is *clear* is a bit that was put in. A lookup that
-//! fails the filter reads no row. A push that changes no bit has found a possible duplicate.
+//! with K = ⌊log2 M⌋ bits a key. Bits are stored inverted: a key *clears* its bits. A lookup that
+//! fails the filter reads no row.
 //!
 //! **Generations.** A head grows without moving a row, because links are part of immutable rows.
-//! Rows are counted as they are given out, and the number of a row decides where it goes, for ever:
+//! The number of a row decides its generation once and for all:
 //!
 //! ```text
 //!  generation   buckets      rows                             cells of the head
@@ -25,16 +25,15 @@
 //!  g            2^g·n        load·n·(2^g − 1) …               n·(2^g − 1) …
 //! ```
 //!
-//! A lookup asks the newest generation first and goes on to the oldest. Half of all rows are in the
+//! A lookup probes the generations from the newest to the oldest. Half of all rows are in the
 //! newest full one, a quarter in the one before, so a row that exists is found after two cells on
-//! average; one that does not exist costs one cell a generation, and the filter spares the rest.
-//! Growing is nothing but using cells that were not used before: there is no moment at which a
-//! reader could miss a row, and nothing for a writer to wait for.
+//! average; one that does not exist costs one cell a generation, and the filter avoids the rest.
+//! Growing only starts to use new cells: no reader can miss a row, and no writer waits.
 
 use super::cells::{Cell, Cells, EMPTY};
 use super::error::Result;
 
-/// How many buckets a head begins with, and how many rows a bucket holds on average when its
+/// The buckets of a head's first generation, and the rows a bucket holds on average when its
 /// generation is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
@@ -128,16 +127,16 @@ impl<'a, const LINK_BITS: u32> Head<'a, LINK_BITS> {
         self.cells.touch(self.geometry.cell(self.geometry.generation(number), hash))
     }
 
-    /// Makes `link` the top of a cell's chain; `set_next` gets the link below it, perhaps several
-    /// times, of which the last counts. True when the filter has not seen the like of this hash.
+    /// Makes `link` the top of a cell's chain. `set_next` gets the link below it, several times
+    /// when pushes race; the last one counts.
     #[inline]
-    pub(crate) fn push(cell: Cell<'_>, hash: u64, link: u64, set_next: impl Fn(u64)) -> bool {
+    pub(crate) fn push(cell: Cell<'_>, hash: u64, link: u64, set_next: impl Fn(u64)) {
         let mut old = cell.load();
         loop {
             set_next(old & Self::LINK);
             let filter = old & !Self::LINK & !filter::<LINK_BITS>(hash);
             match cell.exchange(old, filter | link) {
-                Ok(()) => return filter != old & !Self::LINK,
+                Ok(()) => return,
                 Err(found) => old = found,
             }
         }

@@ -17,16 +17,31 @@ use varve_io::{Envelope, Kind, Storage, StoreId, is_envelope, load, replace};
 use super::cells::redo_epoch;
 use super::error::{Error, Result};
 use super::mark::Mark;
-use super::snapshot::marker;
 use super::table::{Epoch, Heads, Table};
 use crate::side_by_side::side_by_side;
 
 pub(super) const VERSION: u32 = 2;
 
+/// The name of the file that says that a restore has begun.
+pub(super) fn marker(manifest: &str) -> String {
+    format!("{manifest}.restoring")
+}
+
 /// Whether a file of this name is the manifest `manifest`, or says that it is being restored.
 #[must_use]
 pub fn is_manifest_file(manifest: &str, name: &str) -> bool {
     is_envelope(manifest, name) || is_envelope(&marker(manifest), name)
+}
+
+/// Where a manifest is kept: a file of a directory, and the kind that its owner gave it.
+#[derive(Clone, Copy, Debug)]
+pub struct ManifestFile<'a> {
+    /// The directory, which also holds the tables.
+    pub storage: &'a dyn Storage,
+    /// The file's name.
+    pub name: &'a str,
+    /// The kind in the file's envelope.
+    pub kind: Kind,
 }
 
 /// A checkpoint of a store.
@@ -58,7 +73,7 @@ impl Manifest {
         known.map_or(Mark::NEW, |(_, mark)| *mark)
     }
 
-    /// Drops a table: it is opened as a new one from here on.
+    /// Drops a table: the next opening creates it empty.
     pub(crate) fn forget(&mut self, table: &str) {
         self.tables.retain(|(name, _)| name != table);
     }
@@ -66,8 +81,8 @@ impl Manifest {
     /// Reads the manifest `name`; `None` when there is none. Fails while a restore has begun and
     /// not ended.
     ///
-    /// What is found may have been written by a process that was killed before it made the name
-    /// durable. Opening the tables builds on it, so it is made durable here.
+    /// A process may have been killed before the file's name was durable. Opening the tables builds
+    /// on the manifest, so the directory is synced first.
     pub fn load(storage: &dyn Storage, name: &str, kind: Kind) -> Result<Option<Self>> {
         storage.sync_dir()?;
         if storage.list()?.contains(&marker(name)) {
@@ -108,46 +123,48 @@ impl Manifest {
         decoded.map(Some).ok_or_else(|| Error::BadMark { table: name.to_owned(), what })
     }
 
-    /// Makes a checkpoint of `tables` with the manifest `name`, as `table` describes, and becomes
-    /// it. After an error this is as before, and so is the store, unless the error came after the
-    /// new manifest: then the next checkpoint or the next opening finishes. Tables that are not
-    /// among `tables` keep the marks they have.
+    /// Makes a checkpoint of `tables`, in the steps that `table` describes, and becomes it. An
+    /// error leaves this and the store unchanged, unless it came after the new manifest was
+    /// written: then the next checkpoint or the next opening completes it. Other tables keep their
+    /// marks.
     pub fn checkpoint(
         &mut self,
-        place: (&dyn Storage, &str, Kind),
-        (tables, heads): (&mut [&mut dyn Table], Heads),
+        file: ManifestFile<'_>,
+        tables: &mut [&mut dyn Table],
+        heads: Heads,
         owner: &[u8],
     ) -> Result<()> {
         let epoch = Epoch(self.epoch.0 + 1);
         let prepare = |table: &mut &mut dyn Table| table.prepare(epoch, heads);
         let marks = tables.iter_mut().map(prepare).collect::<Result<_>>()?;
-        self.name_prepared(place, (tables, marks), owner)?;
+        self.name_prepared(file, tables, marks, owner)?;
         // All of them, whatever happens to one: each must learn that its mark counts.
         let confirmed = tables.iter_mut().map(|table| table.confirm());
         confirmed.fold(Ok(()), Result::and)
     }
 
-    /// The same with a thread for each table. Most of a checkpoint is waiting for the disk, which
-    /// takes the files of all tables at once.
+    /// The same with a thread for each table: most of a checkpoint is waiting for the disk.
     pub(crate) fn checkpoint_side_by_side(
         &mut self,
-        place: (&dyn Storage, &str, Kind),
-        (tables, heads): (&mut [&mut dyn Table], Heads),
+        file: ManifestFile<'_>,
+        tables: &mut [&mut dyn Table],
+        heads: Heads,
         owner: &[u8],
     ) -> Result<()> {
         let epoch = Epoch(self.epoch.0 + 1);
         let threads = tables.len();
         let marks = side_by_side(tables.iter_mut(), threads, |table| table.prepare(epoch, heads));
-        self.name_prepared(place, (tables, marks.into_iter().collect::<Result<_>>()?), owner)?;
+        self.name_prepared(file, tables, marks.into_iter().collect::<Result<_>>()?, owner)?;
         let confirmed = side_by_side(tables.iter_mut(), threads, |table| table.confirm());
         confirmed.into_iter().fold(Ok(()), Result::and)
     }
 
-    /// Replaces the manifest when all tables are prepared.
+    /// Replaces the manifest once all tables are prepared.
     fn name_prepared(
         &mut self,
-        place: (&dyn Storage, &str, Kind),
-        (tables, marks): (&[&mut dyn Table], Vec<Mark>),
+        file: ManifestFile<'_>,
+        tables: &[&mut dyn Table],
+        marks: Vec<Mark>,
         owner: &[u8],
     ) -> Result<()> {
         let epoch = Epoch(self.epoch.0 + 1);
@@ -156,18 +173,20 @@ impl Manifest {
             next.tables.retain(|(name, _)| name != table.name());
             next.tables.push((table.name().to_owned(), mark));
         }
-        next.write(place)?;
+        next.write(file)?;
         *self = next;
         Ok(())
     }
 
     /// The tables of the checkpoint.
+    #[cfg(feature = "test-suite")]
     pub(super) fn tables(&self) -> &[(String, Mark)] {
         &self.tables
     }
 
-    /// Replaces the manifest `name` by this one.
-    pub(crate) fn write(&self, (storage, name, kind): (&dyn Storage, &str, Kind)) -> Result<()> {
+    /// Replaces the manifest on disk by this one.
+    pub(crate) fn write(&self, file: ManifestFile<'_>) -> Result<()> {
+        let ManifestFile { storage, name, kind } = file;
         let envelope = Envelope { version: VERSION, payload: &*self.encode() };
         Ok(replace(storage, name, kind, &envelope)?)
     }

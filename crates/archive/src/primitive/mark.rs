@@ -12,11 +12,11 @@
 //! |---|---|
 //! | body end, tail crc | how far the body is durable (`LogCheckpoint` of `io`) |
 //! | length | the cells of an array; the rows of a slab map |
-//! | linked | the rows that the saved head knows; those after it are linked when opening |
+//! | linked | the rows that the saved head knows; opening relinks those after it |
 //! | buckets, load | the geometry of a hash head, fixed when the table is made |
 //! | epoch, pages, redo | the saved cells: when, how many pages, how many of them by redo |
 //!
-//! What a table has no use for is zero.
+//! Fields that a table does not use are zero.
 
 use varve_io::LogCheckpoint;
 
@@ -56,7 +56,7 @@ impl Mark {
         cells: CellsMark { epoch: 0, pages: 0, redo: 0 },
     };
 
-    /// The bytes to keep.
+    /// The stored form.
     #[must_use]
     pub fn encode(&self) -> [u8; Self::LEN] {
         let mut bytes = [0; Self::LEN];
@@ -77,7 +77,7 @@ impl Mark {
         bytes
     }
 
-    /// Reads what [`Mark::encode`] gave. The manifest's checksum protects it.
+    /// Inverse of [`Mark::encode`]. The manifest's checksum protects it.
     #[must_use]
     pub fn decode(bytes: &[u8; Self::LEN]) -> Self {
         Self {

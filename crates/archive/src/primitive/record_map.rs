@@ -2,8 +2,8 @@
 //!
 //! Rows of one width, found by key or by number. One structure serves both of the seed's tables:
 //! [`RecordReader::find`] is the search of the hash map (the newest row of a key),
-//! [`RecordReader::find_all`] that of the multimap (all of them, newest first). The bytes and the
-//! protocol are those of `records` and `head`.
+//! [`RecordReader::find_many`] that of the multimap (all rows of each key, newest first). The bytes
+//! and the protocol are those of `records` and `head`.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use super::error::Result;
 use super::hasher::{KeyHasher, Keyed};
 use super::mark::Mark;
 use super::records::{Link, Pending, Records, RecordsOwner, Row};
-use super::stage::UNLINKED;
 use super::table::{Epoch, Heads, Table, TableConfig, TableMemory};
 
 /// The owner of a table whose rows hold their keys.
@@ -24,7 +23,8 @@ pub struct RecordMap<const K: usize, const V: usize, H = Keyed> {
     reader: RecordReader<K, V, H>,
 }
 
-/// Reads a [`RecordMap`] beside its owner and other readers; to be cloned into other threads.
+/// Reads a [`RecordMap`] concurrently with its owner and other readers; clone it into other
+/// threads.
 #[derive(Debug)]
 pub struct RecordReader<const K: usize, const V: usize, H = Keyed> {
     records: Arc<Records<K, V>>,
@@ -38,7 +38,7 @@ impl<const K: usize, const V: usize, H> Clone for RecordReader<K, V, H> {
 }
 
 /// Rows that have their numbers and bytes but are not found by search yet. Committing cannot fail;
-/// dropping them instead leaves rows that nobody finds.
+/// dropping them instead leaves unreachable rows.
 #[derive(Debug)]
 #[must_use = "rows are found only after they are committed"]
 pub struct PendingRows<'a, const K: usize, const V: usize>(Pending<'a, K, V>);
@@ -56,18 +56,12 @@ impl<'a, const K: usize, const V: usize> PendingRows<'a, K, V> {
 
     /// Makes all rows reachable, in order.
     pub fn commit(self) {
-        self.0.commit(|_| ());
-    }
-
-    /// Commits, and names the rows whose key may have been in the table before: all that were, and
-    /// a few that were not. Nearly free: the filter tells.
-    pub fn commit_noting(self, possible_duplicates: &mut Vec<Link>) {
-        self.0.commit(|link| possible_duplicates.push(link));
+        self.0.commit();
     }
 }
 
 impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
-    /// Opens the table as it was at `mark`; what came later is cut off.
+    /// Opens the table as it was at `mark`; later rows are cut off.
     pub fn open(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -86,7 +80,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
         &self.reader
     }
 
-    /// Writes rows that follow one another, not reachable yet. Any thread may.
+    /// Writes rows with consecutive numbers, not reachable yet, from any thread.
     pub fn set<'r>(
         &self,
         rows: impl IntoIterator<Item = &'r Row<K, V>, IntoIter: ExactSizeIterator>,
@@ -104,7 +98,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
         Ok(link)
     }
 
-    /// How many rows opening would have to link again if the heads were not saved by then.
+    /// Rows that opening would have to relink if the heads were not saved by then.
     #[must_use]
     pub fn unlinked(&self) -> u64 {
         self.records.unlinked()
@@ -112,8 +106,8 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordMap<K, V, H> {
 }
 
 impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
-    /// Opens a table that nobody writes to, as it was at `mark`. Nothing is changed. `None` when
-    /// opening it for writing would have rows to link.
+    /// Opens a table at rest, as it was at `mark`, and changes nothing. `None` when a writer would
+    /// have rows to relink.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -125,7 +119,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
         Ok(records.map(|records| Self { records: Arc::new(records), hasher }))
     }
 
-    /// The number of rows given out.
+    /// The number of rows, committed or not.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.records.rows()
@@ -143,12 +137,14 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
     }
 
     /// The row below `link` in its chain, of whatever key; `None` at the end.
+    #[cfg(feature = "test-suite")]
     pub fn next(&self, link: Link) -> Result<Option<Link>> {
         let next = self.records.row(link)?.next;
-        Ok(if next == UNLINKED { None } else { Link::from_next(next) })
+        Ok(if next == super::stage::UNLINKED { None } else { Link::from_next(next) })
     }
 
     /// The top of the chain in a bucket; buckets of all generations are counted in one row.
+    #[cfg(feature = "test-suite")]
     pub fn top(&self, bucket: u64) -> Result<Option<Link>> {
         self.records.top(bucket)
     }
@@ -165,6 +161,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
     }
 
     /// All rows of a key, newest first, added to `found`.
+    #[cfg(feature = "test-suite")]
     pub fn find_all(&self, key: &[u8; K], found: &mut Vec<(Link, [u8; V])>) -> Result<()> {
         self.search(key, |link, value| {
             found.push((link, *value));
@@ -173,8 +170,8 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
     }
 
     /// All rows of many keys, added to `found` with the index of their key: in the order of the
-    /// keys, those of a key newest first. Faster than one key after the other: their waits for
-    /// memory overlap.
+    /// keys, those of a key newest first. Faster than one key after the other: their cache
+    /// misses overlap.
     pub fn find_many(
         &self,
         keys: &[[u8; K]],
@@ -185,7 +182,7 @@ impl<const K: usize, const V: usize, H: KeyHasher> RecordReader<K, V, H> {
         self.records.search_many(&hashes, wanted, found)
     }
 
-    /// Shows the rows of a key, newest first, until `visit` breaks.
+    /// Visits the rows of a key, newest first, until `visit` breaks.
     #[inline]
     pub fn search(
         &self,

@@ -11,20 +11,20 @@
 //!
 //! 1. **Set** gives a row its number and its bytes, in the stage. It is not reachable by search;
 //!    its number may already be stored in other tables.
-//! 2. **Commit** pushes it on its bucket. It cannot fail: the page of the head was brought in by
-//!    set. A row that is never committed stays in the body as a gap.
+//! 2. **Commit** pushes it on its bucket. It cannot fail: set has loaded the page of the head. A
+//!    row that is never committed stays in the body as a gap.
 //! 3. **Settle** moves the stage into the body. It takes the table by `&mut`, and a row between set
-//!    and commit borrows the table, so the compiler sees to it that no link is still open.
-//!    Readers go on: they hold the old stage, or get the new body, and find the same rows in both.
+//!    and commit borrows the table, so the compiler guarantees that no link is still open.
+//!    Readers continue: they hold the old stage or get the new body, and find the same rows in
+//!    both.
 //!
 //! **Which state a reader takes.** A row that is the top of a bucket was put there after the state
 //! that holds it was published. So a reader loads the bucket first and the state next, and every
 //! row down that chain is in that state.
 //!
-//! **After a crash** the body is cut to its mark, and the rows behind those that the saved head
-//! knows are linked again. Rows hold the links they had, and commits need not have been in the
-//! order of numbers, so a row is linked when its bucket has come to the link it holds, and waits
-//! until then.
+//! **After a crash** the body is truncated to its mark, and the rows after those that the saved
+//! head knows are relinked. Rows hold the links they had, and commits need not have been in the
+//! order of numbers, so a row waits until its bucket has reached the link it holds.
 
 mod batch;
 mod open;
@@ -68,6 +68,7 @@ impl Link {
     }
 
     /// The row that a next link names, `None` at the end of a chain.
+    #[cfg(feature = "test-suite")]
     pub(crate) fn from_next(next: u64) -> Option<Self> {
         u32::try_from(next).ok().filter(|link| u64::from(*link) < ROWS_MAX).map(Self)
     }
@@ -143,7 +144,7 @@ impl<const K: usize, const V: usize> Records<K, V> {
         Head { cells: &self.cells, geometry: self.geometry }
     }
 
-    /// The number of rows given out.
+    /// The number of rows, committed or not.
     pub(crate) fn rows(&self) -> u64 {
         self.state.load().stage.end()
     }
@@ -174,11 +175,12 @@ impl<const K: usize, const V: usize> Records<K, V> {
     }
 
     /// The top of the chain in a cell of the head.
+    #[cfg(feature = "test-suite")]
     pub(crate) fn top(&self, cell: u64) -> Result<Option<Link>> {
         Ok(Link::from_next(RecordHead::link(self.cells.get(cell)?)))
     }
 
-    /// Shows every row of the chains that may hold a key with this hash, newest first, until
+    /// Visits every row of the chains that may hold a key with this hash, newest first, until
     /// `visit` breaks.
     #[inline]
     pub(crate) fn search(
@@ -214,7 +216,7 @@ impl<const K: usize, const V: usize> Records<K, V> {
     }
 }
 
-/// The owner of a table of records: who sets, commits, settles and saves.
+/// The owner of a table of records: sets, commits, settles and saves.
 #[derive(Debug)]
 pub(crate) struct RecordsOwner<const K: usize, const V: usize> {
     shared: Arc<Records<K, V>>,
@@ -239,20 +241,16 @@ impl<const K: usize, const V: usize> Pending<'_, K, V> {
         Link::of(self.first)
     }
 
-    /// Makes all rows reachable, in order; `possible_duplicate` gets those whose bucket may hold
-    /// their key already.
-    pub(crate) fn commit(self, mut possible_duplicate: impl FnMut(Link)) {
+    /// Makes all rows reachable, in order.
+    pub(crate) fn commit(self) {
         let state = self.shared.state.load();
-        // An exchange waits for its cell and lets nothing pass; loads are fetched side by side.
+        // An exchange stalls until its cell is in the cache; plain loads overlap.
         for (cell, _) in &self.cells {
             black_box(cell.load());
         }
         for ((cell, hash), number) in self.cells.into_iter().zip(self.first..) {
             let slot = state.stage.slot(number).expect("filled by set; settling needs the owner");
-            let fresh = RecordHead::push(cell, hash, number, |next| slot.set_next(next));
-            if !fresh {
-                possible_duplicate(Link::of(number));
-            }
+            RecordHead::push(cell, hash, number, |next| slot.set_next(next));
         }
     }
 }
@@ -262,8 +260,8 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         &self.shared
     }
 
-    /// Gives every row a number, following one another, and its bytes. When a page of the head
-    /// cannot be read, numbers that were given out stay unused.
+    /// Assigns consecutive numbers to the rows and stores their bytes. When a page of the head
+    /// cannot be read, the assigned numbers stay unused.
     pub(crate) fn set(
         &self,
         rows: impl ExactSizeIterator<Item = (u64, Row<K, V>)>,
@@ -314,7 +312,7 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         Ok(())
     }
 
-    /// Makes everything committed durable, as far as this table goes.
+    /// Makes everything committed durable in this table.
     pub(crate) fn prepare(&mut self, epoch: Epoch, heads: Heads) -> Result<Mark> {
         self.settle()?;
         let log = self.log.sync()?;
@@ -328,13 +326,13 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
         Ok(Mark { log, len: rows, linked: self.linked_next, geometry, cells })
     }
 
-    /// Compares body and head with their checksums.
+    /// Verifies the checksums of body and head.
     pub(crate) fn verify(&self) -> Result<()> {
         self.log.reader().snapshot().verify()?;
         self.shared.cells.verify()
     }
 
-    /// To be called when the manifest with the prepared mark is durable.
+    /// Completes a checkpoint once the manifest with the prepared mark is durable.
     pub(crate) fn confirm(&mut self) -> Result<()> {
         self.linked = self.linked_next;
         self.saver.confirm()

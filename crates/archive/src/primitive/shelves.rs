@@ -6,10 +6,9 @@
 //!  shelf k   items F·(2^k − 1) … F·(2^(k+1) − 1) − 1
 //! ```
 //!
-//! A shelf is made when its first item is wanted; of two threads that make it at once, one wins and
-//! the other uses the winner's. Nothing moves afterwards, so an item is borrowed for as long as the
-//! whole, and no reader ever waits. What an item is, and how it is filled by whom, is its type's
-//! affair: here all of them begin as the default.
+//! A shelf is created when its first item is needed; of two threads that create it at once, one
+//! wins and the other uses the winner's. Nothing moves afterwards, so an item can be borrowed as
+//! long as the whole, and no reader ever waits. Items start as the default value of their type.
 
 use super::sync::OnceLock;
 
@@ -37,7 +36,7 @@ impl<T: Default> Shelves<T> {
         self.shelves.get(shelf)?.get()?.get(place)
     }
 
-    /// The item at `index`, on a shelf that is made when it is missing.
+    /// The item at `index`; creates its shelf when it is missing.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! The slab hash map: values of any length, found by key or by position.
 //!
 //! The bytes are those of `slabs`, the head that of `head` with links of 40 bits and a filter of
-//! 24. Slabs are few and large beside records, so the head is saved at every checkpoint and opening
-//! links nothing again.
+//! 24. Slabs are few and large compared with records, so the head is saved at every checkpoint and
+//! opening relinks nothing.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct SlabMap<M, const K: usize, const L: usize = 5, H = Keyed> {
     reader: SlabReader<M, K, L, H>,
 }
 
-/// Reads a [`SlabMap`] beside its owner and other readers; to be cloned into other threads.
+/// Reads a [`SlabMap`] concurrently with its owner and other readers; clone it into other threads.
 #[derive(Debug)]
 pub struct SlabReader<M, const K: usize, const L: usize = 5, H = Keyed> {
     slabs: Arc<Slabs>,
@@ -49,7 +49,7 @@ impl<M, const K: usize, const L: usize, H> Clone for SlabReader<M, K, L, H> {
 }
 
 /// A slab that has its position and bytes but is not found by search yet. Committing cannot fail;
-/// dropping it instead leaves a slab that nobody finds.
+/// dropping it instead leaves an unreachable slab.
 #[derive(Debug)]
 #[must_use = "a slab is found only after it is committed"]
 pub struct PendingSlab<'a> {
@@ -61,12 +61,6 @@ pub struct PendingSlab<'a> {
 }
 
 impl PendingSlab<'_> {
-    /// The position of the slab.
-    #[must_use]
-    pub const fn link(&self) -> SlabLink {
-        self.link
-    }
-
     /// Makes the slab reachable.
     pub fn commit(self) -> SlabLink {
         let state = self.slabs.state.load();
@@ -79,7 +73,7 @@ impl PendingSlab<'_> {
 impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, H> {
     const FRONT: Front = Front { key: K, link: L };
 
-    /// Opens the table as it was at `mark`; what came later is cut off.
+    /// Opens the table as it was at `mark`; later slabs are cut off.
     pub fn open(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -88,8 +82,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
     ) -> Result<Self> {
         const { assert!(L > 0 && L <= 5, "links have one to five bytes") };
         let geometry = geometry(config, mark)?;
-        let body = (mark.log, mark.len);
-        let slabs = SlabsOwner::open(Arc::clone(&storage), config, Self::FRONT, body)?;
+        let slabs = SlabsOwner::open(Arc::clone(&storage), config, Self::FRONT, mark)?;
         let (cells, saver) = Cells::open(storage, config.identity(), mark.cells)?;
         let shared = Arc::clone(&slabs.shared);
         let hasher = Arc::new(hasher);
@@ -104,7 +97,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
         &self.reader
     }
 
-    /// Writes a slab, not reachable yet. Any thread may.
+    /// Writes a slab, not reachable yet, from any thread.
     pub fn set(&self, key: &[u8; K], value: &[u8]) -> Result<PendingSlab<'_>> {
         let slabs = &*self.slabs.shared;
         let hash = self.reader.hasher.hash(key);
@@ -115,13 +108,14 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabMap<M, K, L, 
     }
 
     /// Sets and commits one slab.
+    #[cfg(feature = "test-suite")]
     pub fn insert(&self, key: &[u8; K], value: &[u8]) -> Result<SlabLink> {
         self.set(key, value).map(PendingSlab::commit)
     }
 }
 
 impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, L, H> {
-    /// Opens a table that nobody writes to, as it was at `mark`. Nothing is changed.
+    /// Opens a table at rest, as it was at `mark`, and changes nothing.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
@@ -129,8 +123,8 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
         mark: Mark,
     ) -> Result<Self> {
         let geometry = geometry(config, mark)?;
-        let (front, body) = (Front { key: K, link: L }, (mark.log, mark.len));
-        let slabs = Slabs::at_rest(Arc::clone(&storage), config, front, body);
+        let front = Front { key: K, link: L };
+        let slabs = Slabs::at_rest(Arc::clone(&storage), config, front, mark);
         let cells = Cells::at_rest(storage, config.identity(), mark.cells)?;
         let (slabs, hasher) = (Arc::new(slabs), Arc::new(hasher));
         Ok(Self { slabs, cells, geometry, hasher, measure: std::marker::PhantomData })
@@ -156,6 +150,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
     }
 
     /// Lends the key and the value at a position to `read`.
+    #[cfg(feature = "test-suite")]
     pub fn get<R>(&self, link: SlabLink, read: impl FnOnce(&[u8; K], &[u8]) -> R) -> Result<R> {
         let state = self.slabs.state.load();
         let found = self.slabs.get::<M>(&state, link)?;
@@ -164,6 +159,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
     }
 
     /// The slab below `link` in its chain, of whatever key; `None` at the end.
+    #[cfg(feature = "test-suite")]
     pub fn next(&self, link: SlabLink) -> Result<Option<SlabLink>> {
         let state = self.slabs.state.load();
         let found = self.slabs.get::<M>(&state, link)?;
@@ -172,6 +168,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
     }
 
     /// The top of the chain in a bucket; buckets of all generations are counted in one row.
+    #[cfg(feature = "test-suite")]
     pub fn top(&self, bucket: u64) -> Result<Option<SlabLink>> {
         let link = SlabHead::link(self.cells.get(bucket)?);
         Ok(Some(SlabLink(link)).filter(|link| link.0 < TERMINAL))
@@ -191,7 +188,7 @@ impl<M: Measure, const K: usize, const L: usize, H: KeyHasher> SlabReader<M, K, 
         Ok(found)
     }
 
-    /// Shows the values of a key, newest first, until `visit` breaks.
+    /// Visits the values of a key, newest first, until `visit` breaks.
     pub fn search(
         &self,
         key: &[u8; K],

@@ -6,16 +6,16 @@
 //!           │ key      │ link   │ value        │    link: the slab below in its chain, a position
 //!           │ K bytes  │ L bytes│ n bytes      │    all ones: none; one less: not committed
 //!           └──────────┴────────┴──────────────┘
-//!  body     slabs behind one another in a log of plain bytes, `NAME-NUMBER`; one that does not fit
-//!           into the rest of a file begins the next
+//!  body     slabs one after another in a log of plain bytes, `NAME-NUMBER`; one that does not fit
+//!           into the rest of a file starts the next
 //! ```
 //!
 //! A slab's link is its position in the body, known before it gets there. The length of a value is
-//! not stored beside it: the value's first bytes tell it, by the table's [`Measure`].
+//! not stored beside it: its first bytes encode it, by the table's [`Measure`].
 //!
-//! The stage works as that of `records`, with one difference: positions are given out under a
+//! The stage works like that of `records`, with one difference: positions are assigned under a
 //! lock, because a position depends on the length of the slab before it. Readers take no lock: they
-//! look for a position among the filled slots, which are in order.
+//! search for a position among the filled slots, which are in order.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,6 +23,7 @@ use arc_swap::ArcSwap;
 use varve_io::{GlobalOffset, LogCheckpoint, LogReader, LogSnapshot, MappedLog, Storage};
 
 use super::error::{Error, Result};
+use super::mark::Mark;
 use super::stage::{Slot, Stage, UNLINKED};
 use super::table::TableConfig;
 
@@ -30,7 +31,7 @@ use super::table::TableConfig;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlabLink(pub u64);
 
-/// How long a value is, told by its own first bytes.
+/// The length of a value, encoded in its first bytes.
 pub trait Measure: Send + Sync {
     /// How many of the first bytes it takes; no value is shorter.
     const PREFIX: usize;
@@ -84,21 +85,21 @@ pub(crate) struct Found<'a> {
 }
 
 impl Slabs {
-    /// A body of `rows` slabs that nobody writes to, as it was at `log`.
+    /// The body of a table at rest, as it was at `mark`.
     pub(crate) fn at_rest(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
         front: Front,
-        (log, rows): (LogCheckpoint, u64),
+        mark: Mark,
     ) -> Self {
-        let (capacity, end) = (capacity(config, front), log.end.get());
-        let body = LogReader::at_rest(storage, config.log(capacity), log).snapshot();
-        Self::new(config, (front, capacity), State { body, stage: Stage::new(rows) }, end)
+        let (log, end) = (config.log(capacity(config, front)), mark.log.end.get());
+        let body = LogReader::at_rest(storage, log, mark.log).snapshot();
+        Self::new(config, front, State { body, stage: Stage::new(mark.len) }, end)
     }
 
-    fn new(config: &TableConfig, (front, capacity): (Front, u32), state: State, end: u64) -> Self {
+    fn new(config: &TableConfig, front: Front, state: State, end: u64) -> Self {
         let (name, state) = (config.name.clone(), ArcSwap::from_pointee(state));
-        Self { name, front, capacity: capacity.into(), state, end: Mutex::new(end) }
+        Self { name, front, capacity: capacity(config, front).into(), state, end: Mutex::new(end) }
     }
 
     /// Gives a slab its position and its bytes: the key, a gap for the link, and the value. Returns
@@ -221,17 +222,16 @@ pub(crate) struct SlabsOwner {
 }
 
 impl SlabsOwner {
-    /// Opens a body of `rows` slabs as it was at `log`.
+    /// Opens the body as it was at `mark`.
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
         config: &TableConfig,
         front: Front,
-        (log, rows): (LogCheckpoint, u64),
+        mark: Mark,
     ) -> Result<Self> {
-        let capacity = capacity(config, front);
-        let log = MappedLog::open(storage, config.log(capacity), log)?;
-        let state = State { body: log.reader().snapshot(), stage: Stage::new(rows) };
-        let shared = Slabs::new(config, (front, capacity), state, log.end().get());
+        let log = MappedLog::open(storage, config.log(capacity(config, front)), mark.log)?;
+        let state = State { body: log.reader().snapshot(), stage: Stage::new(mark.len) };
+        let shared = Slabs::new(config, front, state, log.end().get());
         Ok(Self { shared: Arc::new(shared), log })
     }
 

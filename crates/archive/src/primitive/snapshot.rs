@@ -17,42 +17,32 @@
 //! A restore that was cut short is done again from the beginning; step 1 finds itself done. The
 //! snapshot must be older than the store it goes back into, and of the same store.
 
-use varve_io::{Access, Caching, Envelope, FileOffset, Kind, Storage, replace};
+use varve_io::{Access, Caching, Envelope, FileOffset, Storage, replace};
 
 use super::cells::{head_name, redo_epoch, redo_name};
 use super::error::{Error, Result};
-use super::manifest::{Manifest, VERSION};
+use super::manifest::{Manifest, ManifestFile, VERSION, marker};
 
 /// Files are copied in pieces of this many bytes.
 const PIECE: u64 = 1 << 20;
 
-/// The name of the file that says that a restore has begun.
-pub(super) fn marker(manifest: &str) -> String {
-    format!("{manifest}.restoring")
-}
-
 impl Manifest {
     /// Copies the heads of this checkpoint, and the manifest, to the directory `target`. The owner
     /// holds the tables still meanwhile: this is the last checkpoint, and no other is made.
-    pub fn snapshot(
-        &self,
-        (storage, name, kind): (&dyn Storage, &str, Kind),
-        target: &dyn Storage,
-    ) -> Result<()> {
+    pub fn snapshot(&self, file: ManifestFile<'_>, target: &dyn Storage) -> Result<()> {
+        let ManifestFile { storage, name, kind } = file;
         let files = storage.list()?;
         for file in self.head_files().filter(|file| files.contains(file)) {
             copy(storage, target, &file)?;
         }
         target.sync_dir()?;
-        self.write((target, name, kind))
+        self.write(ManifestFile { storage: target, name, kind })
     }
 
     /// Brings a store back to a snapshot that was made of it. The tables must not be open; open
     /// them afterwards with the manifest returned here.
-    pub fn restore(
-        (storage, name, kind): (&dyn Storage, &str, Kind),
-        snapshot: &dyn Storage,
-    ) -> Result<Self> {
+    pub fn restore(file: ManifestFile<'_>, snapshot: &dyn Storage) -> Result<Self> {
+        let ManifestFile { storage, name, kind } = file;
         let bad = |what| Error::BadMark { table: name.to_owned(), what };
         let Some(found) = Self::load(snapshot, name, kind)? else {
             return Err(bad("the snapshot has no manifest"));
@@ -77,7 +67,7 @@ impl Manifest {
             copy(snapshot, storage, &file)?;
         }
         storage.sync_dir()?;
-        found.write((storage, name, kind))?;
+        found.write(file)?;
         storage.remove(&marker(name))?;
         storage.sync_dir()?;
         Ok(found)

@@ -9,7 +9,7 @@
 //! Most branches are the confirmed chain, and the others leave it near its top. So a branch is the
 //! confirmed heights up to the fork point, and a short list above it.
 
-use varve_consensus::{Ancestor, Ancestors, Work};
+use varve_consensus::{Ancestor, Ancestors};
 use varve_types::Height;
 
 use crate::backend::{Chain, Tables};
@@ -61,40 +61,6 @@ impl<T: Tables> Snapshot<T> {
     ) -> Result<(Option<Height>, Vec<HeaderLink>)> {
         let Branch { shared, above, .. } = self.branch_above(chain, tip)?;
         Ok((shared.checked_sub(1).map(height_of), above))
-    }
-
-    /// The work of a branch above the confirmed chain, against the work of the confirmed chain
-    /// above the same fork point: the branch is the stronger one when it has more.
-    pub fn fork_work(&self, tip: HeaderLink) -> Result<(Work, Work)> {
-        let Branch { shared, above, .. } = self.branch(tip)?;
-        let confirmed = (shared..self.confirmed.len()).filter_map(|i| self.confirmed.get(i));
-        Ok((self.work_of(&above)?, self.work_of(&confirmed.collect::<Vec<_>>())?))
-    }
-
-    fn work_of(&self, links: &[HeaderLink]) -> Result<Work> {
-        let mut rows = Vec::with_capacity(links.len());
-        self.tables.headers(links, &mut rows)?;
-        Ok(rows.iter().fold(Work::ZERO, |sum, row| sum.plus(Work::of_bits(row.bits))))
-    }
-
-    /// Whether a branch has more work than the confirmed chain.
-    pub fn is_stronger(&self, tip: HeaderLink) -> Result<bool> {
-        let (branch, confirmed) = self.fork_work(tip)?;
-        Ok(branch > confirmed)
-    }
-
-    /// Whether `ancestor` is `of` or below it.
-    pub fn is_ancestor(&self, ancestor: HeaderLink, of: HeaderLink) -> Result<bool> {
-        let height = self.header(ancestor)?.height;
-        Ok(self.branch(of)?.at(height) == Some(ancestor))
-    }
-
-    /// The `count` headers that end with this one, upward; fewer where genesis is reached.
-    pub fn ancestry(&self, tip: HeaderLink, count: u32) -> Result<Vec<HeaderLink>> {
-        let branch = self.branch(tip)?;
-        let end = branch.len();
-        let start = end.saturating_sub(count as usize);
-        Ok((start..end).filter_map(|height| branch.at(height_of(height))).collect())
     }
 }
 

@@ -1,26 +1,25 @@
-//! Rows that a search gives: where they stand, and which of them are worth reading.
+//! Rows that a search returns: where they are, and which of them are worth reading.
 //!
-//! A search answers with the numbers of rows. Before any bytes are read, the rows that the moment
-//! does not have, and those that cannot be the answer (on another branch, not confirmed), are left
-//! out. The others are ordered by row, so that a transaction is read once and blocks one after
-//! another.
+//! A search returns links. Before any bytes are read, rows that the snapshot does not see and rows
+//! that cannot be the answer (on another branch, not confirmed) are dropped. The others are sorted
+//! by row, so that a transaction is read once and blocks are read in order.
 
 use super::RowPlace;
 use crate::backend::{Match, Tables};
 use crate::error::Result;
 use crate::snapshot::Snapshot;
 
-/// A row that may be what a key asks for.
+/// A row that may match a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// The place of the key in the question.
+    /// The index of the key in the query.
     pub(super) key: usize,
     /// Where the row stands.
     pub(super) row: RowPlace,
 }
 
 impl<T: Tables> Snapshot<T> {
-    /// The candidates that are wanted, by row and then by key, each once.
+    /// The wanted candidates, by row and then by key, without duplicates.
     pub(super) fn candidates(
         &self,
         matches: &[Match],

@@ -1,16 +1,17 @@
 //! Values and fees.
 //!
-//! A fee is what the inputs spend less what the outputs make, so it takes the bytes of the spent
-//! transactions too. `utxo` knows the same sums while a block is validated; the archive answers
-//! for any block, later.
+//! A fee is the value of the inputs less that of the outputs, so it needs the bytes of the spent
+//! transactions too. `utxo` knows the same sums while a block is validated; the archive computes
+//! them for any block later.
 
 use varve_types::Amount;
 
-use super::{Output, TxSize, View};
+use super::{Output, TxSize};
 use crate::backend::Tables;
 use crate::error::Result;
 use crate::link::{HeaderLink, TxLink};
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// What a transaction pays for its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +23,14 @@ pub struct FeeRate {
 }
 
 impl<T: Tables, S: BlockSource> View<T, S> {
-    /// What the outputs of a transaction are worth; `None` when the row does not count.
-    pub fn tx_value(&self, tx: TxLink) -> Result<Option<Amount>> {
+    /// What the outputs of a transaction are worth; `None` when the snapshot does not see the row.
+    fn tx_value(&self, tx: TxLink) -> Result<Option<Amount>> {
         self.with_row(tx, |_, tx| sum(tx.outputs().map(|output| output.value)))
     }
 
     /// What the inputs of a transaction spend; `None` when an output that it spends is not on its
     /// branch, and for a coinbase.
-    pub fn tx_spend(&self, tx: TxLink) -> Result<Option<Amount>> {
+    fn tx_spend(&self, tx: TxLink) -> Result<Option<Amount>> {
         let prevouts: Option<Vec<Output>> = self.tx_prevouts(tx)?.into_iter().collect();
         Ok(prevouts.and_then(|prevouts| sum(prevouts.iter().map(|output| output.value))))
     }
@@ -38,13 +39,6 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     pub fn tx_fee(&self, tx: TxLink) -> Result<Option<Amount>> {
         let (spend, value) = (self.tx_spend(tx)?, self.tx_value(tx)?);
         Ok(spend.zip(value).and_then(|(spend, value)| spend.checked_sub(value)))
-    }
-
-    /// The fee of a transaction and its virtual size.
-    pub fn tx_fee_rate(&self, tx: TxLink) -> Result<Option<FeeRate>> {
-        let (fee, size) = (self.tx_fee(tx)?, self.tx_size(tx)?);
-        let rate = |(fee, size): (_, TxSize)| FeeRate { fee, virtual_size: size.virtual_size() };
-        Ok(fee.zip(size).map(rate))
     }
 
     /// The fee rate of every transaction of a block but the coinbase, in block order; `None` when
@@ -72,22 +66,6 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     pub fn block_fees(&self, link: HeaderLink) -> Result<Option<Amount>> {
         let rates = self.block_fee_rates(link)?;
         Ok(rates.and_then(|rates| sum(rates.iter().map(|rate| rate.fee))))
-    }
-
-    /// What the outputs of a block are worth, the coinbase included.
-    pub fn block_value(&self, link: HeaderLink) -> Result<Option<Amount>> {
-        let value = self.with_block(link, |block| {
-            sum(block.txs().iter().flat_map(|tx| tx.outputs()).map(|output| output.value))
-        });
-        Ok(value?.flatten())
-    }
-
-    /// The fee rates of the `count` blocks that end with this one, upward; blocks that have not
-    /// come are left out.
-    pub fn branch_fee_rates(&self, tip: HeaderLink, count: u32) -> Result<Vec<Vec<FeeRate>>> {
-        let links = self.ancestry(tip, count)?;
-        let rates = links.into_iter().map(|link| self.block_fee_rates(link));
-        rates.filter_map(Result::transpose).collect()
     }
 }
 

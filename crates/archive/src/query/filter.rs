@@ -2,7 +2,6 @@
 
 use varve_types::Height;
 
-use super::View;
 use crate::backend::{Chain, Tables};
 use crate::bip158;
 use crate::error::{ArchiveError, Result};
@@ -10,6 +9,7 @@ use crate::link::HeaderLink;
 use crate::row::FilterRow;
 use crate::snapshot::Snapshot;
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// Filter hashes of a range of blocks, as BIP157's `cfheaders` has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl<T: Tables> Snapshot<T> {
     }
 
     /// The filters of blocks.
-    pub fn filters_of(&self, links: &[HeaderLink]) -> Result<Vec<Option<FilterRow>>> {
+    fn filters_of(&self, links: &[HeaderLink]) -> Result<Vec<Option<FilterRow>>> {
         if !self.indexes.filters {
             return Err(ArchiveError::NoIndex { index: "filter" });
         }
@@ -37,19 +37,14 @@ impl<T: Tables> Snapshot<T> {
     }
 
     /// The filter header of a block; `None` when its filter was not made.
-    pub fn filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
+    fn filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
         Ok(self.filter(link)?.map(|row| row.header))
-    }
-
-    /// The hash of the filter of a block; `None` when it was not made.
-    pub fn filter_hash(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
-        Ok(self.filter(link)?.map(|row| row.hash()))
     }
 
     /// The filter header that stands below the block at this height of its chain: zero below
     /// genesis.
-    pub fn previous_filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
-        self.parent(link)?.map_or(Ok(Some([0; 32])), |parent| self.filter_header(parent))
+    fn previous_filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
+        self.header(link)?.parent.map_or(Ok(Some([0; 32])), |parent| self.filter_header(parent))
     }
 
     /// The filter hashes of confirmed blocks from a height on, with the filter header below the

@@ -16,12 +16,13 @@
 use varve_types::merkle::{MerkleBranch, merkle_root};
 use varve_types::{Height, MerkleRoot, sha256d};
 
-use super::{TxPlace, View};
+use super::TxPlace;
 use crate::backend::{Chain, Tables};
 use crate::error::{ArchiveError, Result};
 use crate::interval::{INTERVAL, INTERVAL_DEPTH};
 use crate::snapshot::Snapshot;
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// That a block is the one at its height, under a root that the asker trusts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +44,6 @@ impl<T: Tables, S: BlockSource> View<T, S> {
 }
 
 impl<T: Tables> Snapshot<T> {
-    /// The root over the hashes of the confirmed blocks up to this height, `None` above the top.
-    pub fn header_root(&self, checkpoint: Height) -> Result<Option<MerkleRoot>> {
-        Ok(self.header_proof(checkpoint, checkpoint)?.map(|proof| proof.root))
-    }
-
     /// The proof of the confirmed block at `target` under the one at `checkpoint`; `None` when the
     /// checkpoint is above the top or below the target.
     pub fn header_proof(&self, target: Height, checkpoint: Height) -> Result<Option<HeaderProof>> {

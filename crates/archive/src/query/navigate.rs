@@ -1,18 +1,19 @@
 //! From keys to rows and from rows to rows.
 //!
-//! A row counts for a snapshot when it is below its bounds.
+//! A snapshot sees the rows below its bounds.
 
 use std::ops::Range;
 
 use varve_types::{BlockHash, Height, Txid};
 
-use super::{Branch, View};
+use super::Branch;
 use crate::backend::{BackendError, Chain, Tables};
 use crate::error::{ArchiveError, Result};
 use crate::link::{HeaderLink, TxLink};
 use crate::row::{BlockRow, HeaderRow, TxRow, TxSlice};
 use crate::snapshot::Snapshot;
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// A transaction in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +42,19 @@ impl TxPlace {
     }
 }
 
-/// Where a transaction row stands: a [`TxPlace`] before anybody has looked at the bytes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowPlace {
-    pub(crate) link: TxLink,
-    pub(crate) block: HeaderLink,
-    pub(crate) height: Height,
-    pub(crate) position: u32,
-    pub(crate) confirmed: bool,
+/// Where a transaction row is: a [`TxPlace`] whose bytes have not been hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPlace {
+    /// The row.
+    pub link: TxLink,
+    /// The block.
+    pub block: HeaderLink,
+    /// The height of the block.
+    pub height: Height,
+    /// The position in the block; the coinbase is at 0.
+    pub position: u32,
+    /// Whether the block is the confirmed one at its height.
+    pub confirmed: bool,
     pub(crate) slice: TxSlice,
 }
 
@@ -64,7 +70,7 @@ impl RowPlace {
         branch.at(self.height) == Some(self.block)
     }
 
-    /// That the answer takes the bytes of this row, which are gone.
+    /// The error for an answer that needs the pruned bytes of this row.
     pub(crate) const fn pruned(&self) -> ArchiveError {
         ArchiveError::Pruned { height: self.height }
     }
@@ -88,24 +94,13 @@ impl<T: Tables> Snapshot<T> {
         Ok(rows.pop().ok_or_else(|| BackendError::dangling(link))?)
     }
 
-    /// The header below, `None` for genesis.
-    pub fn parent(&self, link: HeaderLink) -> Result<Option<HeaderLink>> {
-        Ok(self.header(link)?.parent)
-    }
-
-    /// The header at this height of the candidate chain.
-    #[must_use]
-    pub fn to_candidate(&self, height: Height) -> Option<HeaderLink> {
-        self.at(Chain::Candidate, height)
-    }
-
     /// The header at this height of the confirmed chain.
     #[must_use]
     pub fn to_confirmed(&self, height: Height) -> Option<HeaderLink> {
         self.at(Chain::Confirmed, height)
     }
 
-    /// The block row of a header, or `None` when the block has not come.
+    /// The block row of a header, or `None` when the block has not been archived.
     pub fn block(&self, link: HeaderLink) -> Result<Option<BlockRow>> {
         let mut rows = Vec::with_capacity(1);
         self.tables.blocks(&[link], &mut rows)?;
@@ -113,8 +108,8 @@ impl<T: Tables> Snapshot<T> {
         Ok(rows.pop().flatten().filter(within))
     }
 
-    /// The block row of a header, or `None` when the block has not come. That it never will, since
-    /// it is below the base, is an error.
+    /// The block row of a header, or `None` when the block has not been archived. A block
+    /// below the base is an error: it never will be.
     pub(crate) fn stored(&self, link: HeaderLink) -> Result<Option<BlockRow>> {
         let row = self.block(link)?;
         if let (None, Some(base)) = (row, self.base) {
@@ -126,19 +121,9 @@ impl<T: Tables> Snapshot<T> {
         Ok(row)
     }
 
-    /// The transaction rows of a block in order, or `None` when the block has not come.
+    /// The transaction rows of a block in order, or `None` when the block has not been archived.
     pub fn block_txs(&self, link: HeaderLink) -> Result<Option<Range<TxLink>>> {
         Ok(self.stored(link)?.map(|row| row.first_tx..row.first_tx.plus(row.tx_count)))
-    }
-
-    /// The coinbase of a block: the first of its rows.
-    pub fn coinbase(&self, link: HeaderLink) -> Result<Option<TxLink>> {
-        Ok(self.block_txs(link)?.map(|rows| rows.start))
-    }
-
-    /// The rows of a block that spend: all but the coinbase.
-    pub fn spending_txs(&self, link: HeaderLink) -> Result<Option<Range<TxLink>>> {
-        Ok(self.block_txs(link)?.map(|rows| rows.start.plus(1)..rows.end))
     }
 
     /// A transaction row.
@@ -151,12 +136,15 @@ impl<T: Tables> Snapshot<T> {
         Ok(rows.pop().ok_or_else(|| BackendError::dangling(link))?)
     }
 
-    /// Where a transaction row stands, or `None` when the moment does not have it.
+    /// Where a transaction row stands, or `None` when the snapshot does not see it.
     pub(crate) fn row_place(&self, link: TxLink) -> Result<Option<RowPlace>> {
         if !self.bounds.has_tx(link) {
             return Ok(None);
         }
-        Ok(self.row_places(&[link])?.pop())
+        let TxRow { block, position, slice } = self.tx(link)?;
+        let height = self.header(block)?.height;
+        let confirmed = self.to_confirmed(height) == Some(block);
+        Ok(Some(RowPlace { link, block, height, position, confirmed, slice }))
     }
 
     /// Where transaction rows stand, all of which the moment has.
@@ -185,7 +173,12 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         self.with_tx(row.block, &row.slice, |tx| Some(row.with(tx.txid())))
     }
 
-    /// The txids of a block in order, or `None` when the block has not come.
+    /// The txid of a row, computed from its bytes.
+    pub fn txid(&self, row: &RowPlace) -> Result<Txid> {
+        self.with_tx(row.block, &row.slice, |tx| tx.txid())
+    }
+
+    /// The txids of a block in order, or `None` when the block has not been archived.
     pub fn txids(&self, link: HeaderLink) -> Result<Option<Vec<Txid>>> {
         self.with_block(link, |block| block.txids())
     }

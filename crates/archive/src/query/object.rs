@@ -5,12 +5,13 @@
 
 use varve_types::{Amount, BlockHash, Header, Outpoint, TxOut};
 
-use super::{TxPlace, View};
+use super::TxPlace;
 use crate::backend::Tables;
 use crate::error::Result;
 use crate::link::{HeaderLink, TxLink};
 use crate::snapshot::Snapshot;
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// An output, with the transaction that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,26 +63,6 @@ impl TxSize {
 }
 
 impl<T: Tables> Snapshot<T> {
-    /// Whether there is a header with this hash.
-    pub fn is_header(&self, hash: BlockHash) -> Result<bool> {
-        Ok(self.to_header(hash)?.is_some())
-    }
-
-    /// Whether the block with this hash has come.
-    pub fn is_block(&self, hash: BlockHash) -> Result<bool> {
-        self.to_header(hash)?.map_or(Ok(false), |link| self.is_associated(link))
-    }
-
-    /// Whether the block of this header has come.
-    pub fn is_associated(&self, link: HeaderLink) -> Result<bool> {
-        Ok(self.block(link)?.is_some())
-    }
-
-    /// Whether the row is that of a coinbase.
-    pub fn is_coinbase(&self, tx: TxLink) -> Result<bool> {
-        Ok(self.row_place(tx)?.is_some_and(|row| row.position == 0))
-    }
-
     /// The 80 bytes of a header.
     pub fn raw_header(&self, link: HeaderLink) -> Result<[u8; Header::LEN]> {
         let row = self.header(link)?;
@@ -91,13 +72,14 @@ impl<T: Tables> Snapshot<T> {
 }
 
 impl<T: Tables, S: BlockSource> View<T, S> {
-    /// The serialised block, lent by the block store; `None` when it has not come.
+    /// The serialised block, lent by the block store; `None` when it has not been archived.
     pub fn raw_block(&self, link: HeaderLink) -> Result<Option<S::Bytes<'_>>> {
         let Some(row) = self.stored(link)? else { return Ok(None) };
         self.bytes(link, row.number, 0..row.size).map(Some)
     }
 
-    /// The serialised transaction, lent by the block store; `None` when the row does not count.
+    /// The serialised transaction, lent by the block store; `None` when the snapshot does not see
+    /// the row.
     pub fn raw_tx(&self, tx: TxLink) -> Result<Option<S::Bytes<'_>>> {
         let Some(row) = self.row_place(tx)? else { return Ok(None) };
         self.bytes(row.block, row.slice.number, row.slice.range()).map(Some)
@@ -127,38 +109,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         })
     }
 
-    /// An input as the wire has it, without its witness.
-    pub fn raw_input(&self, tx: TxLink, vin: u32) -> Result<Option<Vec<u8>>> {
-        self.with_row(tx, |_, tx| {
-            let mut bytes = Vec::new();
-            tx.inputs().nth(vin as usize)?.write(&mut bytes);
-            Some(bytes)
-        })
-    }
-
-    /// An output as the wire has it.
-    pub fn raw_output(&self, tx: TxLink, vout: u32) -> Result<Option<Vec<u8>>> {
-        self.with_row(tx, |_, tx| {
-            let mut bytes = Vec::new();
-            tx.outputs().nth(vout as usize)?.write(&mut bytes);
-            Some(bytes)
-        })
-    }
-
-    /// The items of an input's witness; `None` when there is no such input.
-    pub fn witness(&self, tx: TxLink, vin: u32) -> Result<Option<Vec<Vec<u8>>>> {
-        self.with_row(tx, |_, tx| {
-            let witness = tx.witnesses().nth(vin as usize)?;
-            Some(witness.items().map(<[u8]>::to_vec).collect())
-        })
-    }
-
-    /// Whether some input of the transaction has a witness.
-    pub fn is_segregated(&self, tx: TxLink) -> Result<bool> {
-        self.with_row(tx, |_, tx| tx.has_witness())
-    }
-
-    /// The sizes of a transaction; `None` when the row does not count.
+    /// The sizes of a transaction; `None` when the snapshot does not see the row.
     pub fn tx_size(&self, tx: TxLink) -> Result<Option<TxSize>> {
         self.with_row(tx, |_, tx| {
             let total = tx.bytes().len() as u64;

@@ -4,17 +4,17 @@
 //! script hash ──search──► rows that may pay it ──bytes──► outputs ──spenders──► rows that spend
 //! ```
 //!
-//! Only paying is indexed, once a transaction; spending is found from the outputs. Transactions
-//! that wait in the mempool have no rows and are not here. Rows in blocks that are not confirmed
-//! are.
+//! Only paying is indexed, once a transaction; spending is found from the outputs. Mempool
+//! transactions have no rows and do not appear; rows in unconfirmed blocks do.
 
 use varve_types::{Amount, Height};
 
-use super::{Output, Spender, TxPlace, View};
+use super::{Output, Spender, TxPlace};
 use crate::backend::Tables;
 use crate::error::{ArchiveError, Result};
 use crate::row::ScriptHash;
 use crate::source::BlockSource;
+use crate::view::View;
 
 /// Which rows a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Scope {
 pub struct Page {
     /// Begin behind this place: that of the last answer of the page before.
     pub after: Option<(Height, u32)>,
-    /// At most so many answers.
+    /// The most answers to return.
     pub limit: usize,
 }
 
@@ -51,12 +51,9 @@ impl Page {
     pub const ALL: Self = Self { after: None, limit: usize::MAX };
 
     /// Sorts the answers and keeps those of the page.
-    fn cut<A>(&self, mut answers: Vec<A>, place: impl Fn(&A) -> &TxPlace) -> Vec<A> {
-        answers.retain(|answer| {
-            let tx = place(answer);
-            self.after.is_none_or(|after| (tx.height, tx.position) > after)
-        });
-        answers.sort_by_key(|answer| (place(answer).height, place(answer).position));
+    fn cut<A>(&self, mut answers: Vec<A>, place: impl Fn(&A) -> (Height, u32)) -> Vec<A> {
+        answers.retain(|answer| self.after.is_none_or(|after| place(answer) > after));
+        answers.sort_by_key(|answer| place(answer));
         answers.truncate(self.limit);
         answers
     }
@@ -101,7 +98,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         scope: Scope,
         page: Page,
     ) -> Result<Vec<Output>> {
-        Ok(page.cut(self.paid(script, scope)?, |output| &output.tx))
+        Ok(page.cut(self.paid(script, scope)?, |output| (output.tx.height, output.tx.position)))
     }
 
     /// The inputs that spend outputs of the script.
@@ -113,7 +110,9 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     ) -> Result<Vec<Spender>> {
         let points: Vec<_> = self.paid(script, Scope::Both)?.iter().map(Output::point).collect();
         let spenders = self.spenders_where(&unique(points), |_, row| scope.has(row.confirmed))?;
-        Ok(page.cut(spenders.into_iter().flatten().collect(), |spender| &spender.tx))
+        Ok(page.cut(spenders.into_iter().flatten().collect(), |spender| {
+            (spender.tx.height, spender.tx.position)
+        }))
     }
 
     /// The transactions that pay the script or spend from it, each row once.
@@ -125,10 +124,13 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     ) -> Result<Vec<TxPlace>> {
         let paying = self.paid(script, scope)?.into_iter().map(|output| output.tx);
         let spending = self.script_spenders(script, scope, Page::ALL)?;
-        let mut all: Vec<_> = paying.chain(spending.iter().map(|spender| spender.tx)).collect();
+        let mut all: Vec<_> = paying.collect();
+        for spender in spending {
+            all.push(spender.tx.with(self.txid(&spender.tx)?));
+        }
         all.sort_by_key(|tx| tx.link);
         all.dedup();
-        Ok(page.cut(all, |tx| tx))
+        Ok(page.cut(all, |tx| (tx.height, tx.position)))
     }
 
     /// The outputs of the confirmed chain that pay the script at least `minimum` and that no input
@@ -150,7 +152,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
             self.spenders_where(&points, |key, row| row.confirmed && after(key, row.height))?;
         let mut spenders = spenders.into_iter();
         outputs.retain(|_| spenders.next().is_none_or(|spenders| spenders.is_empty()));
-        Ok(page.cut(outputs, |output| &output.tx))
+        Ok(page.cut(outputs, |output| (output.tx.height, output.tx.position)))
     }
 
     /// What the script has on the confirmed chain.

@@ -5,8 +5,8 @@
 //!                                                └──pruned──► doubtful: it may be this one
 //! ```
 //!
-//! A search gives every row of the txid and now and then another row; only the transaction's bytes
-//! tell them apart. Candidates of all txids are read in the order of their rows, each
+//! A search returns every row of the txid and occasionally another row; only the transaction's
+//! bytes distinguish them. Candidates of all txids are read in the order of their rows, each
 //! transaction once. A candidate whose bytes are pruned stays *doubtful*. Where the answer depends
 //! on it, the answer is [`ArchiveError::Pruned`]; where a row that was found decides alone, as the
 //! highest one of a chain does over doubtful ones below it, that is the answer.
@@ -14,18 +14,19 @@
 use varve_types::{Outpoint, Tx, Txid};
 
 use super::candidate::Candidate;
-use super::{Branch, Output, RowPlace, TxPlace, View};
+use super::{Branch, Output, RowPlace, TxPlace};
 use crate::backend::Tables;
 use crate::error::{ArchiveError, Result};
 use crate::link::HeaderLink;
 use crate::source::BlockSource;
+use crate::view::View;
 
-/// What the candidates of one txid came to.
+/// The verdict on the candidates of one txid.
 #[derive(Clone, Debug, Default)]
 struct Sought {
     /// Its rows, oldest first.
     found: Vec<TxPlace>,
-    /// Rows that may be its, oldest first: their bytes are pruned.
+    /// Rows that may belong to it, oldest first: their bytes are pruned.
     doubtful: Vec<RowPlace>,
 }
 
@@ -103,21 +104,6 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         sought.iter().map(Sought::highest).collect()
     }
 
-    /// Whether there is a transaction with this hash, in any block.
-    pub fn is_tx(&self, txid: Txid) -> Result<bool> {
-        Ok(self.to_tx(txid)?.is_some())
-    }
-
-    /// Whether the transaction is in a confirmed block.
-    pub fn is_confirmed_tx(&self, txid: Txid) -> Result<bool> {
-        Ok(self.to_tx(txid)?.is_some_and(|place| place.confirmed))
-    }
-
-    /// The confirmed block that holds a transaction.
-    pub fn confirmed_block_of(&self, txid: Txid) -> Result<Option<HeaderLink>> {
-        Ok(self.to_tx(txid)?.filter(|place| place.confirmed).map(|place| place.block))
-    }
-
     /// The blocks that hold a transaction, and whether each is confirmed: `varve tx` shows them.
     pub fn blocks_of(&self, txid: Txid) -> Result<Vec<(HeaderLink, bool)>> {
         Ok(self.txs(txid)?.into_iter().map(|place| (place.block, place.confirmed)).collect())
@@ -166,8 +152,8 @@ impl<T: Tables, S: BlockSource> View<T, S> {
         Ok(sought.pop().unwrap_or_default())
     }
 
-    /// Searches for transactions among the rows that are wanted of them, and shows each one that
-    /// is found, with the index of its txid.
+    /// Searches for transactions among the wanted rows, and passes each one found to `each` with
+    /// the index of its txid.
     fn seek(
         &self,
         txids: &[Txid],
@@ -200,7 +186,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     }
 }
 
-/// Notes candidates that cannot be looked at.
+/// Marks candidates whose bytes cannot be read as doubtful.
 fn doubt(sought: &mut [Sought], of_row: &[Candidate]) {
     for Candidate { key, row } in of_row {
         if let Some(sought) = sought.get_mut(*key) {
@@ -209,8 +195,8 @@ fn doubt(sought: &mut [Sought], of_row: &[Candidate]) {
     }
 }
 
-/// Puts the outputs of a transaction at the places of the points that ask for them, which are in
-/// order. A transaction that is found again comes from a later row; the higher block counts.
+/// Puts the outputs of a transaction at the indexes of the points that ask for them, which are
+/// sorted. When a transaction is in several blocks, the highest block wins.
 fn take_outputs(
     place: &TxPlace,
     tx: &Tx<'_>,

@@ -1,48 +1,25 @@
-//! What validation has found.
+//! Results of validation.
 //!
-//! The verdict on a transaction row holds where the rules are the same and neither height nor
-//! median time is below those it was found under: rules only tighten with both.
+//! A verdict on a transaction row holds under the same rules, at a height and median time not below
+//! those it was found at: rules only tighten with both.
 
 use varve_types::Height;
 
 use crate::backend::Tables;
 use crate::error::Result;
-use crate::link::{HeaderLink, TxLink};
-use crate::row::{BlockState, TxState};
+use crate::link::TxLink;
+use crate::row::TxState;
 use crate::snapshot::Snapshot;
 
 impl<T: Tables> Snapshot<T> {
-    /// Whether the block has come and nothing is known of it yet.
-    pub fn is_validateable(&self, link: HeaderLink) -> Result<bool> {
-        Ok(self.block_state(link) == BlockState::Unknown && self.is_associated(link)?)
-    }
-
-    /// Whether the block may be confirmed, as far as was found.
-    #[must_use]
-    pub fn is_confirmable(&self, link: HeaderLink) -> bool {
-        self.block_state(link) == BlockState::Confirmable
-    }
-
-    /// Whether the block passed what does not depend on the order of blocks.
-    #[must_use]
-    pub fn is_validated(&self, link: HeaderLink) -> bool {
-        matches!(self.block_state(link), BlockState::Valid | BlockState::Confirmable)
-    }
-
-    /// Whether the block can never be confirmed.
-    #[must_use]
-    pub fn is_unconfirmable(&self, link: HeaderLink) -> bool {
-        self.block_state(link) == BlockState::Unconfirmable
-    }
-
-    /// What was found of a transaction row, under whichever rules.
+    /// The last verdict on a transaction row, under whatever rules.
     pub fn tx_state(&self, tx: TxLink) -> Result<Option<TxState>> {
         let mut states = Vec::with_capacity(1);
         self.tables.tx_states(&[tx], &mut states)?;
         Ok(states.pop().flatten())
     }
 
-    /// What was found of a transaction row, if it holds under these rules at this place.
+    /// The verdict on a transaction row, if it holds under these rules at this height and time.
     pub fn tx_state_under(
         &self,
         tx: TxLink,

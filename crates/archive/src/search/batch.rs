@@ -1,8 +1,8 @@
 //! The rows of one block, sorted, before the block has its links.
 //!
-//! Whoever checks a block makes its rows, in its own thread and in no order among blocks. The links
-//! of the block's transactions are not known by then, so a row is a fingerprint and the position
-//! of the transaction in its block, in one number:
+//! The thread that checks a block builds its rows, in any order among blocks. The links of the
+//! block's transactions are not known yet, so a row is a fingerprint and the position of the
+//! transaction in its block, packed into one number:
 //!
 //! ```text
 //!  63                                      24                     0
@@ -11,9 +11,9 @@
 //!  └────────────────────────────────────────┴─────────────────────┘
 //! ```
 //!
-//! A block of more than 2²⁴ transactions has several *parts*, each with positions from its own
-//! beginning on. [`SearchTable::append`](super::SearchTable::append) makes a part a pane as it is:
-//! the position becomes the link above the pane's base.
+//! A block of more than 2²⁴ transactions has several *parts*, each with positions relative to its
+//! first. [`SearchTable::append`](super::SearchTable::append) turns a part into a pane unchanged:
+//! the position becomes the link relative to the pane's base.
 
 use super::row::Fingerprint;
 
@@ -27,7 +27,7 @@ const RADIX_MIN: usize = 512;
 const DIGIT: u32 = 10;
 const _: () = assert!(Fingerprint::BITS.is_multiple_of(DIGIT));
 
-/// The sorted rows of a block. Make it in any thread.
+/// The sorted rows of a block, built in any thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
     parts: Vec<Part>,
@@ -36,14 +36,14 @@ pub struct Batch {
 /// Rows of transactions whose positions are close.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The position that the part begins with.
+    /// The first position of the part.
     pub(super) start: u64,
     pub(super) rows: Vec<u64>,
 }
 
 impl Batch {
-    /// Sorts the rows of a block: what is found in it, and the position of the transaction.
-    /// Fastest when they come in the order of their transactions. Equal rows count once.
+    /// Sorts the rows of a block: fingerprints and the positions of their transactions. Fastest
+    /// when they arrive in the order of their transactions. Duplicates are dropped.
     #[must_use]
     pub fn new(rows: impl IntoIterator<Item = (Fingerprint, u32)>) -> Self {
         let mut parts: Vec<Part> = Vec::new();
@@ -81,7 +81,7 @@ impl Batch {
         self.parts.is_empty()
     }
 
-    /// The bytes of memory that it takes.
+    /// Bytes of memory.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.len() * size_of::<u64>()
@@ -106,8 +106,8 @@ fn part(parts: &mut Vec<Part>, number: u64) -> usize {
     })
 }
 
-/// Sorts rows. Passes over the fingerprint keep the order of rows that are alike in it, which is
-/// that of their positions when they came so.
+/// Sorts rows. The radix passes over the fingerprint are stable, so rows that arrive ordered by
+/// position stay so within a fingerprint.
 fn sort(rows: &mut Vec<u64>) {
     if rows.len() < RADIX_MIN {
         return rows.sort_unstable();

@@ -1,10 +1,10 @@
-//! Numbers of any width behind one another, without a loop over bits.
+//! Bit-packed numbers of any width, read without a loop over bits.
 //!
 //! A number is read by one unaligned load of 8 bytes, a shift and a mask, so it may have up to
-//! [`WIDTH_MAX`] bits: 64 less the 7 by which the load may begin too early. Within the last 8
-//! bytes of the slice the load is put together from what there is; what lies behind is zero.
+//! [`WIDTH_MAX`] bits: 64 less the 7 bits by which the load may start early. Within the last 8
+//! bytes of the slice the missing bytes are zero.
 
-/// Bits that one load is sure to have.
+/// Bits that one load is guaranteed to contain.
 pub(super) const WIDTH_MAX: u32 = u64::BITS - 7;
 
 /// The lowest `width` bits set.
@@ -68,7 +68,7 @@ fn select(bytes: &[u8], len: usize, mut n: usize, of: impl Fn(u64) -> u64) -> Op
     None
 }
 
-/// Appends numbers behind one another.
+/// Packs numbers one after another.
 #[derive(Debug)]
 pub(super) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,

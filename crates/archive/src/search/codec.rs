@@ -1,7 +1,7 @@
-//! What the rows of search tables are to `varve-runs`.
+//! The row codec of search tables for `varve-runs`.
 //!
-//! The key is the fingerprint, and its rows may fill many leaves. No row takes another back, and no
-//! row is in two runs, so a merge keeps everything.
+//! The key is the fingerprint, and its rows may fill many leaves. There are no deletes and no row
+//! is in two runs, so a merge keeps every row.
 
 use varve_io::Kind;
 use varve_runs::{Codec, Keys, LeafBuilder, LeafPlace, LeafWalk, Pages, Secret};

@@ -2,11 +2,11 @@
 //!
 //! A busy script has millions of rows, in thousands of leaves that follow one another in each run.
 //! The cursor stands in every pane and every run at the next link of the key and takes the lowest,
-//! or the highest, of them; of a run it has the links of one leaf in memory. It keeps the version
-//! that it was made with, so it goes on unmoved by flushes and merges.
+//! or the highest, of them; it holds the links of one leaf of each run in memory. It keeps the
+//! version it was created with, so flushes and merges do not disturb it.
 //!
-//! It finds the leaf to begin with by halving, so a page of an answer in the middle of the rows
-//! costs about ten leaves of each run that has many.
+//! It finds its first leaf by binary search, so a page of results in the middle of the rows costs
+//! about ten leaves of each large run.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::row::Fingerprint;
 use super::version::Version;
 use crate::link::TxLink;
 
-/// In which order links come.
+/// The order of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The lowest first: as they were appended.
@@ -59,7 +59,8 @@ const STRIDE: usize = 256;
 impl Cursor {
     pub(super) fn new(
         version: Arc<Version>,
-        (key, links): (Fingerprint, Range<TxLink>),
+        key: Fingerprint,
+        links: Range<TxLink>,
         order: Order,
     ) -> Result<Self> {
         let links = links.start..links.end.min(version.end);

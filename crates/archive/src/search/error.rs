@@ -16,7 +16,20 @@ pub type Result<T> = std::result::Result<T, SearchError>;
 pub enum SearchError {
     /// The storage refused, or bytes on it are damaged.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(RunError),
+    /// The table was written by another version of the program.
+    #[error(
+        "{} has format {found}, this program reads {supported}: run `varve repair`, or sync into \
+         a new folder", path.display()
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version in the file.
+        found: u32,
+        /// The version this program reads.
+        supported: u32,
+    },
     /// A run was given rows that do not ascend.
     #[error("row {row} does not follow the row before it: run `varve repair`")]
     Order {
@@ -63,7 +76,19 @@ pub enum SearchError {
 
 impl From<varve_io::Error> for SearchError {
     fn from(error: varve_io::Error) -> Self {
-        Self::Run(error.into())
+        RunError::from(error).into()
+    }
+}
+
+/// The tables can be rebuilt from the blocks, so another version is no dead end here.
+impl From<RunError> for SearchError {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Storage(varve_io::Error::WrongVersion { path, found, supported }) => {
+                Self::OtherVersion { path, found, supported }
+            }
+            error => Self::Run(error),
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Searching a table: many keys at once, beside the writer.
 //!
-//! 1. All keys are looked for in the panes, one pane after the other.
+//! 1. All keys are searched in the panes, one pane after the other.
 //! 2. [`Query`] asks the filters, then the directories, for the pages that may have the keys, and
 //!    reads those that are not in memory, in one submission.
 //! 3. The pages are joined in groups: first the headers of all leaves of a group are touched, then
 //!    the places where the keys should be, then they are searched. So the cache misses of a group
-//!    are under way together.
+//!    overlap.
 //! 4. The links are sorted by key, newest first.
 
 use std::cmp::Reverse;
@@ -37,23 +37,26 @@ impl SearchReader {
         Self { shared }
     }
 
-    /// Opens a table that nobody writes, without writing anything: at the cost of its directories.
-    /// It has the rows up to what [`SearchReader::saved`] says, which is not above `bound`.
+    /// Opens a table at rest, read-only: reads its directories and filters. It has the rows up to
+    /// the link that [`SearchReader::saved`] returns, which is not above `bound`.
     pub fn at_rest(storage: &Arc<dyn Storage>, key: StoreKey, bound: TxLink) -> Result<Self> {
         let (runs, end) = table::load(storage, key, bound)?.all_runs();
         let version = Version { panes: Box::default(), runs, end };
         Ok(Self::new(Arc::new(Shared::new(version))))
     }
 
-    /// The first link whose rows a table on disk lacks, and its owner's bytes: without opening it.
-    /// `None` when there is no table.
+    /// The first link whose rows a table on disk lacks, and its owner's bytes, from the manifest
+    /// alone. `None` when there is no table.
     pub fn saved(storage: &Arc<dyn Storage>, key: StoreKey) -> Result<Option<(TxLink, Vec<u8>)>> {
         table::saved(storage, key)
     }
 
-    /// Adds all rows of each key to `out`, with the place of the key in the question: keys in the
-    /// order of the question, links from the highest on.
+    /// Adds all rows of each key to `out`, with the index of the key: keys in the given order,
+    /// links descending.
     pub fn find(&self, keys: &[Fingerprint], out: &mut Vec<(usize, TxLink)>) -> Result<()> {
+        if let [key] = keys {
+            return self.find_one(*key, out);
+        }
         let version = self.shared.version.load_full();
         let start = out.len();
         let mut sorted: Vec<(Fingerprint, usize)> =
@@ -69,6 +72,26 @@ impl SearchReader {
         }
         if let Some(found) = out.get_mut(start..) {
             found.sort_unstable_by_key(|(place, link)| (*place, Reverse(*link)));
+            let kept = keep(found, version.end);
+            out.truncate(start + kept);
+        }
+        Ok(())
+    }
+
+    /// The same for one key, without sorting keys.
+    fn find_one(&self, key: Fingerprint, out: &mut Vec<(usize, TxLink)>) -> Result<()> {
+        let version = self.shared.version.load();
+        let start = out.len();
+        for pane in version.panes.iter().rev() {
+            out.extend(pane.find(key).rev().map(|link| (0, link)));
+        }
+        if !version.runs.as_slice().is_empty() {
+            self.find_in_runs(&version, &[(key, 0)], out)?;
+        }
+        if let Some(found) = out.get_mut(start..) {
+            if found.len() > 1 {
+                found.sort_unstable_by_key(|(_, link)| Reverse(*link));
+            }
             let kept = keep(found, version.end);
             out.truncate(start + kept);
         }
@@ -106,26 +129,25 @@ impl SearchReader {
         Ok(())
     }
 
-    /// Goes through the rows of one key without collecting them, however many there are: those
-    /// with links in this range.
+    /// Walks the rows of one key with links in this range, without collecting them.
     pub fn cursor(
         &self,
         key: Fingerprint,
         links: std::ops::Range<TxLink>,
         order: Order,
     ) -> Result<Cursor> {
-        Cursor::new(self.shared.version.load_full(), (key, links), order)
+        Cursor::new(self.shared.version.load_full(), key, links, order)
     }
 
-    /// The pages of runs that [`SearchReader::find`] has looked at since the table was opened.
+    /// Pages of runs that [`SearchReader::find`] has read since the table was opened.
     #[must_use]
     pub fn page_reads(&self) -> PageReads {
         self.shared.reads()
     }
 }
 
-/// Moves the rows that count to the front, and returns how many they are. What was flushed since a
-/// rest is in its file of young rows too, and that may have rows of blocks that are lost.
+/// Moves the valid rows to the front and returns their number. Rows flushed since a rest are in its
+/// file of young rows too, and that file may have rows of lost blocks.
 fn keep(found: &mut [(usize, TxLink)], end: TxLink) -> usize {
     let (mut kept, mut last) = (0, None);
     for at in 0..found.len() {
@@ -139,7 +161,7 @@ fn keep(found: &mut [(usize, TxLink)], end: TxLink) -> usize {
     kept
 }
 
-/// Reports the links in a group of pages, with the place of their key among those of the query.
+/// Reports the links in a group of pages, with the index of their key in the query.
 fn join(
     query: &Query<Search>,
     group: &[Candidate],

@@ -1,9 +1,9 @@
 //! A leaf: as many rows in order as fit into a page.
 //!
-//! Fingerprints are coded as Elias and Fano did: the low bits of each as they are, and the high
-//! bits as steps. In the bitmap of high bits the `i`-th fingerprint is the set bit at `high + i`,
-//! so a clear bit is a step up and a set bit a fingerprint. Links lie apart, all of one width
-//! above the lowest link of the leaf.
+//! Fingerprints are Elias-Fano coded: the low bits of each verbatim, the high bits as steps. In the
+//! bitmap of high bits the `i`-th fingerprint is the set bit at `high + i`, so a clear bit is a
+//! step up and a set bit a fingerprint. Links are stored separately, all of one width, relative to
+//! the lowest link of the leaf.
 //!
 //! ```text
 //!  0        5        7        9        11     12       19      20
@@ -12,25 +12,25 @@
 //!  │ 5 bytes│ u16    │ u16    │ u16    │ u8   │ 7 bytes│ u8    │ bits │ bits   │ bits │ bits  │
 //!  └────────┴────────┴────────┴────────┴──────┴────────┴───────┴──────┴────────┴──────┴───────┘
 //!
-//!  first   the first fingerprint; the others are coded as what they are above it
+//!  first   the first fingerprint; the others are coded as their difference to it
 //!  coded   the fingerprints that are coded: one for each row, or each distinct one once
 //!  steps   the high part of the last
 //!  high    coded + steps bits, up to a whole byte
 //!  starts  when fewer fingerprints than rows are coded: a bit for each row, set where the next of
 //!          them begins, up to a whole byte
 //!  lows    coded · low bits
-//!  links   rows · width bits behind them without a gap: the link less `base`
+//!  links   rows · width bits, directly after the lows: the link less `base`
 //! ```
 //!
 //! Bits are counted from the lowest of each byte. A leaf with few rows of equal fingerprints codes
 //! them for every row; one with many, such as those of a busy script, codes each once and pays a
-//! bit a row. The encoder takes what is shorter.
+//! bit a row. The encoder chooses the shorter form.
 //!
 //! **Why not Rice-coded gaps with restart points?** With gaps of 785 on average (1.4 billion rows)
 //! a gap takes 11.15 bits in Rice code and a restart point every 64 rows another 0.4; here it is
 //! 11.53 and there are no restart points. But a lookup counts the bits of some 30 words and then
-//! looks at one or two rows, where it would decode 32; and no code is longer than its place, so
-//! hostile bytes cannot make a loop long.
+//! decodes one or two rows instead of 32; and no code is longer than its place, so hostile bytes
+//! cannot make a loop long.
 //!
 //! With links of 30 bits a row takes 5.22 bytes at 1.4 billion rows and 5.06 at 3.4 billion.
 
@@ -60,8 +60,8 @@ const _: () = assert!(BASE_AT == 12 && WIDTH_AT == 19 && HEADER_LEN == 20);
 const _: () = assert!(FIRST_LEN * 8 == Fingerprint::BITS as usize);
 const _: () = assert!(BASE_LEN * 8 == LINK_BITS as usize && LINK_BITS <= bits::WIDTH_MAX);
 
-/// The most rows of a leaf. Rows of one fingerprint and close links would fit in greater number;
-/// the bound is for the memory of whoever decodes a leaf.
+/// The most rows of a leaf. More rows of one fingerprint with close links would fit; the limit
+/// bounds the memory of decoding a leaf.
 pub(super) const ROWS_MAX: usize = 4096;
 
 /// The numbers of the header.
@@ -91,7 +91,7 @@ impl Header {
     }
 }
 
-/// A leaf, checked as far as its header goes.
+/// A leaf whose header is checked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leaf<'a> {
     header: Header,
@@ -102,7 +102,7 @@ pub(crate) struct Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
-    /// Reads the header. What is behind is looked at when it is wanted.
+    /// Reads the header. The rest is decoded on demand.
     #[inline]
     pub(crate) fn parse(payload: &'a [u8]) -> Result<Self, FormatError> {
         let damaged = |at, what| Err(FormatError::Damaged { at, what });

@@ -1,20 +1,20 @@
-//! How a table is kept. All of it may differ from one opening to the next.
+//! Options of a search table. All of them may change from one opening to the next.
 
 use varve_runs::Compaction;
 
-/// How a table is kept.
+/// Memory, merging and flushing of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
-    /// The bytes of memory that the table may take.
+    /// The memory budget in bytes.
     pub memory: usize,
-    /// How many alike runs are merged into one.
+    /// Runs of similar size that are merged into one.
     pub fan_in: usize,
-    /// Rows that are flushed together at most, however much memory there is.
+    /// The most rows of one flush, however much memory there is.
     pub flush_rows: usize,
-    /// A flush is due when so many transactions may be flushed, however few rows they have: after
-    /// a crash their blocks are read again.
+    /// Transactions that make a flush due, however few rows they have: it bounds the blocks that
+    /// are read again after a crash.
     pub flush_links: u64,
-    /// Whether flushes and merges have threads of their own.
+    /// Whether flushes and merges run in background threads.
     pub compaction: Compaction,
 }
 

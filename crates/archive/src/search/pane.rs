@@ -1,11 +1,11 @@
 //! Young rows: a sorted list in memory, of 8 bytes a row.
 //!
-//! A pane is a batch that has its links: a row is the fingerprint and what the link is above the
-//! pane's base, in one number, as [`Batch`](super::Batch) draws it. So a pane covers at most 2²⁴
+//! A pane is a batch with links: a row is the fingerprint and the link relative to the pane's base,
+//! in one number, as [`Batch`](super::Batch) draws it. So a pane covers at most 2²⁴
 //! links. It never changes; two panes of neighbouring links are merged into a new one.
 //!
-//! Fingerprints are spread evenly, so a lookup guesses the place of one by its value, misses it by
-//! about the root of the number of rows, and searches from there in growing steps.
+//! Fingerprints are evenly distributed, so a lookup interpolates the place of one from its value,
+//! misses by about the square root of the number of rows, and gallops from there.
 
 use std::ops::Range;
 
@@ -116,7 +116,8 @@ impl Pane {
         low + rows.get(low..high).unwrap_or_default().partition_point(|found| *found < row)
     }
 
-    /// Both panes as one, of which `self` has the lower links; `None` when they cover too many.
+    /// Both panes as one, of which `self` has the lower links; `None` when they cover too many
+    /// links.
     pub(super) fn merged(&self, above: &Self) -> Option<Self> {
         let links = self.links.start..above.links.end;
         if links.end - links.start > PART_LEN {
@@ -135,7 +136,7 @@ impl Pane {
     }
 }
 
-/// Merges rows; those of `above` have links that are `shift` higher than they say.
+/// Merges rows, adding `shift` to the links of `above`.
 fn merge(below: &[u64], above: &[u64], shift: u64) -> Vec<u64> {
     let mut out = Vec::with_capacity(below.len() + above.len());
     let (mut left, mut right) = (0, 0);

@@ -1,9 +1,9 @@
-//! A row: the fingerprint of something that is searched for, and the transaction it is found in.
+//! A row: the fingerprint of a key, and the transaction that contains it.
 //!
 //! The fingerprint is the top 40 bits of the key's hash under the store's secret
 //! ([`Keyed`](crate::primitive::Keyed)). With n rows, a key that has no row meets one of another
-//! key with probability n / 2⁴⁰: one in 800 at the size of mainnet's transactions. So what a search
-//! finds are candidates, and the bytes of the block decide.
+//! key with probability n / 2⁴⁰: one in 800 at the number of mainnet's transactions. So a search
+//! returns candidates, and the bytes of the block decide.
 //!
 //! A link is below 2⁵⁶, so that a page stores it in one unaligned load whatever its bits. At a
 //! billion transactions a second that lasts two years; at a million, beyond the year 4000.
@@ -54,9 +54,9 @@ pub(crate) const LINK_BITS: u32 = 56;
 /// link, and no two are alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Row {
-    /// What is searched for.
+    /// The fingerprint of the key.
     pub fingerprint: Fingerprint,
-    /// Where it is found.
+    /// The transaction.
     pub link: TxLink,
 }
 

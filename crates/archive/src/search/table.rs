@@ -9,26 +9,28 @@
 //!
 //! 1. **Append.** The rows of a block become a pane (`young`), and readers find them. That needs
 //!    no disk; before it the owner [tends](SearchTable::tend) the table.
-//! 2. **Settle.** The owner says from time to time which links are *durable*, so that they will not
-//!    be given to another transaction after a crash, and which are *deep* in the confirmed chain,
-//!    and which of those belong to stale branches. Only what is durable may go to a run, and what
-//!    is not deep goes there only when the memory is full.
+//! 2. **Settle.** The owner reports from time to time which links are *durable*, so that they are
+//!    not assigned to another transaction after a crash, which are *deep* in the confirmed chain,
+//!    and which of those belong to stale branches. Only durable rows may go to a run, and rows that
+//!    are not deep go there only when the memory is full.
 //! 3. **Flush** (`flush`), when enough rows may go: those of the confirmed chain to one run, those
-//!    of stale branches to another, of which there are few. A lane does it while blocks go on.
-//!    When the files are there, the manifest names them, with the new *watermark*: the link below
-//!    which everything is in runs. In one exchange of the version the rows leave the panes.
-//! 4. **Merge** (`merge`), when the policy says so, in two more lanes. The next manifest names what
-//!    came of it; until then the files that were merged stay.
+//!    of stale branches to another, of which there are few. A lane does it while more blocks
+//!    are appended. When the files are written, the manifest names them, with the new *watermark*:
+//!    the link below which everything is in runs. Swapping the version removes the rows from the
+//!    panes.
+//! 4. **Merge** (`merge`), when the policy says so, in two more lanes. The next manifest names the
+//!    result; until then the merged files stay.
 //!
 //! There is no log. After a crash the table is as the last manifest says, and the owner appends
 //! the blocks from [`SearchTable::end`] on again. [`SearchTable::rest`] saves the panes too, as a
-//! run that the next opening takes into memory, so that after a clean end there are no such blocks.
+//! run that the next opening loads into memory, so that after a clean shutdown there are no such
+//! blocks.
 //!
-//! A reorganisation changes nothing here: a row belongs to a transaction in a block, whatever
-//! becomes of the block.
+//! A reorganisation changes nothing here: a row belongs to a transaction in a block, on whatever
+//! branch the block is.
 //!
-//! **When a job fails**, the call that notices fails, and nothing has changed. The next decides the
-//! same again, so it is tried again when there is space again.
+//! **When a job fails**, the call that notices fails, and nothing has changed. The next call makes
+//! the same decision, so the job is retried once there is space.
 
 mod flush;
 mod load;
@@ -62,13 +64,13 @@ pub(super) use load::{load, saved};
 /// What the owner promises about links.
 #[derive(Clone, Copy, Debug)]
 pub struct Settled<'a> {
-    /// All below are saved by the owner: they will not be given to other transactions.
+    /// The owner has saved all below: they will not be assigned to other transactions.
     pub durable: TxLink,
-    /// All below are deep in the confirmed chain, but for `stale`. Not above `durable`.
+    /// All below are deep in the confirmed chain, except `stale`. Not above `durable`.
     pub deep: TxLink,
     /// Links of stale branches: ascending, disjoint, and none below the `deep` of the call before.
     pub stale: &'a [Range<TxLink>],
-    /// What the owner wants to find again beside the watermark, once `deep` is the watermark.
+    /// The owner's bytes, saved with the watermark once `deep` is the watermark.
     pub owner: &'a [u8],
 }
 
@@ -77,7 +79,7 @@ pub struct Settled<'a> {
 pub struct SearchSize {
     /// All rows.
     pub rows: u64,
-    /// Rows that are in memory alone.
+    /// Rows that are only in memory.
     pub young: u64,
     /// Runs.
     pub runs: usize,
@@ -119,7 +121,7 @@ struct Promise {
 }
 
 impl SearchTable {
-    /// Opens the table in this directory, or makes one. `key` was drawn at random for the store,
+    /// Opens the table in this directory, or creates one. `key` was drawn at random for the store,
     /// and `bound` is the first link that the owner has not saved: young rows from there on are
     /// dropped, and a table whose runs have such rows is refused.
     pub fn open(
@@ -171,16 +173,16 @@ impl SearchTable {
         self.end
     }
 
-    /// The link below which everything is in runs, durably, and the owner's bytes of that moment.
+    /// The link below which everything is in runs, durably, and the owner's bytes saved with it.
     #[must_use]
     pub fn watermark(&self) -> (TxLink, &[u8]) {
         (self.saved.watermark, &self.saved.owner)
     }
 
     /// Appends the rows of a block whose `count` transactions have the links from `first` on, which
-    /// must be [`SearchTable::end`]. That is all in memory, so it does not fail for want of room on
-    /// a disk: the owner appends a block to several tables, and one must not stay behind. It
-    /// [tends](SearchTable::tend) the tables before.
+    /// must be [`SearchTable::end`]. Works in memory alone, so it cannot fail on a full disk: the
+    /// owner appends a block to several tables, and none may lag. It [tends](SearchTable::tend) the
+    /// tables before.
     pub fn append(&mut self, first: TxLink, count: u32, batch: Batch) -> Result<()> {
         if first != self.end {
             return Err(SearchError::Gap { first, end: self.end });
@@ -189,20 +191,20 @@ impl SearchTable {
         if end.to_u64() >> LINK_BITS > 0 {
             return Err(SearchError::Link { link: end });
         }
-        self.young.append((first, end), batch);
+        self.young.append(first..end, batch);
         self.end = end;
         self.publish();
         Ok(())
     }
 
-    /// Takes in what is done, starts what is due, and waits for a flush when the memory is full: to
-    /// be called before each block.
+    /// Takes in finished jobs, starts those that are due, and waits for a flush when the memory is
+    /// full. Call it before each block.
     pub fn tend(&mut self) -> Result<()> {
         self.maintain()?;
         self.make_room()
     }
 
-    /// Takes the owner's promise about links, and starts what is due.
+    /// Takes the owner's promise about links, and starts the jobs that are due.
     pub fn settle(&mut self, settled: &Settled<'_>) -> Result<()> {
         let Settled { durable, deep, stale, owner } = *settled;
         debug_assert!(deep <= durable && durable <= self.end, "what is promised is appended");
@@ -231,13 +233,14 @@ impl SearchTable {
     }
 
     /// Merges all runs into one when nothing more urgent is due, in the background: for when a sync
-    /// has ended.
-    pub fn tidy(&mut self) -> Result<()> {
+    /// has caught up. Returns whether merges are still running; call it until it returns `false`.
+    pub fn tidy(&mut self) -> Result<bool> {
         self.work.tidy = true;
-        self.maintain()
+        self.maintain()?;
+        Ok(self.work.tidy || !self.work.merges.iter().all(Slot::is_free))
     }
 
-    /// A reader, to be cloned into other threads.
+    /// A reader; clone it into other threads.
     #[must_use]
     pub fn reader(&self) -> SearchReader {
         SearchReader::new(Arc::clone(&self.shared))
@@ -277,7 +280,7 @@ impl SearchTable {
         self.work.written
     }
 
-    /// Compares everything on disk with its checksums.
+    /// Verifies the checksums of everything on disk.
     pub fn verify(&self) -> Result<()> {
         let runs = self.runs.as_slice().iter().chain(&self.rested);
         runs.into_iter().try_for_each(|run| run.verify())
@@ -296,7 +299,7 @@ impl SearchTable {
         self.shared.version.store(Arc::new(Version { panes, runs, end }));
     }
 
-    /// Takes in what threads have finished, and starts what is due.
+    /// Takes in finished jobs, and starts those that are due.
     fn maintain(&mut self) -> Result<()> {
         self.take_flush(false)?;
         self.take_merges(false)?;
@@ -307,7 +310,7 @@ impl SearchTable {
         self.take_merges(false)
     }
 
-    /// Waits for everything under way and for what it makes due.
+    /// Waits for all jobs under way and for those that they make due.
     pub fn finish(&mut self) -> Result<()> {
         loop {
             self.take_flush(true)?;
@@ -321,7 +324,8 @@ impl SearchTable {
         }
     }
 
-    /// Waits for flushes until the young rows have room, as far as rows may be flushed.
+    /// Waits for flushes until the young rows are within their budget, as far as rows may be
+    /// flushed.
     fn make_room(&mut self) -> Result<()> {
         let most = self.budget().young(self.runs.memory());
         while self.young.memory() > most && !self.work.flush.is_free() {

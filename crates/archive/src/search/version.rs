@@ -1,8 +1,8 @@
-//! One state of a table, and how readers come to it.
+//! One state of a table, and how readers reach it.
 //!
-//! A version is what is in memory and what is in runs, together: rows leave the one when they are
-//! in the other, in one exchange of a pointer. Who reads keeps the version, and so the panes and
-//! the files it names, even when those have been merged and their names are gone.
+//! A version is the panes in memory and the runs together: one pointer swap moves rows from the
+//! panes to a run. Readers hold a reference to their version, so its panes and files outlive merges
+//! and the removal of their names.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,8 +22,8 @@ pub(super) struct Version {
     pub(super) panes: Box<[Arc<Pane>]>,
     /// The runs of the confirmed chain, youngest first, and behind them those of stale branches.
     pub(super) runs: Runs<Search>,
-    /// Rows with links from here on do not count: a file of young rows may have some, of blocks
-    /// that the owner has lost.
+    /// Rows with links from here on are invalid: a file of young rows may have some, of blocks that
+    /// the owner has lost.
     pub(super) end: TxLink,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Version {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) version: ArcSwap<Version>,
-    /// Readers of files that nobody uses now.
+    /// Idle fetchers.
     idle: Mutex<Vec<Fetcher>>,
     reads: Reads,
 }
@@ -45,7 +45,7 @@ pub(super) struct Fetcher {
 
 /// Reads that are under way at once for one lookup.
 const DEPTH: u16 = 64;
-/// Fetchers that are kept. A lookup that finds none makes one.
+/// Idle fetchers that are kept. A lookup that finds none creates one.
 const IDLE_MAX: usize = 16;
 
 #[derive(Debug, Default)]

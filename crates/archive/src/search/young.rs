@@ -13,6 +13,7 @@
 //! and a row is merged as often. Panes that are being flushed stay as they are until their rows are
 //! in a run.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::{Batch, PART_LEN};
@@ -23,7 +24,7 @@ use crate::link::TxLink;
 #[derive(Debug, Default)]
 pub(super) struct Young {
     panes: Vec<Arc<Pane>>,
-    /// So many of the oldest are being flushed.
+    /// How many of the oldest are being flushed.
     frozen: usize,
 }
 
@@ -34,11 +35,11 @@ impl Young {
         young
     }
 
-    /// Adds the rows of a block with links from `first` up to `end`.
-    pub(super) fn append(&mut self, (first, end): (TxLink, TxLink), batch: Batch) {
+    /// Adds the rows of a block whose transactions have these links.
+    pub(super) fn append(&mut self, links: Range<TxLink>, batch: Batch) {
         for part in batch.into_parts() {
-            let start = first.to_u64() + part.start;
-            let end = end.to_u64().min(start + PART_LEN);
+            let start = links.start.to_u64() + part.start;
+            let end = links.end.to_u64().min(start + PART_LEN);
             self.push(Pane::new(start..end, part.rows));
         }
     }
@@ -112,14 +113,13 @@ mod tests {
     use super::*;
     use crate::search::row::Fingerprint;
 
-    /// Appends blocks with so many rows each, in one transaction each.
-    fn append(young: &mut Young, blocks: std::ops::Range<u64>, rows: u64) {
+    /// Appends blocks of one transaction with `rows` rows.
+    fn append(young: &mut Young, blocks: Range<u64>, rows: u64) {
         for block in blocks {
             let fingerprint =
                 |row: u64| Fingerprint::new((block * rows + row).wrapping_mul(1 << 40));
             let batch = Batch::new((0..rows).map(|row| (fingerprint(row), 0)));
-            let links = (TxLink::new(block), TxLink::new(block + 1));
-            young.append(links, batch);
+            young.append(TxLink::new(block)..TxLink::new(block + 1), batch);
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
         let mut young = Young::default();
         let batch = Batch::new([7, 1 << 24].map(|position| (Fingerprint::new(9 << 24), position)));
         let (first, end) = (TxLink::new(5), TxLink::new(5 + (1 << 24) + 1));
-        young.append((first, end), batch);
+        young.append(first..end, batch);
         let links: Vec<u64> = young.panes.iter().map(|pane| pane.links().start).collect();
         assert_eq!(links, [5, 5 + (1 << 24)]);
     }

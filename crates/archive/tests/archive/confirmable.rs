@@ -4,7 +4,9 @@
 use std::fmt::Debug;
 
 use varve_archive::contract::Disk;
-use varve_archive::{Archive, ArchiveConfig, BlockCoins, Chain, Indexes, MemoryBlocks, Page, View};
+use varve_archive::{
+    Archive, ArchiveConfig, BlockCoins, Chain, Indexes, MemoryBlocks, Output, Page, View,
+};
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::contract::{SetUnderTest, check};
 use varve_consensus::{BlockAt, Params, PrevoutError, SpendError, UnspentOutputsView};
@@ -42,15 +44,16 @@ impl<D: Disk> SetUnderTest for Set<D> {
             CheckError::View(never) => match never {},
         })?;
         let number = self.blocks.push(block.block().bytes());
-        self.archive.set_headers(&[block.block().header()]).unwrap();
+        self.archive.set_header(block.block().header()).unwrap();
         let link = self.archive.set_block(block, number).unwrap();
-        self.archive.push(Chain::Confirmed, link).unwrap();
+        self.archive.set_chain(Chain::Confirmed, block.height().to_u32(), &[link]).unwrap();
         Ok(())
     }
 
     fn disconnect(&mut self, block: &BlockAt<'_>) {
-        let top = self.archive.pop(Chain::Confirmed).unwrap().unwrap();
+        let (height, top) = self.archive.now().top(Chain::Confirmed).unwrap();
         assert_eq!(self.archive.now().header(top).unwrap().hash, block.hash());
+        self.archive.set_chain(Chain::Confirmed, height.to_u32(), &[]).unwrap();
     }
 
     fn view(&self, block: &BlockAt<'_>) -> impl UnspentOutputsView<Error: Debug> {
@@ -77,7 +80,9 @@ fn core31_holds<D: Disk>(disk: D) {
         if block.height > 0 {
             assert_eq!(view.block_fees(link).unwrap(), Some(spending.fees));
         }
-        assert!(view.is_confirmed_all_prevouts(link).unwrap() || !rig.model.is_active(&block.hash));
+        let prevouts = view.block_prevouts(link).unwrap().unwrap();
+        let is_confirmed = |out: &Option<Output>| out.as_ref().is_some_and(|out| out.tx.confirmed);
+        assert!(prevouts.iter().all(is_confirmed) || !rig.model.is_active(&block.hash));
         stale += usize::from(!rig.model.is_active(&block.hash));
     }
     assert!(stale > 5);
@@ -159,7 +164,7 @@ fn repeated_coinbase<D: Disk>(disk: D) {
     rig.follow();
     assert_eq!(heights(&rig), [(3, false), (1, true)]);
     assert_eq!(rig.view().to_tx(txid).unwrap().unwrap().height, Height::new(1));
-    assert!(rig.view().is_confirmed_output(point).unwrap());
+    assert!(rig.view().output(point).unwrap().unwrap().tx.confirmed);
     let unspent = rig.view().script_balance(script).unwrap();
     assert_eq!((unspent.outputs, unspent.value.to_sat()), (2, 100), "blocks 1 and 2");
 }

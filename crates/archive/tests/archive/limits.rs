@@ -24,7 +24,7 @@ fn pruned_blocks_say_so<D: Disk>(disk: D) {
     rig.add_all(&blocks);
     let (_, spenders) = rig.model.walk();
     let (point, spends) = spenders.iter().find(|(_, spends)| spends.len() == 1).unwrap();
-    let (txid, vin, block) = *spends.first().unwrap();
+    let (txid, _, block) = *spends.first().unwrap();
     let height = Height::new(rig.model.get(&block).height);
     let place = rig.view().txs(txid).unwrap()[0];
     let number = rig.model.blocks.iter().position(|model| model.hash == block).unwrap();
@@ -38,22 +38,20 @@ fn pruned_blocks_say_so<D: Disk>(disk: D) {
     is_pruned(view.raw_block(place.block).err().unwrap());
     is_pruned(view.spenders(*point).err().unwrap());
     is_pruned(view.confirmed_spender(*point).err().unwrap());
-    is_pruned(view.get_prevout(place.link, vin).err().unwrap());
+    is_pruned(view.tx_prevouts(place.link).err().unwrap());
     is_pruned(view.output(Outpoint::new(txid, 0)).err().unwrap());
     is_pruned(view.block_fees(place.block).err().unwrap());
     // Its txid is in its bytes: it may be there, and that is what is said.
     is_pruned(view.txs(txid).err().unwrap());
     is_pruned(view.to_tx(txid).err().unwrap());
-    is_pruned(view.is_confirmed_tx(txid).err().unwrap());
     is_pruned(view.txids(place.block).err().unwrap());
     is_pruned(view.tx_branch(&place).err().unwrap());
     let nobody = Txid::from_bytes([9; 32]);
     if !cfg!(feature = "weak-hash") {
         assert_eq!(view.to_tx(nobody).unwrap(), None, "no row may be it");
     }
-    // Where it is confirmed does not take its bytes.
-    assert!(view.is_confirmed_row(place.link).unwrap());
-    assert_eq!(view.is_coinbase(place.link).unwrap(), place.is_coinbase());
+    // Whether its block is confirmed does not take its bytes.
+    assert!(view.is_confirmed_block(place.block).unwrap());
 }
 
 /// The same answers over the block store itself.
@@ -87,7 +85,7 @@ fn below_the_base<D: Disk>(disk: D) {
             let number = stored.push(bytes);
             archive.set_block(&BlockAt::new(Height::new(height), &block), number).unwrap();
         }
-        archive.push(Chain::Confirmed, link).unwrap();
+        archive.set_chain(Chain::Confirmed, height, &[link]).unwrap();
         links.push(link);
     }
     archive.checkpoint(1).unwrap();
@@ -156,18 +154,18 @@ fn states<D: Disk>(disk: D) {
     rig.add_all(&blocks[..20]);
     let before = rig.archive().snapshot();
     let link = before.to_confirmed(Height::new(9)).unwrap();
-    let tx = before.coinbase(link).unwrap().unwrap();
+    let tx = before.block_txs(link).unwrap().unwrap().start;
     let (height, median_time) = (Height::new(9), 77);
     let state = TxState { flags: 5, height, median_time, connected: true, fee: 1, sigops: 2 };
     let archive = rig.archive();
-    assert!(before.is_validateable(link).unwrap());
     archive.set_block_states(&[(link, BlockState::Valid)]).unwrap();
     archive.set_tx_states(&[(tx, state)]).unwrap();
     archive.checkpoint(3).unwrap();
     rig.reopen();
     let now = rig.archive().snapshot();
     assert_eq!(before.block_state(link), BlockState::Unknown, "the older moment");
-    assert!(now.is_validated(link) && !now.is_confirmable(link));
+    assert_eq!(now.block_state(link), BlockState::Valid);
+    assert_eq!(now.tx_state(tx).unwrap(), Some(state));
     let under = |flags, height, time| now.tx_state_under(tx, flags, Height::new(height), time);
     assert_eq!(under(5, 9, 77).unwrap(), Some(state));
     assert_eq!(under(5, 10, 80).unwrap(), Some(state));
@@ -190,13 +188,13 @@ fn headers_first<D: Disk>(disk: D) {
         .unwrap();
     let orphan = archive.set_header(parsed[7].header());
     assert!(matches!(orphan, Err(ArchiveError::UnknownParent { .. })));
-    let headers: Vec<_> = parsed.iter().map(Block::header).collect();
-    let links = archive.set_headers(&headers).unwrap();
-    assert_eq!(archive.set_headers(&headers).unwrap(), links, "known ones keep their rows");
+    let mut set = |block: &Block<'_>| archive.set_header(block.header()).unwrap();
+    let links: Vec<_> = parsed.iter().map(&mut set).collect();
+    assert!(parsed.iter().map(&mut set).eq(links.iter().copied()), "known ones keep their rows");
     archive.set_chain(Chain::Candidate, 1, &links[1..]).unwrap();
-    let confirm = archive.push(Chain::Confirmed, links[1]);
+    let confirm = archive.set_chain(Chain::Confirmed, 1, &links[1..2]);
     assert!(matches!(confirm, Err(ArchiveError::NotArchived { .. })));
-    let gap = archive.push(Chain::Confirmed, links[2]);
+    let gap = archive.set_chain(Chain::Confirmed, 1, &links[2..3]);
     assert!(matches!(gap, Err(ArchiveError::NotNext { .. })));
     for height in [5_u32, 3, 1, 2] {
         let index = height as usize;
@@ -205,16 +203,12 @@ fn headers_first<D: Disk>(disk: D) {
         archive.set_block_states(&[(links[index], BlockState::Valid)]).unwrap();
     }
     let now = archive.now();
-    assert_eq!(now.top_associated_from(Height::GENESIS).unwrap(), Some(Height::new(3)));
-    let missing = now.unassociated(Height::new(2), Height::new(7), 10).unwrap();
-    let heights: Vec<_> = missing.iter().map(|(height, _)| height.to_u32()).collect();
-    assert_eq!(heights, [4, 6, 7]);
-    assert_eq!(now.unassociated(Height::GENESIS, Height::new(99), 2).unwrap().len(), 2);
-    assert_eq!(now.unassociated_count(Height::GENESIS).unwrap(), blocks.len() - 5);
-    assert_eq!(now.validated_fork().unwrap(), links[1..4]);
-    assert!(now.is_coalesced() && now.candidate_fork().len() == blocks.len() - 1);
+    let missing = (1..8).filter(|index| now.block(links[*index]).unwrap().is_none());
+    assert_eq!(missing.collect::<Vec<_>>(), [4, 6, 7]);
+    assert_eq!(now.fork_from(Chain::Candidate, links[7]).unwrap().1, []);
     archive.set_chain(Chain::Confirmed, 1, &links[1..4]).unwrap();
-    assert_eq!(archive.now().fork(), Some(Height::new(3)));
+    let (fork, above) = archive.now().fork_from(Chain::Confirmed, links[7]).unwrap();
+    assert_eq!((fork, above.as_slice()), (Some(Height::new(3)), &links[4..8]));
     let mut unknown = blocks[1].clone();
     unknown[68] ^= 1;
     let unknown = Block::parse(&unknown, network.format()).unwrap();

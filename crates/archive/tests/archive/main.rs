@@ -16,3 +16,4 @@ mod random;
 mod rig;
 mod searches;
 mod simulated;
+mod versions;

@@ -1,12 +1,11 @@
 //! Searches that give every row there is: the bytes decide, and where they are pruned nothing is
 //! said that may be wrong.
 
-use varve_archive::backend::{Match, Result};
 use varve_archive::contract::Disk;
 use varve_archive::contract::random::Dice;
 use varve_archive::{
     ArchiveError, Backend, BlockNumber, BlockRow, BlockState, Bounds, Chain, FilterRow, HeaderLink,
-    HeaderRow, Mark, MemoryBackend, MemoryDisk, MemoryRowMaker, MemoryRows, MemoryTables, NewBlock,
+    HeaderRow, Mark, Match, MemoryBackend, MemoryDisk, MemoryTables, NewBlock, RowsOf, Saved,
     ScriptHash, TableSize, Tables, TxLink, TxRow, TxState, Unindexed,
 };
 use varve_consensus::Params;
@@ -14,6 +13,8 @@ use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
 
 use crate::random::block_on;
 use crate::rig::Rig;
+
+type Result<T> = std::result::Result<T, varve_archive::BackendError>;
 
 /// The tables in memory, whose searches give all rows for every key.
 #[derive(Clone)]
@@ -85,7 +86,7 @@ impl Tables for Noisy {
 
 impl Backend for NoisyBackend {
     type Tables = Noisy;
-    type Maker = MemoryRowMaker;
+    type Maker = <MemoryBackend as Backend>::Maker;
 
     const ADDS_SCRIPTS: bool = false;
 
@@ -93,7 +94,7 @@ impl Backend for NoisyBackend {
         Noisy(self.0.tables())
     }
 
-    fn saved(&self) -> Result<varve_archive::backend::Saved> {
+    fn saved(&self) -> Result<Saved> {
         self.0.saved()
     }
 
@@ -109,7 +110,7 @@ impl Backend for NoisyBackend {
         self.0.append_headers(rows)
     }
 
-    fn maker(&self) -> MemoryRowMaker {
+    fn maker(&self) -> <MemoryBackend as Backend>::Maker {
         self.0.maker()
     }
 
@@ -117,11 +118,15 @@ impl Backend for NoisyBackend {
         self.0.unindexed(most)
     }
 
-    fn index_block(&mut self, rows: MemoryRows) -> Result<()> {
+    fn index_block(&mut self, rows: RowsOf<MemoryBackend>) -> Result<()> {
         self.0.index_block(rows)
     }
 
-    fn append_block(&mut self, block: &NewBlock<'_>, rows: MemoryRows) -> Result<BlockRow> {
+    fn append_block(
+        &mut self,
+        block: &NewBlock<'_>,
+        rows: RowsOf<MemoryBackend>,
+    ) -> Result<BlockRow> {
         self.0.append_block(block, rows)
     }
 
@@ -223,7 +228,7 @@ fn what_may_be_in_a_pruned_block_is_pruned() {
     }
     assert!(known > 5 && unknown > 5);
     is_pruned(view.to_tx(Txid::from_bytes([9; 32])).unwrap_err());
-    is_pruned(view.is_tx(Txid::from_bytes([9; 32])).unwrap_err());
+    is_pruned(view.to_tx(Txid::from_bytes([9; 32])).unwrap_err());
     is_pruned(view.confirmed_spender(Outpoint::new(Txid::from_bytes([9; 32]), 0)).unwrap_err());
     // A branch that does not hold the block is not touched by it.
     let below = view.to_confirmed(Height::new(height - 1)).unwrap();

@@ -89,7 +89,7 @@ impl<D: Disk> Rig<D> {
         let block = Block::parse(bytes, format).unwrap();
         let height = Height::new(self.model.get(&block.hash()).height);
         let archive = self.archive();
-        archive.set_headers(&[block.header()]).unwrap();
+        archive.set_header(block.header()).unwrap();
         archive.set_block(&BlockAt::new(height, &block), number).unwrap()
     }
 
@@ -141,7 +141,7 @@ fn check_headers<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model) {
         assert_eq!(view.raw_header(link).unwrap()[..], block.bytes[..80]);
         assert_eq!(view.raw_block(link).unwrap().unwrap().as_ref(), block.bytes);
         assert_eq!(view.is_confirmed_block(link).unwrap(), model.is_active(&block.hash));
-        let parent = view.parent(link).unwrap().map(|parent| view.header(parent).unwrap().hash);
+        let parent = row.parent.map(|parent| view.header(parent).unwrap().hash);
         assert_eq!(parent.unwrap_or(BlockHash::ZERO), block.previous);
     }
     let hashes = view.hashes_from(Chain::Confirmed, Height::GENESIS, u32::MAX / 2).unwrap();
@@ -158,7 +158,7 @@ fn check_txs<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model) {
             found.iter().map(|place| (hash(place.block), place.position)).collect();
         assert_eq!((&blocks, found.len()), (expected, expected.len()), "{txid}");
         let confirmed = expected.iter().any(|(hash, _)| model.is_active(hash));
-        assert_eq!(view.is_confirmed_tx(*txid).unwrap(), confirmed);
+        assert_eq!(view.to_tx(*txid).unwrap().unwrap().confirmed, confirmed);
         for place in found {
             assert_eq!(place.confirmed, model.is_active(&hash(place.block)));
         }
@@ -187,16 +187,17 @@ fn check_spends<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model) {
         let expected = spenders.get(point).cloned().unwrap_or_default();
         let found = view.spenders(*point).unwrap();
         let rows: BTreeSet<_> =
-            found.iter().map(|s| (s.tx.txid, s.vin, hash(s.tx.block))).collect();
+            found.iter().map(|s| (view.txid(&s.tx).unwrap(), s.vin, hash(s.tx.block))).collect();
         assert_eq!((&rows, found.len()), (&expected, expected.len()), "{point}");
         let txids: BTreeSet<_> = expected.iter().map(|(txid, ..)| *txid).collect();
         assert_eq!(view.get_spenders(*point).unwrap().len(), txids.len());
         let confirmed = expected.iter().filter(|(.., hash)| model.is_active(hash));
         let height = confirmed.map(|(.., hash)| model.get(hash).height).max();
-        let answer = view.spender_height(*point).unwrap();
-        assert_eq!(answer.map(Height::to_u32), height, "{point}");
+        let answer = view.confirmed_spender(*point).unwrap();
+        assert_eq!(answer.map(|spender| spender.tx.height.to_u32()), height, "{point}");
         for spender in found {
-            let prevout = view.get_prevout(spender.tx.link, spender.vin).unwrap().unwrap();
+            let prevouts = view.tx_prevouts(spender.tx.link).unwrap();
+            let prevout = prevouts[spender.vin as usize].as_ref().unwrap();
             assert_eq!((&prevout.value, &prevout.script), (value, script));
             assert_eq!(prevout.point(), *point);
             let tip = hash(spender.tx.block);

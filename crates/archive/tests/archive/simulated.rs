@@ -46,7 +46,10 @@ fn check_outputs<D: Disk>(rig: &Rig<D>, outputs: &Value) {
         let expected = answer["spender"].as_object();
         assert_eq!(spender.is_some(), expected.is_some(), "{point}");
         if let Some((spender, expected)) = spender.zip(expected) {
-            assert_eq!(spender.tx.txid.to_string(), expected["txid"].as_str().unwrap());
+            assert_eq!(
+                view.txid(&spender.tx).unwrap().to_string(),
+                expected["txid"].as_str().unwrap()
+            );
             assert_eq!(u64::from(spender.vin), expected["vin"].as_u64().unwrap());
             let hash = view.header(spender.tx.block).unwrap().hash;
             assert_eq!(hash.to_string(), expected["blockhash"].as_str().unwrap());

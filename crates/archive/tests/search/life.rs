@@ -61,7 +61,7 @@ fn live(options: SearchOptions, weak: bool, steps: &[Step]) {
                 owner.catch_up(&mut table).unwrap();
             }
             Step::Settle => owner.settle(&mut table, &mut settled).unwrap(),
-            Step::Tidy => table.tidy().unwrap(),
+            Step::Tidy => drop(table.tidy().unwrap()),
             Step::Finish => table.finish().unwrap(),
             Step::Check => owner.check(&table.reader()).unwrap(),
             Step::Rest => {

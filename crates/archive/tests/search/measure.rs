@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use varve_archive::TxLink;
-use varve_archive::search::{Batch, Fingerprint, SearchOptions, SearchTable, Settled};
-use varve_io::Disk;
+use varve_archive::search::{
+    Batch, Fingerprint, SearchOptions, SearchReader, SearchTable, Settled,
+};
+use varve_io::{Disk, Storage};
 use varve_runs::Compaction;
 
 use crate::rig::{KEY, mix};
@@ -78,8 +80,8 @@ fn print_size(table: &SearchTable) {
 }
 
 /// Looks keys up, and returns the pages that one costs.
-fn look(table: &SearchTable, (key, name): (impl Fn(u64) -> Fingerprint, &str), many: u64) -> f64 {
-    let (reader, mut found, mut rows) = (table.reader(), Vec::new(), 0);
+fn look(reader: &SearchReader, name: &str, key: impl Fn(u64) -> Fingerprint, many: u64) -> f64 {
+    let (mut found, mut rows) = (Vec::new(), 0);
     let (before, start) = (reader.page_reads().pages, Instant::now());
     for round in 0..LOOKUPS / many {
         let keys: Vec<Fingerprint> = (0..many).map(|at| key(round * many + at)).collect();
@@ -106,20 +108,31 @@ fn measure() {
     for compaction in [Compaction::Inline, Compaction::Threads] {
         println!("{compaction:?}");
         let dir = tempfile::tempdir().unwrap();
-        let storage = Arc::new(Disk::open(dir.path()).unwrap());
+        let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path()).unwrap());
         let flush_rows = usize::try_from(blocks * ROWS / 12).unwrap().min(2 << 20);
         let options = SearchOptions { compaction, flush_rows, ..SearchOptions::default() };
-        let mut table = SearchTable::open(storage, KEY, options, TxLink::new(0)).unwrap();
+        let mut table =
+            SearchTable::open(Arc::clone(&storage), KEY, options, TxLink::new(0)).unwrap();
         grow(&mut table, blocks);
         assert!(table.size().runs > 1, "{:?}", table.size());
+        let reader = table.reader();
         for many in [1, 1_000] {
-            look(&table, (present, "present"), many);
-            assert!(look(&table, (absent, "absent"), many) <= 1.3);
+            look(&reader, "present", present, many);
+            assert!(look(&reader, "absent", absent, many) <= 1.3);
         }
         tidy(&mut table);
         for many in [1, 1_000] {
-            assert!(look(&table, (present, "present"), many) <= 1.1);
-            assert!(look(&table, (absent, "absent"), many) <= 1.1);
+            assert!(look(&reader, "present", present, many) <= 1.1);
+            assert!(look(&reader, "absent", absent, many) <= 1.1);
+        }
+        assert!(table.size().young > 0, "{:?}", table.size());
+        table.rest().unwrap();
+        drop((table, reader));
+        println!("  at rest");
+        let reader = SearchReader::at_rest(&storage, KEY, TxLink::new(blocks * TXS)).unwrap();
+        for many in [1, 1_000] {
+            assert!(look(&reader, "present", present, many) <= 1.3);
+            assert!(look(&reader, "absent", absent, many) <= 1.1);
         }
     }
 }

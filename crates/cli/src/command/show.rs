@@ -259,7 +259,8 @@ pub(crate) fn spender(outpoint: Outpoint, global: &Global) -> Result<()> {
         println!("{}", if global.json { "null" } else { "unspent" });
         return Ok(());
     };
-    let (txid, vin, height) = (spender.tx.txid, spender.vin, spender.tx.height.to_u32());
+    let txid = view.txid(&spender.tx)?;
+    let (vin, height) = (spender.vin, spender.tx.height.to_u32());
     let hash = view.header(spender.tx.block)?.hash;
     if global.json {
         let answer = json!({

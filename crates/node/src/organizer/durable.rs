@@ -5,10 +5,14 @@
 //! (`reading`).
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use crate::error::Error;
-use crate::organizer::Organizer;
+use crate::organizer::{Organizer, SyncOptions};
 use crate::stores::Stores;
+
+/// How soon a request to stop is noticed while search tables are merged.
+const TIDY_POLL: Duration = Duration::from_millis(20);
 
 impl Organizer {
     /// Makes everything durable, so that opening again finds nothing to do, and drops the blocks
@@ -16,6 +20,15 @@ impl Organizer {
     pub fn checkpoint(&mut self) -> Result<(), Error> {
         self.rest()?;
         self.prune()
+    }
+
+    /// Merges the archive's search tables once the sync has caught up, so that a lookup costs one
+    /// page. A request to stop ends it: the next sync decides it again.
+    pub(crate) fn tidy(&mut self, options: &SyncOptions) -> Result<(), Error> {
+        while !options.is_stopped() && self.stores.archive.tidy()? {
+            std::thread::sleep(TIDY_POLL);
+        }
+        Ok(())
     }
 
     /// Makes everything durable while the node works on.

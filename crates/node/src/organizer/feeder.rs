@@ -146,6 +146,9 @@ impl Feeder<'_, '_, '_, '_> {
             } else {
                 let ready = self.in_flight == 0 && self.head != target;
                 let wait = if ready || self.in_flight > 0 { SHORT } else { LONG };
+                if wait == LONG && !self.intake.is_waiting() {
+                    self.stores.archive.tidy()?;
+                }
                 self.intake.take(self.stores, wait)?;
             }
         }

@@ -70,7 +70,8 @@ fn read(node: &Organizer) -> Result<Answers, Error> {
             answers.insert(format!("tx {txid}"), raw.map(|raw| raw.to_vec()).unwrap_or_default());
         }
         for point in view.block_points(link)?.unwrap_or_default() {
-            let spender = view.confirmed_spender(point)?.map(|spender| spender.tx.txid);
+            let spender = view.confirmed_spender(point)?.map(|spender| view.txid(&spender.tx));
+            let spender = spender.transpose()?;
             let spender = spender.map(|txid| txid.as_bytes().to_vec());
             answers.insert(format!("spender {point}"), spender.unwrap_or_default());
         }

@@ -76,8 +76,7 @@ fn old_blocks_go_and_what_needs_them_is_told() {
     let old = &chain[4];
     let place = view.to_tx(old.coinbase.txid());
     assert_eq!(height_of(&place.unwrap_err().into()), 5);
-    let row = view.coinbase(at(5)).unwrap().unwrap();
-    assert!(view.is_confirmed_row(row).unwrap());
+    let row = view.block_txs(at(5)).unwrap().unwrap().start;
     assert_eq!(height_of(&view.raw_tx(row).unwrap_err().into()), 5);
     let output = view.output(Outpoint::new(old.coinbase.txid(), 0));
     assert_eq!(height_of(&output.unwrap_err().into()), 5);

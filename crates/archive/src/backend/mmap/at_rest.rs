@@ -1,10 +1,10 @@
-//! An archive that nobody writes to, open for reading alone.
+//! An archive at rest, opened read-only.
 //!
 //! Opening changes nothing and reads the manifests, the first page of each head, and three arrays:
-//! 24 bytes a header on disk, 9 in memory. Bodies and heads are read where a question touches them,
-//! and a search table is opened with the first question to it, which reads its directory: a byte
-//! for a hundred rows. So it costs nearly the same whether the tables have thousands of rows or
-//! billions.
+//! 24 bytes a header on disk, 9 in memory. Bodies and heads are read where a query touches them.
+//! The first lookup in a search table opens it, which reads its directory, a byte for a hundred
+//! rows, and the filters of its small runs. So opening costs nearly the same for thousands of rows
+//! and for billions.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ use crate::snapshot::Snapshot;
 
 impl Snapshot<MmapTables> {
     /// Opens the archive in this directory as its last checkpoint left it, with the commit sequence
-    /// of that. `None` when there is none, and when opening it for writing would have something to
-    /// do: rows to link, a table to add or to drop, a checkpoint to finish.
+    /// of that. `None` when there is none, and when a writer would have work to do on
+    /// opening: rows to relink, a table to add or drop, a checkpoint to finish.
     pub fn at_rest(
         storage: &Arc<dyn Storage>,
         files: MmapConfig,
@@ -96,7 +96,7 @@ fn tables(
         }};
     }
     let blocks = BlocksReader::at_rest(storage, config, manifest)?;
-    let searches = SearchesReader::at_rest(storage, config, (manifest, &blocks))?;
+    let searches = SearchesReader::at_rest(storage, config, manifest, &blocks)?;
     let Some(searches) = searches else { return Ok(None) };
     let filters = FiltersReader::at_rest(storage, config, manifest)?;
     let (header, tx_state) = (map!("header"), map!("tx_state"));

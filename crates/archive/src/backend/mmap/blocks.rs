@@ -153,7 +153,7 @@ impl BlocksReader {
         self.rows.memory() + self.order.memory()
     }
 
-    /// The row of a block; `None` when it has not come.
+    /// The row of a block; `None` when it has not been archived.
     pub(super) fn block(&self, header: HeaderLink) -> Result<Option<BlockRow>> {
         let found = self.rows.find(&key(header), row::decode_block)?;
         found.map(|(_, row)| row.ok_or_else(|| damaged(header))).transpose()
@@ -232,5 +232,5 @@ fn key(header: HeaderLink) -> [u8; 4] {
 }
 
 fn damaged(header: HeaderLink) -> BackendError {
-    BackendError::Fault(format!("the block of {header} does not decode; run repair").into())
+    BackendError::Fault(format!("the block of {header} does not decode; run `varve repair`").into())
 }

@@ -1,9 +1,9 @@
-//! How far the history is settled: which blocks nothing but a very deep reorganisation moves.
+//! How far the history is settled: the blocks that only a very deep reorganisation would move.
 //!
 //! Blocks are looked at in the order in which they were archived. One is settled when the confirmed
 //! chain has at least `window` blocks above its height. It is then either the confirmed block at
-//! its height, or *stale*. The first block that is not settled ends the walk: what comes behind it
-//! waits, even if it is deep.
+//! its height, or *stale*. The first unsettled block ends the walk: later blocks wait, even deep
+//! ones.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::backend::Result;
 use crate::link::TxLink;
 use crate::primitive::{ArrayReader, Link, RecordReader};
 
-/// What it takes to say how deep a block is.
+/// The tables that decide how deep a block is.
 pub(super) struct Depth<'a> {
     pub(super) headers: &'a RecordReader<32, HEADER>,
     pub(super) blocks: &'a BlocksReader,

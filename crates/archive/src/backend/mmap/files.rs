@@ -10,7 +10,7 @@
 //!      0000000000.run …          its runs
 //! ```
 //!
-//! Whoever empties the folder removes these and nothing else.
+//! Emptying the folder removes these files and no others.
 
 use varve_io::is_envelope;
 use varve_runs::{MANIFEST_FILE, RunNumber};

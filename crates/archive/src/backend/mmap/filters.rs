@@ -61,7 +61,7 @@ impl Filters {
         [&mut self.body, &mut self.places]
     }
 
-    /// Keeps the filter of a block that has none.
+    /// Stores the filter of a block that has none.
     pub(super) fn put(&mut self, header: HeaderLink, filter: &FilterRow) -> Result<()> {
         let at = self.body.push(&row::encode_filter(filter)?)?;
         let index = u64::from(header.to_u32());
@@ -73,7 +73,7 @@ impl Filters {
 }
 
 impl FiltersReader {
-    /// Opens the tables of a store that nobody writes to.
+    /// Opens the tables of a store at rest.
     pub(super) fn at_rest(
         storage: &Arc<dyn Storage>,
         config: &MmapConfig,
@@ -108,7 +108,7 @@ impl FiltersReader {
         }
         let len = self.body.get(SlabLink(at), FILTER_FRONT, row::filter_len)?;
         let row = self.body.get(SlabLink(at), len, row::decode_filter)?;
-        let damaged = || format!("the filter of {header} does not decode; run repair");
+        let damaged = || format!("the filter of {header} does not decode; run `varve repair`");
         row.map(Some).ok_or_else(|| BackendError::Fault(damaged().into()))
     }
 }

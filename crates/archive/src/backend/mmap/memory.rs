@@ -1,7 +1,7 @@
 //! The memory of the tables.
 //!
-//! What grows with the number of headers is measured; what grows with the number of transactions is
-//! in the search tables, which keep to what they are given.
+//! What grows with the number of headers is measured. What grows with the number of transactions is
+//! in the search tables, which keep within their budget.
 
 use super::MmapBackend;
 use crate::archive::Archive;
@@ -19,7 +19,7 @@ const HEADER_LEN: usize = 2 * size_of::<HeaderLink>() + 1;
 pub struct ArchiveMemory {
     /// Heads and arrays, about 50 bytes a header when all of it has been touched.
     pub heads: usize,
-    /// Rows that wait for the next checkpoint.
+    /// Rows waiting for the next checkpoint.
     pub stage: usize,
     /// Rows of young blocks in the search tables.
     pub young: usize,
@@ -53,7 +53,7 @@ impl MmapBackend {
 }
 
 impl MmapBackend {
-    /// The lowest number of a block whose rows a crash would lose, and whose bytes are read then.
+    /// The lowest number of a block whose search rows a crash would lose.
     fn unsaved_from(&self) -> Result<Option<BlockNumber>> {
         let blocks = &self.tables.blocks;
         let mut lowest: Option<BlockNumber> = None;
@@ -66,8 +66,8 @@ impl MmapBackend {
 }
 
 impl Archive<MmapBackend> {
-    /// The lowest number of a block that must be kept: a crash would lose rows of it, which are
-    /// made of its bytes again. `None` when all rows are on disk.
+    /// The lowest number of a block that must not be pruned: a crash would lose its search rows,
+    /// and they are rebuilt from its bytes. `None` when all rows are on disk.
     pub fn needed_from(&self) -> std::result::Result<Option<BlockNumber>, ArchiveError> {
         Ok(self.backend().unsaved_from()?)
     }
@@ -82,5 +82,12 @@ impl Archive<MmapBackend> {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.backend().searches.is_crowded()
+    }
+
+    /// Merges the runs of each search table into one, in the background: call it when a sync has
+    /// caught up, until it returns `false`. A lookup then costs one page however large the table
+    /// is. The next checkpoint that saves the tables keeps the result.
+    pub fn tidy(&mut self) -> std::result::Result<bool, ArchiveError> {
+        Ok(self.backend_mut().searches.tidy()?)
     }
 }

@@ -1,6 +1,6 @@
 //! Reading the tables.
 //!
-//! Searches of many keys go to the primitive as one, so that their waits for memory overlap.
+//! Searches for many keys go to the primitive as one batch, so that their cache misses overlap.
 
 use varve_types::{BlockHash, Outpoint, Txid};
 

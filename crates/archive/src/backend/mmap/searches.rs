@@ -1,22 +1,22 @@
 //! The search tables: `tx` by txid, `spend` by point, `script` by script hash.
 //!
-//! Each is a [`SearchTable`] in a folder of its own. Here they are kept in step with the blocks:
+//! Each is a [`SearchTable`] in its own folder. This file keeps them in step with the blocks:
 //!
-//! - **A block** is appended to all of them. Its rows were made before, in whichever thread, as
+//! - **A block** is appended to all of them. Any thread builds its rows beforehand, as
 //!   [`MmapRows`].
-//! - **After a checkpoint** they are told which transaction rows are *durable*, so that their links
-//!   are not given again, and which are *deep*: in blocks that stand at least
-//!   [`MmapConfig::window`] blocks below the top of the confirmed chain, or that have lost to a
-//!   block that does. What is deep goes to runs; rows of blocks that lost go to runs apart.
-//! - **After a crash** a table ends before the last block (`end`), each at its own place. A table
-//!   that was just added ends at zero. The blocks from the lowest end on are named one after
-//!   another ([`Searches::end`]), and their rows given again to the tables that lack them.
+//! - **After a checkpoint** they learn which transaction rows are *durable*, so that their links
+//!   are never assigned again, and which are *deep*: in blocks at least [`MmapConfig::window`]
+//!   blocks below the top of the confirmed chain, or stale blocks at such heights. Deep rows go to
+//!   runs, those of stale blocks to separate runs.
+//! - **After a crash** each table ends at its own link (`end`), before the last block. A table that
+//!   was just added ends at zero. The blocks from the lowest end on are reported one by one
+//!   ([`Searches::end`]), and the tables that lack their rows take them again.
 //!
 //! ```text
 //! blocks, as archived    ─────────────────────────────────────────► bounds
 //! tx                     ═══════ runs ════════╪═══ young ═══┤end
 //! spend                  ═══════ runs ══╪═══ young ═════════┤end
-//! script                 ═ runs ═┤end      ◄── behind: these blocks are read again
+//! script                 ═ runs ═┤end      ◄── lags: these blocks are read again
 //! ```
 
 use std::sync::{Arc, OnceLock};
@@ -42,13 +42,13 @@ const TX: &str = "tx";
 const SPEND: &str = "spend";
 const SCRIPT: &str = "script";
 
-/// What each gets of the memory, in proportion to its rows: a transaction has one txid, spends two
+/// Shares of the memory, in proportion to the rows of each: a transaction has one txid, spends two
 /// or three points, and pays or spends about five scripts.
 const TX_SHARE: usize = 2;
 const SPEND_SHARE: usize = 5;
 const SCRIPT_SHARE: usize = 10;
 
-/// While rows are given again, tables are told what is durable after so many blocks.
+/// Blocks between two settlements while tables catch up.
 const SETTLE_EVERY: u64 = 64;
 
 impl From<SearchError> for BackendError {
@@ -87,7 +87,7 @@ impl MakeRows for MmapRowMaker {
     }
 }
 
-/// A table, and up to which link it was told what is deep.
+/// A table, and the link up to which its rows have been settled as deep.
 #[derive(Debug)]
 struct Kept {
     name: &'static str,
@@ -102,7 +102,7 @@ pub(super) struct Searches {
     spend: Kept,
     script: Option<Kept>,
     maker: MmapRowMaker,
-    /// Blocks whose rows were given again since the tables were last told what is durable.
+    /// Blocks whose rows were taken again since the store was opened.
     given_again: u64,
 }
 
@@ -152,8 +152,8 @@ impl Searches {
         self.all().map(|kept| kept.table.end()).min().unwrap_or_default()
     }
 
-    /// Lets the tables do what is due, before a block. That the disk is full matters when their
-    /// memory is full too.
+    /// Runs the tables' due work before a block. A full disk is an error only when their memory is
+    /// full too.
     pub(super) fn tend(&mut self) -> Result<()> {
         for Kept { table, .. } in self.all_mut() {
             let tended = table.tend();
@@ -178,13 +178,13 @@ impl Searches {
         Ok(())
     }
 
-    /// Whether rows that were given again are to be told durable by now.
+    /// Whether it is time to settle rows that were taken again.
     pub(super) fn is_due(&mut self) -> bool {
         self.given_again += 1;
         self.given_again.is_multiple_of(SETTLE_EVERY) || self.is_crowded()
     }
 
-    /// The first transaction row whose rows the disk lacks.
+    /// The first transaction row whose search rows are not on disk.
     pub(super) fn saved_end(&self) -> TxLink {
         self.all().map(|kept| kept.table.saved_end()).min().unwrap_or_default()
     }
@@ -194,7 +194,8 @@ impl Searches {
         self.all().any(|kept| kept.table.is_crowded())
     }
 
-    /// Tells the tables that transaction rows below `durable` are saved, and which are deep.
+    /// Settles transaction rows: those below `durable` are saved, and the deep ones among them may
+    /// leave the memory.
     pub(super) fn settle(&mut self, depth: &Depth<'_>, durable: TxLink) -> Result<()> {
         for kept in self.all_mut() {
             let durable = durable.min(kept.table.end());
@@ -204,6 +205,19 @@ impl Searches {
             kept.deep = deep;
         }
         Ok(())
+    }
+
+    /// Merges the runs of each table into one in the background, and returns whether merges are
+    /// still running. On a full disk the runs stay as they are and still answer.
+    pub(super) fn tidy(&mut self) -> Result<bool> {
+        let mut is_busy = false;
+        for Kept { table, .. } in self.all_mut() {
+            match table.tidy() {
+                Err(error) if error.is_disk_full() => {}
+                tidied => is_busy |= tidied?,
+            }
+        }
+        Ok(is_busy)
     }
 
     /// Saves the young rows too.
@@ -234,13 +248,14 @@ impl Searches {
     }
 }
 
-/// The folder of a table holds that table.
+/// Refuses a folder that holds another table.
 fn check_name(name: &str, owner: &[u8]) -> Result<()> {
     if owner.is_empty() || owner == name.as_bytes() {
         return Ok(());
     }
     let found = String::from_utf8_lossy(owner);
-    let what = format!("the folder `{name}` of the archive holds the table `{found}`; run repair");
+    let what =
+        format!("the folder `{name}` of the archive holds the table `{found}`; run `varve repair`");
     Err(BackendError::Fault(what.into()))
 }
 
@@ -248,8 +263,8 @@ fn store_key(manifest: &Manifest) -> StoreKey {
     StoreKey { id: manifest.store, secret: Secret::new(manifest.secret) }
 }
 
-/// Removes the files of a table that is not wanted, if there are any. The manifest goes first: a
-/// crash in between leaves files that count for nothing.
+/// Removes the files of an unwanted table. The manifest goes first: after a crash in between, the
+/// remaining files belong to no table.
 fn remove(storage: &Arc<dyn Storage>, name: &str) -> Result<()> {
     let removed = || -> varve_io::Result<()> {
         if !storage.list_others()?.iter().any(|folder| folder == name) {
@@ -291,12 +306,13 @@ pub(super) struct SearchesReader {
 }
 
 impl SearchesReader {
-    /// The tables of a store that nobody writes to, each opened with its first question. `None`
-    /// when one of them lacks rows.
+    /// The tables of a store at rest, each opened by its first lookup. `None` when one of them
+    /// lacks rows.
     pub(super) fn at_rest(
         storage: &Arc<dyn Storage>,
         config: &MmapConfig,
-        (manifest, blocks): (&Manifest, &BlocksReader),
+        manifest: &Manifest,
+        blocks: &BlocksReader,
     ) -> Result<Option<Self>> {
         let bound = TxLink::new(blocks.txs()?);
         let folders = storage.list_others().map_err(Error::from)?;
@@ -339,7 +355,7 @@ impl SearchesReader {
     }
 }
 
-/// A reader that may be opened later.
+/// A reader that is opened by its first lookup.
 #[derive(Clone, Debug)]
 struct LazyReader {
     reader: Arc<OnceLock<SearchReader>>,

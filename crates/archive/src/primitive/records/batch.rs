@@ -41,14 +41,15 @@ impl<const K: usize, const V: usize> Records<K, V> {
         found: &mut Vec<Found<V>>,
     ) -> Result<()> {
         for (first, hashes) in (0..).step_by(SIDE_BY_SIDE).zip(hashes.chunks(SIDE_BY_SIDE)) {
-            self.search_some((first, hashes), &wanted, found)?;
+            self.search_some(first, hashes, &wanted, found)?;
         }
         Ok(())
     }
 
     fn search_some(
         &self,
-        (first, hashes): (usize, &[u64]),
+        first: usize,
+        hashes: &[u64],
         wanted: &impl Fn(usize, &Row<K, V>) -> bool,
         found: &mut Vec<Found<V>>,
     ) -> Result<()> {

@@ -54,7 +54,7 @@ impl<const K: usize, const V: usize> RecordsOwner<K, V> {
             let found = shared.row(Link::of(number))?;
             if found.next != UNLINKED {
                 let hash = hash(&found.row.key);
-                relink(shared.head(), &mut waiting, (number, found.next, hash))?;
+                relink(shared.head(), &mut waiting, Unlinked { number, next: found.next, hash })?;
             }
         }
         if let Some((number, _)) = waiting.into_values().min() {
@@ -104,12 +104,17 @@ fn body<const K: usize, const V: usize>(config: &TableConfig) -> MappedLogConfig
     config.log(rows.saturating_mul(row_len))
 }
 
-/// Links a row (number, link below, hash), and those that have waited for it.
-fn relink(
-    head: RecordHead<'_>,
-    waiting: &mut Waiting,
-    (number, next, hash): (u64, u64, u64),
-) -> Result<()> {
+/// A committed row of the body that the head does not know yet.
+struct Unlinked {
+    number: u64,
+    /// The link of the row below in its chain.
+    next: u64,
+    hash: u64,
+}
+
+/// Links a row, and those that were waiting for it.
+fn relink(head: RecordHead<'_>, waiting: &mut Waiting, row: Unlinked) -> Result<()> {
+    let Unlinked { number, next, hash } = row;
     let cell = head.cell(number, hash)?;
     let generation = head.geometry.generation(number);
     let place = head.geometry.cell(generation, hash);

@@ -62,8 +62,9 @@ impl Measure {
         if once.len() < each.len() { once } else { each }
     }
 
-    /// The header with so many fingerprints coded. With as many low bits as the mean gap has there
-    /// are between one and two steps a fingerprint, and no other number of low bits takes less.
+    /// The header for this number of coded fingerprints. With as many low bits as the mean gap has
+    /// there are between one and two steps a fingerprint, and no other number of low bits takes
+    /// less.
     fn coding(&self, coded: usize) -> Header {
         let Self { rows, first, last, least, most, .. } = *self;
         let span = last - first;

@@ -1,4 +1,4 @@
-//! Rows leave the memory: those that may go, in order, to new runs.
+//! Flushing: rows that may leave the memory are written, in order, to new runs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use varve_runs::{
 };
 
 use super::SearchTable;
-use super::load::{CHAIN, RESTED, Saved};
+use super::load::{CHAIN, Saved};
 use crate::link::TxLink;
 use crate::search::codec::Search;
 use crate::search::error::Result;
@@ -23,7 +23,7 @@ pub(super) struct Flushing {
     /// Rows with links below go.
     limit: TxLink,
     owner: Vec<u8>,
-    /// So many of the promised stale ranges are taken into account.
+    /// How many of the promised stale ranges the flush uses.
     stale: usize,
     chain: RunNumber,
     side: RunNumber,
@@ -36,7 +36,7 @@ impl Flushing {
     }
 }
 
-/// What came of a flush.
+/// The runs that a flush wrote.
 #[derive(Debug)]
 pub(super) struct Flushed {
     /// Rows of the confirmed chain; `None` when there were none.
@@ -69,7 +69,8 @@ impl SearchTable {
             limit,
             stale,
             rows,
-            numbers: (chain, side),
+            chain,
+            side,
         };
         let job = self.work.flush_lane.start(move || job.run(panes));
         self.work.flush.fill(flushing, job);
@@ -97,7 +98,7 @@ impl SearchTable {
         let before = self.runs.clone();
         let taken = flushed.and_then(|flushed| self.name_flushed(&flushing, flushed));
         if let Err(error) = taken {
-            // The rows are still in the panes; what was written is swept away some day.
+            // The rows are still in the panes; a later sweep removes the files.
             self.runs = before;
             self.young.thaw();
             return Err(error);
@@ -122,7 +123,7 @@ impl SearchTable {
             self.runs = self.runs.with_youngest(Arc::new(run));
         }
         let (watermark, owner) = (flushing.limit, flushing.owner.clone());
-        // Rows of the last rest that are younger stay on disk: their blocks may be gone by now.
+        // Younger rows of the last rest stay on disk: their blocks may be pruned by now.
         let end = self.saved.end.max(watermark);
         let rested = self.rested.clone().filter(|_| end > watermark);
         self.save(Saved { watermark, end, owner }, rested)
@@ -159,13 +160,14 @@ struct FlushJob {
     limit: TxLink,
     stale: Vec<Range<u64>>,
     rows: u64,
-    numbers: (RunNumber, RunNumber),
+    chain: RunNumber,
+    side: RunNumber,
 }
 
 impl FlushJob {
     fn run(&self, panes: Vec<Arc<Pane>>) -> Result<Flushed> {
-        let mut chain = self.writer((self.numbers.0, CHAIN + self.step), self.filter);
-        let mut side = self.writer((self.numbers.1, self.step), Some(Width::One));
+        let mut chain = self.writer(self.chain, CHAIN + self.step, self.filter);
+        let mut side = self.writer(self.side, self.step, Some(Width::One));
         let mut rows = merge_panes(panes, self.limit)?;
         while let Some(row) = rows.head() {
             if self.stop.is_set() {
@@ -178,11 +180,11 @@ impl FlushJob {
         Ok(Flushed { chain: chain.finish()?, side: side.finish()? })
     }
 
-    fn writer(&self, (number, step): (RunNumber, u32), filter: Option<Width>) -> LazyWriter {
+    fn writer(&self, number: RunNumber, step: u32, filter: Option<Width>) -> LazyWriter {
         let step = Sequence::new(step);
         let (span, chunk_keys) = (Span { first: step, last: step }, self.buffers.chunk_keys);
         let new = NewRun { number, span, expected: self.rows, filter, chunk_keys };
-        LazyWriter { storage: Arc::clone(&self.storage), key: self.key, new, writer: None }
+        LazyWriter::new(&self.storage, self.key, new)
     }
 }
 
@@ -193,7 +195,7 @@ fn is_in(ranges: &[Range<u64>], link: TxLink) -> bool {
     ranges.get(next).is_some_and(|range| range.contains(&link))
 }
 
-/// A run that is begun with its first row.
+/// A run that is created with its first row.
 #[derive(Debug)]
 pub(super) struct LazyWriter {
     storage: Arc<dyn Storage>,
@@ -203,15 +205,19 @@ pub(super) struct LazyWriter {
 }
 
 impl LazyWriter {
+    pub(super) fn new(storage: &Arc<dyn Storage>, key: StoreKey, new: NewRun) -> Self {
+        Self { storage: Arc::clone(storage), key, new, writer: None }
+    }
+
     #[inline]
-    fn push(&mut self, row: &Row) -> Result<()> {
+    pub(super) fn push(&mut self, row: &Row) -> Result<()> {
         if let Some(writer) = &mut self.writer {
             return writer.push(row);
         }
         self.writer.insert(RunWriter::create(&self.storage, self.key, &self.new)?).push(row)
     }
 
-    fn finish(self) -> Result<Option<Run<Search>>> {
+    pub(super) fn finish(self) -> Result<Option<Run<Search>>> {
         self.writer.map(RunWriter::finish).transpose()
     }
 }
@@ -224,7 +230,7 @@ pub(super) fn merge_panes(
     Merge::new(panes.into_iter().map(|pane| PaneSource::new(pane, limit)).collect(), true)
 }
 
-/// Goes through the rows of a pane.
+/// The rows of a pane as a merge source.
 #[derive(Debug)]
 pub(super) struct PaneSource {
     pane: Arc<Pane>,
@@ -240,7 +246,7 @@ impl PaneSource {
         source
     }
 
-    /// Goes on to a row with a link below the limit.
+    /// Skips to a row with a link below the limit.
     #[inline]
     fn settle(&mut self) {
         self.head = self.pane.row(self.place);
@@ -263,22 +269,4 @@ impl Source<Search> for PaneSource {
         self.settle();
         Ok(())
     }
-}
-
-/// Writes all rows of `panes` to the run `number`, as the file of young rows.
-pub(super) fn write_rested(
-    (storage, key): (&Arc<dyn Storage>, StoreKey),
-    (number, buffers): (RunNumber, Buffers),
-    panes: Vec<Arc<Pane>>,
-) -> Result<Option<Run<Search>>> {
-    let expected = panes.iter().map(|pane| pane.len() as u64).sum();
-    let (span, chunk_keys) = (Span { first: RESTED, last: RESTED }, buffers.chunk_keys);
-    let new = NewRun { number, span, expected, filter: None, chunk_keys };
-    let mut writer = LazyWriter { storage: Arc::clone(storage), key, new, writer: None };
-    let mut rows = merge_panes(panes, TxLink::new(u64::MAX))?;
-    while let Some(row) = rows.head() {
-        writer.push(&row)?;
-        rows.advance()?;
-    }
-    writer.finish()
 }

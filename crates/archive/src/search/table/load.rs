@@ -1,6 +1,6 @@
-//! What a manifest stands for.
+//! Loading a table from its manifest.
 //!
-//! The runs of a manifest are of three kinds, told apart by the steps they count:
+//! The runs of a manifest are of three kinds, distinguished by their steps:
 //!
 //! ```text
 //!  youngest                                                              oldest
@@ -114,9 +114,8 @@ impl Loaded {
         self.rested.as_ref().map_or(Ok(Vec::new()), |run| young_panes(run, links))
     }
 
-    /// All runs, with the young rows of the last rest as the youngest: for readers, who need not
-    /// take them into memory.
-    /// Of those, the ones from the link that is returned on do not count, and some may be in two.
+    /// All runs, with the young rows of the last rest as the youngest: readers need not load those
+    /// into memory. Rows from the returned link on are invalid, and some may be in two runs.
     pub(in crate::search) fn all_runs(self) -> (Runs<Search>, TxLink) {
         let runs = match self.rested {
             Some(run) => self.runs.with_youngest(run),

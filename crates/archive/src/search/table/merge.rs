@@ -1,8 +1,8 @@
-//! Runs are merged, so that they stay few.
+//! Merging runs, so that they stay few.
 //!
-//! One lane does what the policy says. While it is at work on large runs, the second merges alike
-//! runs among those that are younger. The runs of stale branches are tiny: all of them are merged
-//! when there are as many as the fan-in.
+//! One lane does what the policy says. While it is busy with large runs, the second merges similar
+//! runs among the younger ones. The runs of stale branches are tiny: all of them are merged when
+//! there are as many as the fan-in.
 
 use std::ops::Range;
 use std::sync::Arc;

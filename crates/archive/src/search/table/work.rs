@@ -1,4 +1,4 @@
-//! What a table does beside its writer.
+//! The background jobs of a table.
 
 use varve_runs::{Lane, Run, Slot, Stop};
 
@@ -8,8 +8,8 @@ use crate::search::codec::Search;
 use crate::search::error::{Result, SearchError};
 use crate::search::options::SearchOptions;
 
-/// What goes on beside the writer. Fields are dropped in this order: jobs are told to stop before
-/// their threads are waited for.
+/// Background jobs. Fields are dropped in this order: jobs are asked to stop before their threads
+/// are joined.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) stop: StopOnDrop,
@@ -23,7 +23,7 @@ pub(super) struct Work {
     pub(super) tidy: bool,
 }
 
-/// Tells jobs to stop when the table is dropped.
+/// Asks jobs to stop when the table is dropped.
 #[derive(Debug, Default)]
 pub(super) struct StopOnDrop(pub(super) Stop);
 

@@ -132,7 +132,8 @@ fn branches_that_spend_a_coin_in_two_ways_and_win_by_turns() {
     let spender_is = |txid: &Value| {
         for follower in &rig.followers {
             let view = follower.reaches(&node.tip()).view();
-            let spender = view.confirmed_spender(coin).unwrap().unwrap().tx.txid;
+            let spender = view.confirmed_spender(coin).unwrap().unwrap();
+            let spender = view.txid(&spender.tx).unwrap();
             assert_eq!(*txid, spender.to_string(), "{}", follower.name);
         }
     };
