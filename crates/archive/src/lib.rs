@@ -47,6 +47,7 @@ pub mod bip158;
 pub mod contract;
 mod cow;
 mod error;
+pub mod history;
 mod interval;
 mod link;
 pub mod primitive;
