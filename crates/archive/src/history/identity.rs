@@ -58,7 +58,6 @@ impl Identity {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     pub(super) const fn check(self) -> u64 {
         (self.0 & ((1 << HALF_BITS) - 1)) as u64
     }

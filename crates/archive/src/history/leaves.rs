@@ -52,6 +52,10 @@ impl Leaves {
         self.firsts.partition_point(|first| first <= key).checked_sub(1)
     }
 
+    pub(super) fn first(&self, number: usize) -> Option<&Key> {
+        self.firsts.get(number)
+    }
+
     /// A leaf, whose links count from `base`.
     pub(super) fn leaf(&self, number: usize, base: u64) -> Result<Leaf<'_>, FormatError> {
         let before = number.checked_sub(1).and_then(|before| self.ends.get(before));

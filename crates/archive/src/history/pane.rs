@@ -62,6 +62,11 @@ impl Pane {
         self.leaves.locate(&Key { place, ..*key })
     }
 
+    /// The first key of a leaf; `None` behind the last.
+    pub(super) fn first(&self, number: usize) -> Option<&Key> {
+        self.leaves.first(number)
+    }
+
     pub(super) fn leaf(&self, number: usize) -> Leaf<'_> {
         self.leaves.leaf(number, self.base).expect(OURS)
     }

@@ -16,7 +16,6 @@ pub(super) fn push(mut value: u64, out: &mut Vec<u8>) {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "seven bits")]
 const fn low(value: u64) -> u8 {
     (value & 0x7f) as u8
 }

@@ -2,7 +2,7 @@
 //!
 //! | question | costs |
 //! |---|---|
-//! | [`HistoryView::sums`] | a probe of each pane, and a page of each run that has the script |
+//! | [`HistoryView::sums`], [`HistoryView::histories`] | a probe of each pane, and a page of each run that has the script |
 //! | [`HistoryView::history`], [`HistoryView::unspent`] | the same, and a page for each 1,000 rows |
 //! | [`HistoryView::at`] | nothing: the view of an earlier block that is still in memory |
 //! | [`HistoryView::nearer`] | both ends of the history, as far as the nearer one is away |
@@ -23,14 +23,14 @@ use super::error::Result;
 use super::identity::{HistoryKeys, Identity};
 use super::leaf::Leaf;
 use super::pane::{Mark, OURS};
-use super::row::{Body, Key, Place};
+use super::row::{Body, Key, Place, Row};
 use super::scan::{Scan, Shelf};
 use super::sums::Sums;
 use super::table;
 use super::version::{Shared, Version};
 use crate::link::TxLink;
 use crate::row::ScriptHash;
-use crate::search::Order;
+use crate::search::{LINK_BITS, Order};
 
 /// Reads the table. Cheap to clone; any number of threads read while one writes.
 #[derive(Clone, Debug)]
@@ -149,18 +149,58 @@ impl HistoryView {
 
     /// The sums of many scripts, in the order of the question: zero for one that has no rows.
     pub fn sums(&self, scripts: &[ScriptHash]) -> Result<Vec<Sums>> {
-        let mut sorted: Vec<(Identity, usize)> = scripts
-            .iter()
-            .enumerate()
-            .map(|(place, script)| (self.keys.identity(script), place))
-            .collect();
-        sorted.sort_unstable();
         let mut sums = vec![Sums::default(); scripts.len()];
+        self.groups(scripts, |place, seen| {
+            if let Seen::Row(row) = seen
+                && let (Body::Sums(more), Some(sums)) = (row.body, sums.get_mut(place))
+            {
+                sums.add(&more);
+            }
+        })?;
+        Ok(sums)
+    }
+
+    /// The first page of the histories of many scripts, in the order of the question. Their pages
+    /// are read in one submission; only scripts that fill more than a page are walked one by one.
+    pub fn histories(
+        &self,
+        scripts: &[ScriptHash],
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<HistoryPage<TxLink, Range<TxLink>>>> {
+        let mut found: Vec<Option<Vec<Row>>> = vec![Some(Vec::new()); scripts.len()];
+        self.groups(scripts, |place, seen| {
+            let Some(rows) = found.get_mut(place) else { return };
+            match seen {
+                Seen::Cut => *rows = None,
+                Seen::Row(row) => {
+                    if let Some(rows) = rows.as_mut().filter(|_| row.key.place.is_tx()) {
+                        rows.push(row);
+                    }
+                }
+            }
+        })?;
+        let pages = scripts.iter().zip(found).map(|(script, rows)| match rows {
+            Some(rows) => Ok(page(rows, order, limit)),
+            None => self.history(script, EVERYTHING, order, limit),
+        });
+        pages.collect()
+    }
+
+    /// Reports the rows of many scripts in the leaf of each pane and run that begins their group.
+    fn groups(&self, scripts: &[ScriptHash], mut each: impl FnMut(usize, Seen)) -> Result<()> {
+        let identities = scripts.iter().map(|script| self.keys.identity(script));
+        let mut sorted: Vec<(Identity, usize)> =
+            identities.enumerate().map(|(place, identity)| (identity, place)).collect();
+        sorted.sort_unstable();
         for pane in &self.version.panes {
             for (identity, place) in &sorted {
-                let key = Key::sums(*identity);
-                let Some(leaf) = pane.locate(&key) else { continue };
-                add_sums(&pane.leaf(leaf), *identity, sums.get_mut(*place)).expect(OURS);
+                let Some(leaf) = pane.locate(&Key::sums(*identity)) else { continue };
+                let rows = |row| each(*place, Seen::Row(row));
+                pane.leaf(leaf).find(*identity, rows).expect(OURS);
+                if pane.first(leaf + 1).is_some_and(|next| next.identity == *identity) {
+                    each(*place, Seen::Cut);
+                }
             }
         }
         let keys = sorted.iter().map(|(identity, _)| Key::sums(*identity)).collect();
@@ -168,12 +208,15 @@ impl HistoryView {
             for candidate in query.by_key().flatten() {
                 let Some((identity, place)) = sorted.get(candidate.key()) else { continue };
                 let leaf = Leaf::parse(query.payload(candidate)?, 0);
-                let added = leaf.and_then(|leaf| add_sums(&leaf, *identity, sums.get_mut(*place)));
-                added.map_err(|error| query.place(candidate).error(error))?;
+                let rows = |row| each(*place, Seen::Row(row));
+                let looked = leaf.and_then(|leaf| leaf.find(*identity, rows));
+                let found = looked.map_err(|error| query.place(candidate).error(error))?;
+                if found.is_some_and(|found| found.is_last) {
+                    each(*place, Seen::Cut);
+                }
             }
             Ok(())
-        })?;
-        Ok(sums)
+        })
     }
 
     /// The transactions of a script with links in this range, in the order of the chain or against
@@ -253,17 +296,31 @@ impl HistoryView {
     }
 }
 
-/// Adds the sums of a script in one leaf.
-fn add_sums(
-    leaf: &Leaf<'_>,
-    identity: Identity,
-    sums: Option<&mut Sums>,
-) -> std::result::Result<(), varve_io::FormatError> {
-    let Some(sums) = sums else { return Ok(()) };
-    leaf.find(identity, |row| {
-        if let Body::Sums(more) = row.body {
-            sums.add(&more);
-        }
-    })?;
-    Ok(())
+/// All links.
+const EVERYTHING: Range<TxLink> = TxLink::new(0)..TxLink::new(1 << LINK_BITS);
+
+/// What is seen of a script in a leaf.
+enum Seen {
+    Row(Row),
+    /// Rows may follow in the next leaf.
+    Cut,
+}
+
+/// The first page of transactions that were gathered from all panes and runs.
+fn page(mut rows: Vec<Row>, order: Order, limit: usize) -> HistoryPage<TxLink, Range<TxLink>> {
+    rows.sort_unstable_by_key(|row| row.key);
+    let counts = |same: &&[Row]| same.iter().map(Row::weight).sum::<i32>() > 0;
+    let same = rows.chunk_by(|a, b| a.key == b.key).filter(counts);
+    let links = same.filter_map(|same| same.first()).map(|row| TxLink::new(row.key.place.low()));
+    let mut links: Vec<TxLink> = links.collect();
+    let Range { start, end } = EVERYTHING;
+    if order == Order::Descending {
+        links.reverse();
+    }
+    let rest = links.get(limit).map(|next| match order {
+        Order::Ascending => *next..end,
+        Order::Descending => start..next.plus(1),
+    });
+    links.truncate(limit);
+    HistoryPage { rows: links, rest }
 }

@@ -138,7 +138,7 @@ impl Owner {
                 origins.push(link);
             }
             for vout in 0..1 + (self.random() % 3) as u32 {
-                let who = if self.random() % 2 == 0 { 0 } else { self.random() % SCRIPTS };
+                let who = if self.random().is_multiple_of(2) { 0 } else { self.random() % SCRIPTS };
                 let value = Amount::from_sat(self.random() % (1 << (self.random() % 40)));
                 let (outpoint, script) = (outpoint(tx, vout), script(who));
                 let output = Funded { position, outpoint, value, script };
@@ -212,6 +212,13 @@ impl Owner {
         let scripts: Vec<ScriptHash> = (0..SCRIPTS + 2).map(script).collect();
         let (sums, histories) = self.walk(blocks);
         let found = view.sums(&scripts)?;
+        for order in [Order::Ascending, Order::Descending] {
+            let pages = view.histories(&scripts, order, 5)?;
+            let all = TxLink::new(0)..TxLink::new(1 << 56);
+            for (script, page) in scripts.iter().zip(pages) {
+                assert_eq!(page, view.history(script, all.clone(), order, 5)?, "{order:?}");
+            }
+        }
         let coins = self.coins(blocks);
         for (at, script) in scripts.iter().enumerate() {
             assert_eq!(found[at], sums.get(script).copied().unwrap_or_default());
@@ -238,7 +245,6 @@ impl Owner {
     }
 
     /// Sums and transactions of all scripts behind the first blocks.
-    #[expect(clippy::type_complexity, reason = "two maps")]
     fn walk(&self, blocks: usize) -> (HashMap<ScriptHash, Sums>, HashMap<ScriptHash, Vec<TxLink>>) {
         let mut sums: HashMap<ScriptHash, Sums> = HashMap::new();
         let mut histories: HashMap<ScriptHash, Vec<TxLink>> = HashMap::new();
