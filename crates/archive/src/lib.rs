@@ -48,6 +48,7 @@ mod block_coins;
 pub mod contract;
 mod cow;
 mod error;
+pub mod history;
 mod interval;
 mod link;
 #[cfg(not(feature = "test-suite"))]

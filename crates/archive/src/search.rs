@@ -57,7 +57,7 @@
 
 mod batch;
 mod bits;
-mod budget;
+pub(crate) mod budget;
 mod codec;
 mod cursor;
 mod error;
@@ -65,7 +65,7 @@ mod find;
 mod leaf;
 mod options;
 mod pane;
-mod policy;
+pub(crate) mod policy;
 mod row;
 #[cfg(feature = "test-suite")]
 pub mod suite;
@@ -79,6 +79,7 @@ pub use cursor::{Cursor, Order};
 pub use error::{Result, SearchError};
 pub use find::SearchReader;
 pub use options::SearchOptions;
+pub(crate) use row::LINK_BITS;
 pub use row::{Fingerprint, Row};
 pub use table::{SearchSize, SearchTable, Settled};
 pub use version::PageReads;

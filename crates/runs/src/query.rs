@@ -53,6 +53,13 @@ impl Candidate {
     pub const fn key(&self) -> usize {
         self.key as usize
     }
+
+    /// The place of its run among those of the query.
+    #[inline]
+    #[must_use]
+    pub const fn run(&self) -> usize {
+        self.run as usize
+    }
 }
 
 /// Keys being looked up in the runs of one version.

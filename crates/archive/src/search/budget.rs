@@ -26,41 +26,41 @@ const FLUSH_ROWS_MAX: usize = 8 << 20;
 
 /// How the memory of a table is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     memory: usize,
     fan_in: usize,
 }
 
 impl Budget {
-    pub(super) const fn new(memory: usize, fan_in: usize) -> Self {
+    pub(crate) const fn new(memory: usize, fan_in: usize) -> Self {
         Self { memory, fan_in }
     }
 
     /// The buffers of one file.
-    pub(super) const fn buffers(&self) -> Buffers {
+    pub(crate) const fn buffers(&self) -> Buffers {
         if self.memory < SMALL { Buffers::SMALL } else { Buffers::LARGE }
     }
 
     /// The buffers of a flush and two merges.
-    pub(super) fn all_buffers(&self) -> usize {
+    pub(crate) fn all_buffers(&self) -> usize {
         let one = self.buffers();
         let merge = one.writer(usize::MAX) + self.fan_in * one.stream(u64::MAX);
         one.writer(usize::MAX) + 2 * merge
     }
 
     /// Rows of which there may be filters.
-    pub(super) fn filtered(&self) -> u64 {
+    pub(crate) fn filtered(&self) -> u64 {
         (self.memory as u64 / 4).saturating_mul(10) / FILTER_TENTHS
     }
 
     /// The most bytes of young rows, beside an index of so many bytes.
-    pub(super) fn young(&self, index: usize) -> usize {
+    pub(crate) fn young(&self, index: usize) -> usize {
         let others = index.saturating_mul(2).saturating_add(self.all_buffers());
         self.memory.saturating_sub(others).max(self.memory / 4)
     }
 
     /// Rows that make a flush worth while.
-    pub(super) fn flush_rows(&self, index: usize) -> usize {
+    pub(crate) fn flush_rows(&self, index: usize) -> usize {
         (self.young(index) / 2 / size_of::<u64>()).clamp(1, FLUSH_ROWS_MAX)
     }
 }

@@ -22,28 +22,28 @@ const PROBED_MAX: usize = 40;
 
 /// When runs are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Policy {
+pub(crate) struct Policy {
     /// How many alike neighbours are merged into one.
-    pub(super) fan_in: usize,
+    pub(crate) fan_in: usize,
     /// Rows of the younger runs that there is memory to filter.
-    pub(super) filtered: u64,
+    pub(crate) filtered: u64,
 }
 
 impl Policy {
-    pub(super) const fn tiers(&self) -> Tiers {
+    pub(crate) const fn tiers(&self) -> Tiers {
         Tiers { fan_in: self.fan_in, max_probed: PROBED_MAX }
     }
 
     /// Decides what to merge next among `runs`, youngest first, when there is time: the oldest run
     /// gets everything, unless it nearly has.
-    pub(super) fn tidy(&self, runs: &[RunInfo]) -> Choice {
+    pub(crate) fn tidy(&self, runs: &[RunInfo]) -> Choice {
         let (oldest, younger) = weigh(runs);
         if younger > oldest / 8 { Choice::Merge(0..runs.len()) } else { self.tiers().choose(runs) }
     }
 
     /// The filter of a run that is flushed with so many rows, when `others` are there: they are
     /// small, so it has one if there is memory.
-    pub(super) fn flush_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
+    pub(crate) fn flush_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
         let sum: u64 = others.iter().map(|info| info.adds).sum();
         let largest = others.iter().map(|info| info.adds).max().unwrap_or(0);
         // Those of the others but for the largest, and this one.
@@ -52,7 +52,7 @@ impl Policy {
 
     /// The filter of a run that is merged, when `others` stay beside it. One that has more rows
     /// than all of them has none.
-    pub(super) fn merge_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
+    pub(crate) fn merge_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
         let sum: u64 = others.iter().map(|info| info.adds).sum();
         if rows > sum { None } else { self.flush_filter(rows, others) }
     }
