@@ -7,7 +7,6 @@ use varve_archive::ArchiveError;
 use varve_types::{BlockHash, DecodeError, Height, Network};
 use varve_utxo::{Error as UtxoError, SourceError as CoinsError};
 
-use crate::settings::Index;
 use crate::source::SourceError;
 
 /// Why an operation of the node failed.
@@ -100,15 +99,6 @@ pub enum Error {
     Pruned {
         /// The height of the block.
         height: Height,
-    },
-    /// An index that needs blocks which would be pruned.
-    #[error(
-        "the {index} index needs all blocks, so it cannot be kept with --prune; leave one of them \
-         out, or pass --prune off"
-    )]
-    PruneWithIndex {
-        /// The index.
-        index: Index,
     },
     /// Scripts cannot be checked on this network.
     #[error("scripts of {network} cannot be checked; use --verify spends")]

@@ -47,7 +47,8 @@ use varve_utxo::{
 };
 
 use crate::budget::Budget;
-use crate::checked::{Checked, ScriptsChecked};
+use crate::checked::ScriptsChecked;
+use crate::connected::Wanted;
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
 use crate::filters::filtered;
@@ -55,17 +56,17 @@ use crate::header_tree::{ChainTip, Invalid};
 use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
-use crate::stats::counted;
 use crate::stores::Stores;
 use checker::Checkers;
 use feeder::{Feeder, Joining, Pause, Purpose};
 use intake::Intake;
-use judge::{Judge, Refusal};
+use judge::{Good, Judge, Refusal};
 use kept::Kept;
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
 pub(crate) use checker::Preparer;
+pub(crate) use judge::connect;
 pub(crate) use left_out::LeftOut;
 pub use report::Report;
 
@@ -244,7 +245,7 @@ impl Organizer {
         match index {
             Index::Address => Ok(Some(self.snapshot().tip.0)),
             Index::Filter => filtered(self.stores.archive.now()),
-            Index::Stats => counted(&self.directory, self.snapshot().tip.0),
+            Index::Stats => self.counted(),
         }
     }
 
@@ -265,7 +266,7 @@ impl Organizer {
         if options.verify == Verify::Scripts && network.is_bsv() {
             return Err(Error::NoScripts { network });
         }
-        self.bring_on_filters(report)?;
+        self.catch_up_indexes(report)?;
         let budget = self.split(source)?;
         let mut intake = Intake::new(source, options, report, self.waiting(&budget)?);
         intake.begin(&self.stores)?;
@@ -292,9 +293,6 @@ impl Organizer {
                 self.prune()?;
             }
             set_memory(budget, |memory| self.utxo.set_memory(memory))?;
-            if !options.is_stopped() {
-                self.bring_on_stats(intake.report)?;
-            }
             if is_done {
                 self.left_out = intake.left_out;
                 return Ok(());
@@ -318,24 +316,21 @@ impl Organizer {
         set_memory(budget, |memory| self.utxo.set_memory(memory))
     }
 
-    /// Makes the filters that were not made with their commits: those of an index that was just
-    /// chosen, or that a crash has lost.
-    fn bring_on_filters(&mut self, report: &mut dyn FnMut(Report<'_>)) -> Result<(), Error> {
-        let index = Index::Filter;
-        if !self.settings.indexes.has(index) {
-            return Ok(());
+    /// Brings indexes that were just chosen, or that a crash has set back, to the confirmed tip.
+    pub(crate) fn catch_up_indexes(
+        &mut self,
+        report: &mut dyn FnMut(Report<'_>),
+    ) -> Result<(), Error> {
+        let (indexes, workers) = (self.settings.indexes, self.options.workers);
+        if indexes.has(Index::Filter) {
+            let index = Index::Filter;
+            let progress = &mut |done, all| report(Report::Indexed { index, done, all });
+            self.stores.catch_up_filters(workers, progress)?;
         }
-        self.stores.index_filters(&mut |done, all| report(Report::Indexed { index, done, all }))
-    }
-
-    /// Counts the set at the heights that came since the last time.
-    fn bring_on_stats(&self, report: &mut dyn FnMut(Report<'_>)) -> Result<(), Error> {
-        let index = Index::Stats;
-        if !self.settings.indexes.has(index) {
-            return Ok(());
+        if indexes.has(Index::Stats) {
+            let (tip, index) = (self.snapshot().tip.0, Index::Stats);
+            self.stats_at(tip, &mut |done, all| report(Report::Indexed { index, done, all }))?;
         }
-        let tip = self.snapshot().tip.0;
-        self.stats_at(tip, &mut |done, all| report(Report::Indexed { index, done, all }))?;
         Ok(())
     }
 
@@ -348,11 +343,21 @@ impl Organizer {
         self.rewind_to_branch(target)
     }
 
+    /// Blocks between two checkpoints, at most. Where blocks are pruned, indexes that a crash has
+    /// set back to their checkpoint are computed again out of undo records, so there must be
+    /// records down to it.
+    fn checkpoint_every(&self) -> u32 {
+        let is_needed =
+            self.settings.prune != Prune::Off && !Wanted::of(self.settings).is_nothing();
+        if is_needed { (self.options.undo.blocks / 2).max(1) } else { u32::MAX }
+    }
+
     fn judge(&self, options: &SyncOptions) -> Judge {
         Judge {
             chain: self.stores.chain.clone(),
             verify: options.verify,
             assume_valid: options.assume_valid,
+            wanted: Wanted::of(self.settings),
             board: ScriptBoard::new(options.verify.script_threads(self.options.workers)),
         }
     }
@@ -367,14 +372,16 @@ impl Organizer {
         let memory = self.options.memory;
         let budget = self.stores.budget(memory, intake.source_memory());
         let sync_every = (self.options.undo.blocks / 2).max(1);
-        // Pruning goes by the set's checkpoint, and the figures are made behind one.
-        let pauses = self.settings.prune != Prune::Off || self.settings.indexes.has(Index::Stats);
+        // Pruning goes by the set's checkpoint.
+        let pauses = self.settings.prune != Prune::Off;
+        let checkpoint_every = self.checkpoint_every();
         let stores = &mut self.stores;
         let (committed_at, patience) = ((options.clock)(), limits.latency / FIRST_COMMIT);
         let check = if options.verify == Verify::Scripts { SCRIPT_MEMORY } else { 0 };
+        let check = check + judge.wanted.memory();
         let joiner_options = JoinerOptions { check, ..JoinerOptions::new(self.options.workers) };
         let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
-        let feed = |joiner: &Joiner<'_, '_, Joining, Checked, Refusal>| {
+        let feed = |joiner: &Joiner<'_, '_, Joining, Good, Refusal>| {
             let (head, reached) = (at, at);
             let (in_flight, uncommitted, unsynced) = (0, 0, 0);
             let feeder = Feeder {
@@ -386,6 +393,7 @@ impl Organizer {
                 budget,
                 workers,
                 pauses,
+                checkpoint_every,
                 purpose,
                 head,
                 reached,

@@ -17,6 +17,10 @@
 //! wins are above it. Where records are missing (a deep reorganisation has made a new beginning),
 //! nothing goes until there are enough again.
 //!
+//! Filters and figures of the set take the outputs that blocks spend, which may lie in pruned
+//! blocks. They have them from the check of each block (`connected`), so they must be at the tip
+//! before anything goes: an index that lags would never catch up.
+//!
 //! Rows of the archive stay for ever. What needs bytes that are gone is answered
 //! [`Error::Pruned`].
 
@@ -27,18 +31,33 @@ use varve_types::Height;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
 use crate::organizer::Organizer;
-use crate::settings::Prune;
+use crate::settings::{Index, Prune};
 
 impl Organizer {
     /// Drops what need not be kept. All stores have just been made durable.
     pub(crate) fn prune(&mut self) -> Result<(), Error> {
         let Prune::To(bytes) = self.settings.prune else { return Ok(()) };
         let Some(horizon) = self.horizon() else { return Ok(()) };
+        if !self.are_indexes_at_tip()? {
+            return Ok(());
+        }
         let from = self.first_above(horizon)?;
         let from = self.stores.archive.needed_from()?.map_or(from, |needed| from.min(needed));
         let first = self.stores.blocks.prune(Keep { from, bytes })?;
         self.stores.forget_pruned(first);
         Ok(())
+    }
+
+    /// Whether every chosen index that takes the outputs which blocks spend has all of the confirmed
+    /// chain.
+    fn are_indexes_at_tip(&self) -> Result<bool, Error> {
+        let tip = Some(self.snapshot().tip.0);
+        for index in [Index::Filter, Index::Stats] {
+            if self.settings.indexes.has(index) && self.indexed(index)? != tip {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The height down to which a rewind must be possible; `None` when all blocks are to be kept.

@@ -13,7 +13,9 @@
 //!    never acknowledged, whose bytes may even be lost. It is rewound, block by block, to one that
 //!    is on the branch of T; then the blocks up to T are appended. They were checked before the
 //!    commit.
-//! 6. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
+//! 6. Filters and figures may be behind T. Where blocks are pruned they are restored with the help
+//!    of the set; else the next sync brings them on.
+//! 7. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
 //!    now.
 //!
 //! **What was replayed is made durable**, so the next opening does not repeat it: as a whole at the
@@ -40,13 +42,16 @@ use varve_utxo::{AsBlock as _, Compaction, Database, Secret, StoreKey};
 use crate::budget::{Budget, Measured};
 use crate::chain::{Chain, SharedChain};
 use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
+use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
+use crate::filters::filtered;
 use crate::header_tree::HeaderId;
-use crate::organizer::{LeftOut, Options, Organizer};
+use crate::organizer::{LeftOut, Options, Organizer, connect};
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
+use crate::stats::Stats;
 use crate::steps::Steps;
 use crate::store_files::STATS;
 use crate::stores::Stores;
@@ -87,7 +92,7 @@ impl Organizer {
         let identity = directory.identity();
         let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
         let before = Settings::load(directory.root())?;
-        let settings = before.changed(options.settings)?;
+        let settings = before.changed(options.settings);
         let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
         keep_settings(&directory, &blocks, (before, settings))?;
         let backend = open_tables(&directory, &options, settings, &budget)?;
@@ -114,6 +119,10 @@ impl Organizer {
         let (archive_now, reader) = (archive.snapshot(), blocks.reader());
         let snapshot =
             NodeSnapshot { sequence, tip: at, utxo: version, archive: archive_now, blocks: reader };
+        let stats = match settings.indexes.has(Index::Stats) {
+            true => Stats::kept(&directory)?,
+            false => Stats::default(),
+        };
         let stores = Stores {
             chain: SharedChain::new(chain),
             blocks,
@@ -129,27 +138,30 @@ impl Organizer {
             lost,
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
+            connected_since: 0,
+            stats,
         };
         let left_out = LeftOut::default();
         let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
         let is_behind = organizer.utxo.tip() != Some(at);
-        organizer.catch_up(history.last.is_none())?;
-        if is_behind || rows > 0 {
+        let is_indexed = organizer.catch_up(history.last.is_none())?;
+        if is_behind || is_indexed || rows > 0 {
             organizer.rest()?;
         }
         organizer.leave_marked_tip()?;
         Ok(organizer)
     }
 
-    /// Brings the set and the archive's chains to the confirmed tip, and publishes it.
-    fn catch_up(&mut self, is_new: bool) -> Result<(), Error> {
+    /// Brings the set, the archive's chains and the indexes to the confirmed tip, and publishes it.
+    /// Whether indexes were behind.
+    fn catch_up(&mut self, is_new: bool) -> Result<bool, Error> {
         let tip = self.stores.tip;
         self.rewind_to_branch(tip)?;
-        self.append_to(tip)?;
-        let version = Arc::clone(self.utxo.latest());
+        self.append_to(tip, Wanted::default())?;
         if is_new {
             // The first commit of all: the genesis block.
-            return self.stores.commit(tip, version);
+            self.stores.commit(tip, Arc::clone(self.utxo.latest()))?;
+            return Ok(false);
         }
         let (height, hash) = self.stores.tip_at();
         let link = self.stores.archive.now().to_header(hash)?;
@@ -159,8 +171,39 @@ impl Organizer {
             above.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
         self.stores.archive.set_block_states(&states)?;
         self.stores.follow_best_header()?;
-        self.stores.publish((height, hash), version);
-        Ok(())
+        let is_indexed = self.restore_indexes()?;
+        self.stores.publish((height, hash), Arc::clone(self.utxo.latest()));
+        Ok(is_indexed)
+    }
+
+    /// Where blocks are pruned, an index that a crash has set back cannot search for what the
+    /// blocks above it spend. The set knows: it is rewound to the index by its undo records, and
+    /// appends the same blocks again. Whether that was necessary. (Where all blocks are held, the
+    /// next sync searches, on all threads, and the set stays.)
+    fn restore_indexes(&mut self) -> Result<bool, Error> {
+        let wanted = Wanted::of(self.settings);
+        let (tip, _) = self.stores.tip_at();
+        let is_pruned = self.stores.blocks.reader().first_held()? > BlockNumber::ZERO;
+        if wanted.is_nothing() || !is_pruned {
+            return Ok(false);
+        }
+        let view = self.stores.view();
+        let filters = if wanted.filter { filtered(self.stores.archive.now())? } else { Some(tip) };
+        let stats =
+            if wanted.change { self.stores.stats.indexed_to(&view, tip)? } else { Some(tip) };
+        let Some(lowest) = filters.min(stats).filter(|lowest| *lowest < tip) else {
+            return Ok(false);
+        };
+        // Without records the index stays behind; the next sync says that it cannot catch up.
+        let first = lowest.checked_add(1);
+        if self.utxo.undo_from().is_none_or(|from| Some(from) > first) {
+            return Ok(false);
+        }
+        self.utxo.rewind_to_with(lowest, &ArchivedCoins::new(&self.stores))?;
+        self.append_to(self.stores.tip, wanted)?;
+        let fork = stats.unwrap_or(lowest);
+        self.stores.confirm_stats(fork, self.stores.tip)?;
+        Ok(true)
     }
 
     /// The block that the unspent set stands at, when the tree knows it.
@@ -186,8 +229,8 @@ impl Organizer {
     }
 
     /// Appends blocks to the set up to `target`, which is on its branch. They are known to be
-    /// valid.
-    fn append_to(&mut self, target: HeaderId) -> Result<(), Error> {
+    /// valid. The indexes take what is wanted of them.
+    fn append_to(&mut self, target: HeaderId, wanted: Wanted) -> Result<(), Error> {
         let last = self.stores.chain.read().tree.height(target).to_u32();
         let first = self.utxo.tip().map_or(0, |(height, _)| height.to_u32() + 1);
         let budget = self.stores.budget(self.options.memory, 0);
@@ -195,6 +238,11 @@ impl Organizer {
         for height in first..=last {
             let id = self.stores.chain.read().tree.ancestor(target, Height::new(height));
             let block = self.stores.read(id.expect("not above the target"))?;
+            if !wanted.is_nothing() {
+                let view = self.utxo.view(block.as_block())?;
+                let params = &self.options.params;
+                self.stores.index(connect(wanted, params, block.as_block(), &view)?)?;
+            }
             self.utxo.append(block.as_block())?;
             if steps.is_due(block.size()) {
                 self.utxo.begin_flush()?;

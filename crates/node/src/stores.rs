@@ -15,6 +15,7 @@
 //! 4. readers get the new [`NodeSnapshot`] by one atomic store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -29,11 +30,14 @@ use crate::budget::{Budget, Measured};
 use crate::chain::SharedChain;
 use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
+use crate::connected::{Connected, Wanted};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
+use crate::recompute::Recompute;
 use crate::rest::Rest;
-use crate::snapshot::NodeSnapshot;
+use crate::snapshot::{ArchiveView, NodeSnapshot};
 use crate::source::HeaderBytes;
+use crate::stats::Stats;
 use crate::stored_block::{Bytes, StoredBlock};
 
 /// A block that is ready to be archived.
@@ -64,6 +68,10 @@ pub(crate) struct Stores {
     pub(crate) published: Arc<ArcSwap<NodeSnapshot>>,
     /// Bytes of blocks that were stored since stores and set were last made durable together.
     pub(crate) since_checkpoint: u64,
+    /// Blocks that were connected since then.
+    pub(crate) connected_since: u32,
+    /// The set's figures by height.
+    pub(crate) stats: Stats,
 }
 
 impl Stores {
@@ -212,12 +220,48 @@ impl Stores {
         let states: Vec<_> =
             confirmed.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
         self.archive.set_block_states(&states)?;
-        if self.archive.now().indexes().filters {
-            self.index_filters(&mut |_, _| {})?;
-        }
+        self.confirm_stats(fork, tip)?;
         self.append_commit((tip, height, hash), (fork, checked), synced)?;
         self.publish((height, hash), version);
         Ok(())
+    }
+
+    /// Takes what a block connected into the indexes. Filters are kept by block; figures of the set
+    /// wait for the commit that confirms the block.
+    pub(crate) fn index(&mut self, connected: Connected) -> Result<(), Error> {
+        let Connected { block, height, filter, change } = connected;
+        if let Some(filter) = filter {
+            self.add_filter(block, filter)?;
+        }
+        if let Some(change) = change {
+            self.stats.connected(height, block, change);
+        }
+        Ok(())
+    }
+
+    /// Appends the figures of the blocks above `fork` up to `tip`.
+    pub(crate) fn confirm_stats(&mut self, fork: Height, tip: HeaderId) -> Result<(), Error> {
+        let mut above: Vec<(Height, BlockHash)> = {
+            let tree = &self.chain.read().tree;
+            let branch = std::iter::successors(Some(tip), |id| tree.parent(*id));
+            let above = branch.take_while(|id| tree.height(*id) >= fork);
+            above.map(|id| (tree.height(id), tree.hash(id))).collect()
+        };
+        match above.pop() {
+            Some(fork) => self.stats.confirm(fork, above.into_iter().rev()),
+            None => Ok(()),
+        }
+    }
+
+    /// Computes blocks of the confirmed chain again, on so many threads.
+    pub(crate) fn recompute(
+        &self,
+        view: ArchiveView,
+        wanted: Wanted,
+        threads: NonZeroUsize,
+    ) -> Recompute {
+        let params = self.chain.read().tree.params().clone();
+        Recompute { params, view, wanted, threads }
     }
 
     /// Makes durable what no commit has yet of marks and of checks in place. The tip stays.
@@ -286,6 +330,7 @@ impl Stores {
 
     /// Makes blocks and archive durable, so that a crash finds nothing to do.
     pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
+        self.stats.sync()?;
         let synced = self.blocks.checkpoint()?;
         self.archive.checkpoint(self.sequence.0)?;
         let archived = self.archived(synced);
@@ -300,6 +345,7 @@ impl Stores {
         if is_left || !self.new_marks.is_empty() || !self.new_checked.is_empty() {
             return self.checkpoint();
         }
+        self.stats.sync()?;
         let synced = self.blocks.checkpoint()?;
         self.archive.rest(self.sequence.0)?;
         let archived = self.archived(synced);
@@ -344,6 +390,6 @@ impl Stores {
     }
 }
 
-fn missing(hash: BlockHash) -> Error {
+pub(crate) fn missing(hash: BlockHash) -> Error {
     Error::Disagree { what: format!("the archive does not have the header {hash}") }
 }

@@ -48,7 +48,7 @@ impl Organizer {
         };
         stored?;
         flushed?;
-        stores.since_checkpoint = 0;
+        (stores.since_checkpoint, stores.connected_since) = (0, 0);
         Ok(())
     }
 }

@@ -29,10 +29,9 @@ use varve_utxo::{AsBlock as _, Error as UtxoError, JoinError, Joiner, Reader, Re
 use varve_utxo::{SubmitError, Version};
 
 use super::intake::Intake;
-use super::judge::{Refusal, reason};
+use super::judge::{Good, Refusal, reason};
 use super::{Limits, Report, Verify, set_memory};
 use crate::budget::Budget;
-use crate::checked::Checked;
 use crate::commit_log::LIST_MAX;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
@@ -71,13 +70,13 @@ pub(crate) enum Purpose {
 
 /// A block in the joiner.
 pub(crate) type Joining = StoredBlock;
-type Done = Retired<Joining, Checked, Refusal>;
+type Done = Retired<Joining, Good, Refusal>;
 
 /// Feeds one joiner.
 pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     pub(crate) stores: &'r mut Stores,
     pub(crate) intake: &'r mut Intake<'s>,
-    pub(crate) joiner: &'r Joiner<'p, 'd, Joining, Checked, Refusal>,
+    pub(crate) joiner: &'r Joiner<'p, 'd, Joining, Good, Refusal>,
     /// Sees the set up to the last block that the joiner published.
     pub(crate) set: Reader,
     pub(crate) limits: Limits,
@@ -85,6 +84,8 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     pub(crate) workers: NonZeroUsize,
     /// Whether a checkpoint needs the set and the stores at the same block.
     pub(crate) pauses: bool,
+    /// Blocks between two checkpoints, at most.
+    pub(crate) checkpoint_every: u32,
     pub(crate) purpose: Purpose,
     /// The last block that was submitted, or that the set stood at.
     pub(crate) head: HeaderId,
@@ -169,6 +170,7 @@ impl Feeder<'_, '_, '_, '_> {
     /// Whether a crash would cost too much, or the rows that wait take their share of the memory.
     fn is_checkpoint_due(&self) -> bool {
         self.stores.since_checkpoint >= self.limits.lag
+            || self.stores.connected_since >= self.checkpoint_every
             || self.stores.archive.is_crowded()
             || self.stores.archive.memory().stage > self.budget.stage_due()
     }
@@ -180,7 +182,7 @@ impl Feeder<'_, '_, '_, '_> {
         let budget = self.stores.budget(self.budget.memory, self.intake.source_memory());
         self.joiner.begin_flush()?;
         self.stores.checkpoint()?;
-        self.stores.since_checkpoint = 0;
+        (self.stores.since_checkpoint, self.stores.connected_since) = (0, 0);
         // Heads have grown. When they leave too little for the set, what was stored is safe.
         self.budget = set_memory(budget, |memory| self.joiner.set_memory(memory))?;
         Ok(())
@@ -242,13 +244,15 @@ impl Feeder<'_, '_, '_, '_> {
         let id = {
             let mut chain = self.stores.chain.write();
             let id = chain.tree.find(&hash).expect("only blocks of the tree are submitted");
-            if let Ok(checked) = &result {
-                chain.set_checked(id, *checked);
+            if let Ok(good) = &result {
+                chain.set_checked(id, good.checked);
             }
             id
         };
         let reason = match result {
-            Ok(_) => {
+            Ok(good) => {
+                good.connected.map_or(Ok(()), |connected| self.stores.index(connected))?;
+                self.stores.connected_since += 1;
                 self.reached = id;
                 self.uncommitted += size;
                 let height = block.as_block().height();
@@ -296,6 +300,7 @@ impl Feeder<'_, '_, '_, '_> {
             self.in_flight == 0 && self.reached == target && !self.intake.is_waiting();
         nothing_comes
             || self.stores.new_marks.len() >= LIST_MAX
+            || self.stores.stats.is_crowded()
             || self.uncommitted >= self.budget.group(self.limits.group)
             || now.saturating_sub(self.committed_at) >= self.patience
     }

@@ -98,6 +98,7 @@ impl Organizer {
             Report::Missing { .. } | Report::Headers { .. } => {}
             told => report(told),
         };
+        self.catch_up_indexes(quiet)?;
         let waiting = self.waiting(&self.stores.budget(self.options.memory, 0))?;
         let mut intake = Intake::new(&mut nobody, &options, quiet, waiting);
         intake.begin(&self.stores)?;
