@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use varve_consensus::contract::draft::TxDraft;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_node::source::SourceError;
 use varve_node::{Error, Event, Giver, Limits, Options, Organizer, Prune, SettingsChange, Source};
@@ -347,13 +348,13 @@ fn answers(node: &Organizer) -> Vec<([u8; 32], [u8; 32], u64, u64, u64)> {
 /// Coins from far below the horizon are spent, so that their blocks are pruned by then.
 fn old_spends(count: u32) -> Vec<Mined> {
     let mut chain = Mined::genesis().chain(1, 3);
-    let mut rich = varve_consensus::contract::draft::TxDraft::spending(&[chain[2].coin()], 200);
+    let mut rich = TxDraft::spending(&[chain[2].coin()], 200);
     rich.outputs.iter_mut().for_each(|output| output.value = 1_000);
     let coin = |vout| Outpoint::new(rich.txid(), vout);
     chain.push(chain[2].above(1, vec![rich.clone()]));
     for vout in 0..count {
         let last = chain.last().unwrap();
-        let spend = varve_consensus::contract::draft::TxDraft::spending(&[coin(vout)], 1);
+        let spend = TxDraft::spending(&[coin(vout)], 1);
         chain.push(last.above(1, vec![spend]));
     }
     chain
