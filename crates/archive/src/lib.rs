@@ -80,4 +80,4 @@ pub use row::{
 };
 pub use snapshot::Snapshot;
 pub use source::{BlockNumber, BlockSource, MemoryBlocks, SourceError};
-pub use view::BlockCoins;
+pub use view::{BlockCoins, coins_on_branch};

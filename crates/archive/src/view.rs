@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use varve_consensus::{BlockAt, CheckError, PrevoutError, Spend, UnspentOutputsView};
+use varve_consensus::{BlockAt, CheckError, OwnedCoin, PrevoutError, Spend, UnspentOutputsView};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid, unspendable};
 
 use crate::backend::Tables;
@@ -118,6 +118,24 @@ impl BlockCoins {
         }
         Ok(spends)
     }
+}
+
+/// The coins at these points on the branch that ends with `parent`; `None` where the branch has no
+/// such output, or spends it, or nobody ever can.
+pub fn coins_on_branch<T: Tables, S: BlockSource>(
+    view: &View<T, S>,
+    parent: HeaderLink,
+    points: &[Outpoint],
+) -> Result<Vec<Option<OwnedCoin>>> {
+    let found = search(view, &view.branch(parent)?, points)?;
+    let unspent = found.into_iter().map(|found| found.filter(|found| found.spent_by.is_none()));
+    let coin = |Found { height, coinbase, value, script, .. }| OwnedCoin {
+        height,
+        coinbase,
+        value,
+        script,
+    };
+    Ok(unspent.map(|found| found.map(coin)).collect())
 }
 
 /// What the branch has at each point.

@@ -268,7 +268,8 @@ impl Organizer {
         }
         self.catch_up_indexes(report)?;
         let budget = self.split(source)?;
-        let mut intake = Intake::new(source, options, report, self.waiting(&budget)?);
+        let (checkers, kept) = self.waiting(&budget)?;
+        let mut intake = Intake::new(source, options, report, checkers, kept);
         intake.begin(&self.stores)?;
         let mut recheck = (options.verify == Verify::Scripts).then(Recheck::new);
         loop {

@@ -13,14 +13,13 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::thread::Builder;
 
-use varve_archive::Output;
+use varve_archive::{Output, coins_on_branch};
 use varve_consensus::{BlockAt, OwnedCoin, Params};
 use varve_types::{Block, Coin, Height, Outpoint};
 
 use crate::connected::{Connected, Spent, Wanted};
 use crate::error::Error;
 use crate::snapshot::ArchiveView;
-use crate::spent_coins::coin_on_branch;
 
 /// Blocks of a batch for each thread.
 const BLOCKS_EACH: usize = 8;
@@ -119,19 +118,19 @@ impl Recompute {
 
     /// The coins that the block's outputs overwrite: of two blocks, before BIP30 was enforced.
     fn replaced(&self, block: &BlockAt<'_>) -> Result<Vec<(Outpoint, OwnedCoin)>, Error> {
-        let mut replaced = Vec::new();
         if !self.params.bip30_exceptions.contains(&(block.height(), block.hash())) {
-            return Ok(replaced);
+            return Ok(Vec::new());
         }
-        let parent = block.block().header().previous();
-        for (txid, tx) in block.txs() {
-            for (vout, _) in (0..).zip(tx.outputs()) {
-                let point = Outpoint::new(txid, vout);
-                let coin = coin_on_branch(&self.view, parent, &point)?;
-                replaced.extend(coin.map(|coin| (point, coin)));
-            }
-        }
-        Ok(replaced)
+        let Some(parent) = self.view.to_header(block.block().header().previous())? else {
+            return Ok(Vec::new());
+        };
+        let points: Vec<Outpoint> = block
+            .txs()
+            .flat_map(|(txid, tx)| (0..).zip(tx.outputs()).map(move |(vout, _)| (txid, vout)))
+            .map(|(txid, vout)| Outpoint::new(txid, vout))
+            .collect();
+        let coins = coins_on_branch(&self.view, parent, &points)?;
+        Ok(points.into_iter().zip(coins).filter_map(|(p, coin)| Some((p, coin?))).collect())
     }
 }
 

@@ -55,7 +55,7 @@ use crate::stats::Stats;
 use crate::steps::Steps;
 use crate::store_files::STATS;
 use crate::stores::Stores;
-use rebuild::{Rebuilt, rebuild};
+use rebuild::{Rebuild, Rebuilt};
 
 /// Files of blocks are at most this part of what is kept, but not below [`SMALL_SEGMENT`].
 const PRUNED_SEGMENTS: u64 = 8;
@@ -93,8 +93,8 @@ impl Organizer {
         let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
         let before = Settings::load(directory.root())?;
         let settings = before.changed(options.settings);
-        let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
-        keep_settings(&directory, &blocks, (before, settings))?;
+        let mut blocks = open_blocks(&directory, &options, settings, &history)?;
+        keep_settings(&directory, &blocks, before, settings)?;
         let backend = open_tables(&directory, &options, settings, &budget)?;
         let mut archive = open_archive(backend, &options, settings, &mut blocks, progress)?;
         check_followed(&archive, &history, &directory)?;
@@ -104,9 +104,14 @@ impl Organizer {
             log.checkpoint(&history.archived)?;
         }
         let lag = budget.lag(options.limits.lag);
-        let stores = (&blocks, &mut archive, &mut log);
-        let rebuilt = rebuild((&options, lag), &history, stores, progress)?;
-        let Rebuilt { mut chain, orphans, lost, rows } = rebuilt;
+        let parts = Rebuild {
+            options: &options,
+            lag,
+            blocks: &blocks,
+            archive: &mut archive,
+            log: &mut log,
+        };
+        let Rebuilt { mut chain, orphans, lost, rows } = parts.run(&history, progress)?;
         let measured = Measured::of(&chain.tree, &blocks, &archive);
         let budget = Budget::new(options.memory, measured).enough()?;
         let utxo = open_utxo(&directory, &options, &budget)?;
@@ -255,7 +260,8 @@ impl Organizer {
 pub(crate) fn open_blocks(
     directory: &DataDirectory,
     options: &Options,
-    (settings, history): (Settings, &History),
+    settings: Settings,
+    history: &History,
 ) -> Result<BlockStore, Error> {
     let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
     let block_options = block_options(directory, options, settings);
@@ -286,7 +292,8 @@ pub(crate) fn block_options(
 fn keep_settings(
     directory: &DataDirectory,
     blocks: &BlockStore,
-    (before, settings): (Settings, Settings),
+    before: Settings,
+    settings: Settings,
 ) -> Result<(), Error> {
     if settings == before {
         return Ok(());

@@ -47,7 +47,7 @@ impl Organizer {
             };
             BlockStore::forget_index(directory.store("blocks")?.as_ref())?;
             let settings = Settings::load(directory.root())?;
-            let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
+            let mut blocks = open_blocks(&directory, &options, settings, &history)?;
             if blocks.reader().first_held()? > BlockNumber::ZERO {
                 return Err(Error::Pruned { height: Height::GENESIS });
             }

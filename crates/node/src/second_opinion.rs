@@ -22,8 +22,8 @@ use varve_utxo::AsBlock as _;
 
 use crate::error::Error;
 use crate::header_tree::HeaderId;
+use crate::owned_block::OwnedBlock;
 use crate::snapshot::ArchiveView;
-use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
 impl Stores {
@@ -73,7 +73,7 @@ impl Stores {
     pub(crate) fn check_scripts_by_history(
         &self,
         view: &ArchiveView,
-        block: &StoredBlock,
+        block: &OwnedBlock,
         threads: NonZeroUsize,
     ) -> Result<Result<(), ScriptError>, Error> {
         let params = self.chain.read().tree.params().clone();

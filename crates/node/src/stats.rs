@@ -228,9 +228,10 @@ impl Stats {
 fn catch_up(
     log: &mut StatsLog,
     recompute: &Recompute,
-    mut last: SetStats,
-    (height, progress): (Height, &mut dyn FnMut(u64, u64)),
+    height: Height,
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<SetStats, Error> {
+    let mut last = log.last(&recompute.view, height)?;
     let heights = last.height.to_u32() + 1..=height.to_u32();
     let mut unsynced = 0;
     recompute.each(heights, &mut |connected| {
@@ -268,13 +269,12 @@ impl Organizer {
             Some(log) => log,
             none => none.insert(open_for_append(&self.directory)?),
         };
-        let last = log.last(&view, tip)?;
-        if height < last.height {
+        if height < log.last(&view, tip)?.height {
             return log.row(height);
         }
         let wanted = Wanted { filter: false, change: true };
         let recompute = self.stores.recompute(view, wanted, self.options.workers);
-        catch_up(log, &recompute, last, (height, progress))
+        catch_up(log, &recompute, height, progress)
     }
 
     /// Reads every row and compares it with its checksum and its height.

@@ -33,15 +33,25 @@ use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::connected::{Connected, Wanted};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
+use crate::owned_block::{Bytes, OwnedBlock};
 use crate::recompute::Recompute;
 use crate::rest::Rest;
 use crate::snapshot::{ArchiveView, NodeSnapshot};
 use crate::source::HeaderBytes;
 use crate::stats::Stats;
-use crate::stored_block::{Bytes, StoredBlock};
 
 /// A block that is ready to be archived.
 pub(crate) type ArchiveBlock = PreparedBlock<MmapRows>;
+
+/// A commit but for what is numbered and gathered when it is appended.
+struct NewCommit {
+    tip: HeaderId,
+    /// Height and hash of the tip.
+    at: (Height, BlockHash),
+    fork: Height,
+    checked: Vec<CheckedSpan>,
+    synced: Synced,
+}
 
 /// The stores, as their one writer sees them.
 pub(crate) struct Stores {
@@ -131,7 +141,7 @@ impl Stores {
     pub(crate) fn store(
         &mut self,
         id: HeaderId,
-        block: &StoredBlock,
+        block: &OwnedBlock,
         prepared: ArchiveBlock,
     ) -> Result<(), Error> {
         let number = self.blocks.append(block.as_block().block())?;
@@ -142,7 +152,7 @@ impl Stores {
     }
 
     /// Reads a stored block.
-    pub(crate) fn read(&self, id: HeaderId) -> Result<StoredBlock, Error> {
+    pub(crate) fn read(&self, id: HeaderId) -> Result<OwnedBlock, Error> {
         let (hash, height, format) = {
             let tree = &self.chain.read().tree;
             (tree.hash(id), tree.height(id), tree.params().network.format())
@@ -150,7 +160,7 @@ impl Stores {
         let reader = self.blocks.reader();
         let number = reader.number_of(&hash)?.ok_or(Error::NoBytes { hash, height })?;
         let bytes = Bytes::Stored(reader.raw(number).map_err(Error::of_block(height))?);
-        StoredBlock::parse(bytes, format, height)
+        OwnedBlock::parse(bytes, format, height)
             .map_err(|source| Error::Undecodable { hash, source })
     }
 
@@ -221,7 +231,7 @@ impl Stores {
             confirmed.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
         self.archive.set_block_states(&states)?;
         self.confirm_stats(fork, tip)?;
-        self.append_commit((tip, height, hash), (fork, checked), synced)?;
+        self.append_commit(NewCommit { tip, at: (height, hash), fork, checked, synced })?;
         self.publish((height, hash), version);
         Ok(())
     }
@@ -278,17 +288,15 @@ impl Stores {
         let (height, hash) = self.tip_at();
         let count = self.new_checked.len().min(LIST_MAX);
         let checked = self.new_checked.get(..count).unwrap_or_default().to_vec();
-        self.append_commit((self.tip, height, hash), (height, checked), synced)?;
+        let (tip, at, fork) = (self.tip, (height, hash), height);
+        self.append_commit(NewCommit { tip, at, fork, checked, synced })?;
         self.new_checked.drain(..count);
         Ok(())
     }
 
-    fn append_commit(
-        &mut self,
-        (tip, height, hash): (HeaderId, Height, BlockHash),
-        (fork, checked): (Height, Vec<CheckedSpan>),
-        synced: Synced,
-    ) -> Result<(), Error> {
+    fn append_commit(&mut self, new: NewCommit) -> Result<(), Error> {
+        let NewCommit { tip, at: (height, hash), fork, checked, synced } = new;
+        assert!(fork <= height, "a chain forks below its tip or at it");
         let number = self.blocks.reader().number_of(&hash)?;
         let number = number.ok_or(Error::NoBytes { hash, height })?;
         let sequence = CommitSequence(self.sequence.0 + 1);

@@ -26,8 +26,8 @@ use varve_utxo::AsBlock as _;
 use super::judge::{Refusal, check_bytes};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
+use crate::owned_block::{Bytes, OwnedBlock};
 use crate::source::Giver;
-use crate::stored_block::{Bytes, StoredBlock};
 use crate::stores::ArchiveBlock;
 
 /// Blocks under way for each checker: one in work and one that waits.
@@ -50,7 +50,7 @@ pub(crate) struct Checked {
     pub(crate) id: HeaderId,
     pub(crate) hash: BlockHash,
     pub(crate) giver: Giver,
-    pub(crate) result: Result<(StoredBlock, ArchiveBlock), Refusal>,
+    pub(crate) result: Result<(OwnedBlock, ArchiveBlock), Refusal>,
 }
 
 /// Makes blocks ready for the archive.
@@ -183,7 +183,7 @@ impl Drop for Lane {
 
 fn check(params: &Params, preparer: Preparer, job: Job) -> Checked {
     let Job { id, hash, height, below, bytes, giver } = job;
-    let result = StoredBlock::parse(Bytes::Given(bytes), params.network.format(), height)
+    let result = OwnedBlock::parse(Bytes::Given(bytes), params.network.format(), height)
         .map_err(|error| Refusal::Mutated(format!("the block does not decode: {error}")))
         .and_then(|block| {
             check_bytes(params, block.as_block(), &below)?;

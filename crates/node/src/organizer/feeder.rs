@@ -34,8 +34,8 @@ use super::{Limits, Report, Verify, set_memory};
 use crate::budget::Budget;
 use crate::commit_log::LIST_MAX;
 use crate::error::Error;
-use crate::header_tree::HeaderId;
-use crate::stored_block::StoredBlock;
+use crate::header_tree::{HeaderId, HeaderTree};
+use crate::owned_block::OwnedBlock;
 use crate::stores::Stores;
 
 /// How long to wait for the source while blocks are being joined.
@@ -69,7 +69,7 @@ pub(crate) enum Purpose {
 }
 
 /// A block in the joiner.
-pub(crate) type Joining = StoredBlock;
+pub(crate) type Joining = OwnedBlock;
 type Done = Retired<Joining, Good, Refusal>;
 
 /// Feeds one joiner.
@@ -342,7 +342,7 @@ impl Feeder<'_, '_, '_, '_> {
 }
 
 /// Whether outputs of a block above `parent` can repeat older ones.
-fn repeats(tree: &crate::HeaderTree, parent: HeaderId, height: Height) -> Repeats {
+fn repeats(tree: &HeaderTree, parent: HeaderId, height: Height) -> Repeats {
     match can_repeat(tree.params(), height, &tree.branch(parent)) {
         true => Repeats::Possible,
         false => Repeats::Impossible,

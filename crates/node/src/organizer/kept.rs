@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use varve_types::Height;
 
 use crate::header_tree::HeaderId;
-use crate::stored_block::StoredBlock;
+use crate::owned_block::OwnedBlock;
 
 /// The blocks, the lowest first.
-pub(crate) struct Kept<B = StoredBlock> {
+pub(crate) struct Kept<B = OwnedBlock> {
     blocks: BTreeMap<(Height, HeaderId), (B, u64)>,
     bytes: u64,
     limit: u64,

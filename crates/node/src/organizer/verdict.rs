@@ -99,8 +99,8 @@ impl Organizer {
             told => report(told),
         };
         self.catch_up_indexes(quiet)?;
-        let waiting = self.waiting(&self.stores.budget(self.options.memory, 0))?;
-        let mut intake = Intake::new(&mut nobody, &options, quiet, waiting);
+        let (checkers, kept) = self.waiting(&self.stores.budget(self.options.memory, 0))?;
+        let mut intake = Intake::new(&mut nobody, &options, quiet, checkers, kept);
         intake.begin(&self.stores)?;
         while intake.is_waiting() {
             intake.take(&mut self.stores, Duration::ZERO)?;

@@ -27,7 +27,8 @@ mod download;
 mod link;
 mod slot;
 mod talk;
-pub mod wire;
+#[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
+pub(crate) mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;

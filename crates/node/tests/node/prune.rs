@@ -331,8 +331,11 @@ fn indexed(options: Options) -> Options {
     Options { settings: SettingsChange { indexes, ..options.settings }, ..options }
 }
 
+/// Filter header, MuHash, and counts of the set.
+type Answer = ([u8; 32], [u8; 32], [u64; 3]);
+
 /// Filters and figures of a node at every height of the confirmed chain.
-fn answers(node: &Organizer) -> Vec<([u8; 32], [u8; 32], u64, u64, u64)> {
+fn answers(node: &Organizer) -> Vec<Answer> {
     let snapshot = node.snapshot();
     let at = |height: u32| {
         let link = snapshot.archive.to_confirmed(Height::new(height)).unwrap();
@@ -340,7 +343,7 @@ fn answers(node: &Organizer) -> Vec<([u8; 32], [u8; 32], u64, u64, u64)> {
         let mut computed = 0;
         let row = node.stats_at(Height::new(height), &mut |_, _| computed += 1).unwrap();
         assert_eq!((computed, row.height.to_u32()), (0, height), "the index has it");
-        (filter, row.muhash(), row.txouts, row.bogosize, row.total_amount)
+        (filter, row.muhash(), [row.txouts, row.bogosize, row.total_amount])
     };
     (0..=snapshot.tip.0.to_u32()).map(at).collect()
 }

@@ -137,7 +137,8 @@ impl Health {
 
 impl Link {
     pub(super) fn new(
-        (address, network): (String, Network),
+        address: String,
+        network: Network,
         clock: Clock,
         follow: bool,
         messages: Outbox<Message>,
