@@ -13,8 +13,8 @@
 //!    another behind it is damaged.
 //! 3. The archive's checkpoint names the commit that it has followed (`recovery`).
 //!
-//! Only the very last frame, until a checkpoint covers it, is taken for torn when it is damaged. Its
-//! blocks are stored; the next sync confirms them again.
+//! Only the very last frame, until a checkpoint covers it, is taken for torn when it is damaged.
+//! Its blocks are stored; the next sync confirms them again.
 
 mod checkpoint;
 mod commit;

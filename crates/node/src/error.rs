@@ -1,4 +1,4 @@
-//! Why the node cannot go on. That a block is invalid is no error: see `organizer`.
+//! Why an operation of the node failed. An invalid block is not an error: see `organizer`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -55,7 +55,7 @@ pub enum Error {
         /// What has a row for each header.
         headers: usize,
     },
-    /// The folder is somebody's, and not a node's.
+    /// The folder has other files and no node.
     #[error(
         "{} is not empty and holds no Varve database, but {found}; pass a --datadir that is empty \
          or does not exist", path.display()
@@ -91,7 +91,7 @@ pub enum Error {
         /// That of the tip.
         tip: Height,
     },
-    /// What was asked for takes bytes of a block that were given away.
+    /// The answer needs bytes of a block that were pruned.
     #[error(
         "the bytes of block {height} were pruned; sync into another --datadir without --prune to \
          have them"
@@ -212,7 +212,7 @@ impl From<ArchiveError> for Error {
     }
 }
 
-/// A rewind asks the archive for coins; what that says of pruned bytes is told as such.
+/// A rewind asks the archive for coins; its error about pruned bytes becomes ours.
 impl From<UtxoError> for Error {
     fn from(error: UtxoError) -> Self {
         if let UtxoError::Source { error: CoinsError::Failed(failure), .. } = &error {

@@ -1,9 +1,9 @@
 //! The BIP158 filters, where the folder keeps them.
 //!
-//! The check of a block computes its filter ([`connected`](crate::connected)). When the block leaves
-//! the joiner, its filter is chained to that of the block below and archived, whether or not the
-//! block is confirmed later: filters are kept by block, and those of blocks that lost stay. A block
-//! has a filter only if the one below has.
+//! The check of a block computes its filter ([`connected`](crate::connected)). When the block
+//! leaves the joiner, its filter is chained to that of the block below and archived, whether or not
+//! the block is confirmed later: filters are kept by block, and those of blocks that lost stay. A
+//! block has a filter only if the one below has.
 //!
 //! Filters of confirmed blocks that are missing, because the index was just chosen or a crash has
 //! lost them, are computed again from below before a sync begins.
@@ -30,8 +30,8 @@ impl Stores {
         Ok(self.archive.set_filters(&[(link, FilterRow { header, body: filter.body })])?)
     }
 
-    /// Computes the filters that the confirmed chain lacks, on so many threads. `progress` gets how
-    /// many of the chain's are there, and how many there are to be.
+    /// Computes the filters that the confirmed chain lacks, on `threads` threads. `progress` gets
+    /// how many of the chain's are there, and how many there are to be.
     pub(crate) fn catch_up_filters(
         &mut self,
         threads: NonZeroUsize,

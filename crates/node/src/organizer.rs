@@ -8,17 +8,18 @@
 //! ```
 //!
 //! * **Target**: the chain with the most work whose blocks are all stored and none known to be
-//!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)). In a long sync from own
-//!   files or an own node, not a branch of which their headers say that it is going to lose.
+//!   invalid ([`HeaderTree::best_chain`](crate::header_tree::HeaderTree::best_chain)). In a long
+//!   sync from own files or an own node, not a branch of which their headers say that it is going
+//!   to lose.
 //! * When the target is above the set, its blocks go to the joiner. When it is on another branch,
-//!   the set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the
-//!   snapshot of the last commit, and get the next when the new branch has won.
+//!   the set is first *turned*: rewound to the fork. Readers do not see that: they hold the
+//!   snapshot of the last commit, and get the next one when the new branch has won.
 //! * A block that fails is marked with the reason, until an operator reconsiders it (`verdict`);
 //!   the target is then another, perhaps the old tip, and the set is turned to it.
 //! * A sync that verifies scripts also checks those of confirmed blocks that were taken without
 //!   (`recheck`), when it has nothing else to do.
-//! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of
-//!   at most [`Limits::lag`] bytes of blocks.
+//! * A *checkpoint* makes everything durable at intervals, so that a crash costs the replay of at
+//!   most [`Limits::lag`] bytes of blocks.
 
 mod checker;
 mod durable;
@@ -98,7 +99,7 @@ pub struct Options {
     pub block_segment: u64,
     /// When commits and checkpoints are made.
     pub limits: Limits,
-    /// What the folder is to keep otherwise than before.
+    /// Changes to what the folder keeps.
     pub settings: SettingsChange,
 }
 
@@ -124,11 +125,11 @@ impl Options {
 /// When commits and checkpoints are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// A commit takes in about so many bytes of blocks in a long sync.
+    /// Bytes of blocks in a commit of a long sync, about.
     pub group: u64,
-    /// A commit waits at most so long.
+    /// The longest that a commit waits.
     pub latency: Duration,
-    /// A checkpoint is made when so many bytes of blocks have been stored since the last.
+    /// Bytes of blocks stored since the last checkpoint at which the next is due.
     pub lag: u64,
 }
 
@@ -157,7 +158,7 @@ pub struct SyncOptions {
     pub assume_valid: Option<BlockHash>,
     /// The chain does not go above this height.
     pub stop_height: Option<Height>,
-    /// Go on when everything is there, as new blocks come.
+    /// Keep running when everything is there, and take new blocks as they come.
     pub follow: bool,
     /// Also fetch blocks of branches that have less work than the best.
     pub all_branches: bool,
@@ -170,7 +171,7 @@ pub struct SyncOptions {
 }
 
 impl SyncOptions {
-    /// Whether somebody wants it to end.
+    /// Whether the caller wants the sync to end.
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -255,7 +256,7 @@ impl Organizer {
     }
 
     /// Takes from the source until it has no more, or the stop height is reached; when it follows,
-    /// until it is told to stop. What was committed stays, also when an error ends it.
+    /// until [`SyncOptions::stop`] is set. What was committed stays, even when an error ends it.
     pub fn sync(
         &mut self,
         source: &mut dyn Source,

@@ -1,12 +1,12 @@
-//! Opening a node, after whatever happened.
+//! Opens a node and recovers it from a crash at any point.
 //!
-//! The commit log says which chain is confirmed, the block store has the bytes of it. Everything
-//! else is at some checkpoint, before or after that, and is brought to it:
+//! The commit log says which chain is confirmed, and the block store has its bytes. Everything else
+//! is at some checkpoint, before or after that, and is brought to it:
 //!
 //! 1. The commit log gives the tip T and the marks of invalid blocks, and how many blocks were
 //!    synced.
 //! 2. The block store keeps its whole frames and cuts a torn end.
-//! 3. The header tree is made of the archive's headers and of those of the stored blocks.
+//! 3. The header tree is built from the archive's headers and those of the stored blocks.
 //! 4. The archive's search tables get the rows of blocks that were young, then the archive gets all
 //!    blocks that came after its checkpoint, and the confirmed heights of T.
 //! 5. The unspent set may be behind T, on a branch that has lost, or ahead of T by blocks that were
@@ -18,9 +18,9 @@
 //! 7. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
 //!    now.
 //!
-//! **What was replayed is made durable**, so the next opening does not repeat it: as a whole at the
-//! end, and on the way (`steps`). A process that is killed again and again while it replays gets
-//! further each time, if it lives long enough to write the set's window once.
+//! **What was replayed is made durable**, so the next opening does not repeat it: at the end, and
+//! in between (`steps`). A process that is killed repeatedly while it replays advances each time,
+//! if it lives long enough to write the set's window once.
 //!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
@@ -61,17 +61,17 @@ use rebuild::{Rebuild, Rebuilt};
 const PRUNED_SEGMENTS: u64 = 8;
 const SMALL_SEGMENT: u64 = 16 << 20;
 
-/// Told how many blocks have been taken into the archive, and how many there are.
+/// Gets how many blocks have been archived, and how many there are.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 impl Organizer {
-    /// Opens the node in a folder, or makes one.
+    /// Opens the node in a folder, or creates one.
     pub fn open(root: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         Self::open_with(root, options, &mut |_, _| {})
     }
 
-    /// Opens the node in a folder, or makes one. `progress` is told how many blocks have been taken
-    /// into the archive and how many are to be, when it has to be made anew.
+    /// Opens the node in a folder, or creates one. `progress` gets how many blocks have been
+    /// archived and how many are to be, when the archive has to be rebuilt.
     pub fn open_with(
         root: Arc<dyn Storage>,
         options: Options,
@@ -99,7 +99,7 @@ impl Organizer {
         let mut archive = open_archive(backend, &options, settings, &mut blocks, progress)?;
         check_followed(&archive, &history, &directory)?;
         if archive.now().bounds().headers <= 1 && history.archived != Archived::default() {
-            // It was lost. This is noted before any row is made, in case that is interrupted.
+            // It was lost. This is noted before any row is written, in case that is interrupted.
             history.archived = Archived::default();
             log.checkpoint(&history.archived)?;
         }
@@ -308,8 +308,8 @@ fn keep_settings(
     settings.store(directory.root())
 }
 
-/// With less memory than this the search tables flush and merge one after another, in the thread
-/// that writes: each job that goes on beside others takes some megabytes.
+/// With less memory than this the search tables flush and merge one after another, in the writing
+/// thread: each background job takes some megabytes.
 const SEARCH_BESIDE: usize = 64 << 20;
 
 /// Opens the tables of the archive. Those that are not wanted any more are dropped.

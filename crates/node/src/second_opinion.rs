@@ -1,9 +1,9 @@
-//! What the history says of a block that the unspent set refuses.
+//! Asks the history about a block that the unspent set refuses.
 //!
-//! The set and the history answer the same question by different ways: the set has the coins that
+//! The set and the history answer the same question in different ways: the set has the coins that
 //! are left, the history finds outputs and their spenders among the rows of all blocks. A damaged
-//! set would refuse good blocks, and with a mark for each it would leave the best chain for ever.
-//! So before a mark is written the history is asked, with the same rules over its own answers:
+//! set would refuse good blocks, mark each of them, and never return to the best chain. So before a
+//! mark is written the history is asked, with the same rules over its own answers:
 //!
 //! | the history says | then |
 //! |---|---|

@@ -1,7 +1,7 @@
-//! How a folder is kept: how much of the blocks, and which optional indexes.
+//! What a folder keeps: how much of the blocks, and which optional indexes.
 //!
-//! The file `settings` in the root of the folder, an envelope that is replaced when somebody
-//! chooses otherwise. A folder without one keeps all blocks and has no optional index.
+//! The file `settings` in the root of the folder, an envelope that is replaced when an opener
+//! changes them. A folder without one keeps all blocks and has no optional index.
 //!
 //! ```text
 //!  0            8         9
@@ -28,7 +28,7 @@ pub enum Prune {
     /// All.
     #[default]
     Off,
-    /// About so many bytes of the youngest, and always what a reorganisation may need.
+    /// About this many bytes of the youngest, and always what a reorganisation may need.
     To(u64),
 }
 
@@ -135,7 +135,7 @@ pub struct Settings {
     pub indexes: IndexSet,
 }
 
-/// What an opener wants to be otherwise; `None` leaves it as it is.
+/// What an opener changes; `None` leaves it as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SettingsChange {
     /// How much of the raw blocks.

@@ -18,7 +18,7 @@
 //!   and archive, on all threads, and is one read afterwards.
 //!
 //! After a reorganisation the rows above the fork name other blocks; they are cut off. A log that
-//! begins late is what a removal has left. Whoever appends removes such a log, and one that is
+//! begins late is what a removal has left. Opening for append removes such a log, and one that is
 //! damaged, and starts again; `status` and `verify` change nothing and say what is damaged.
 
 mod log;
@@ -174,7 +174,7 @@ impl Stats {
         }
     }
 
-    /// Whether so many changes wait that a commit is due.
+    /// Whether enough changes wait that a commit is due.
     pub(crate) fn is_crowded(&self) -> bool {
         self.changes.len() >= CHANGES_MAX / 2
     }

@@ -1,11 +1,10 @@
 //! All stores of the node but the unspent set, and the commit that moves them together.
 //!
-//! The unspent set is apart because the joiner has it while blocks are connected; everything here
-//! goes on meanwhile: headers come, blocks are stored and archived, commits are made.
+//! The unspent set is separate because the joiner holds it while blocks are connected. The stores
+//! here keep working meanwhile: headers arrive, blocks are stored and archived, commits are made.
 //!
-//! **A block is stored** with its header known and its bytes proved to belong to the header: into
-//! the block store, and with the same number into the archive. Which branch it is on does not
-//! matter.
+//! **A block is stored** once its header is known and its bytes are proved to belong to the header:
+//! in the block store, and under the same number in the archive, on whatever branch.
 //!
 //! **A commit** makes the chain up to some block the confirmed one:
 //!
@@ -85,7 +84,7 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Adds a header at the time `now`. Whether it is new, and where it is.
+    /// Adds a header at the time `now`. Returns its id, and whether it is new.
     pub(crate) fn add_header(
         &mut self,
         bytes: &HeaderBytes,
@@ -263,7 +262,7 @@ impl Stores {
         }
     }
 
-    /// Computes blocks of the confirmed chain again, on so many threads.
+    /// Recomputes blocks of the confirmed chain, on `threads` threads.
     pub(crate) fn recompute(
         &self,
         view: ArchiveView,
@@ -329,7 +328,7 @@ impl Stores {
         (tree.height(self.tip), tree.hash(self.tip))
     }
 
-    /// How so much memory is split beside what the stores and the source take now.
+    /// Splits `memory`, given what the stores and the source use now.
     pub(crate) fn budget(&self, memory: usize, source: u64) -> Budget {
         let measured = Measured::of(&self.chain.read().tree, &self.blocks, &self.archive);
         let source = usize::try_from(source).unwrap_or(usize::MAX);
@@ -345,8 +344,8 @@ impl Stores {
         Ok(self.log.checkpoint(&archived)?)
     }
 
-    /// The same, for the last checkpoint of a writer: opening finds nothing to do at all, and
-    /// readers find what they need ([`Rest`]). `coins` is the number of coins at the tip.
+    /// The last checkpoint of a writer: the next opening has nothing to do, and readers find what
+    /// they need ([`Rest`]). `coins` is the number of coins at the tip.
     pub(crate) fn rest(&mut self, coins: u64, index: usize) -> Result<(), Error> {
         // A verdict that no commit has, or a tip that is to be left.
         let is_left = self.chain.read().tree.invalid(self.tip).is_some();
@@ -360,7 +359,7 @@ impl Stores {
         Ok(self.log.rest(&archived, &self.summary(coins, index))?)
     }
 
-    /// What readers need to know, of a set with so many coins and an index of so many bytes.
+    /// What readers need to know. `coins` is the size of the set, `index` the bytes of its index.
     pub(crate) fn summary(&self, coins: u64, index: usize) -> Rest {
         let (marks, checked) = (self.marks.clone(), self.checked.clone());
         let (sequence, tip) = (self.sequence, self.tip_at());

@@ -43,7 +43,7 @@ pub struct Verified {
 }
 
 impl Organizer {
-    /// Walks every store. `progress` is told how many blocks are done and how many there are, then
+    /// Walks every store. `progress` gets how many blocks are done and how many there are, then
     /// the same of coins. Errors name the first thing that is wrong.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified, Error> {
         let snapshot = self.snapshot();

@@ -6,11 +6,11 @@
 //!    marked, and the target becomes another.
 //! 2. Commit, when there is something worth it: the reached tip has more work than the confirmed
 //!    one, or is all there is to reach. Commits are grouped by bytes and by time, so that a long
-//!    sync is not held up by the disk's syncs; with nothing more on its way a commit is made at
-//!    once. The first commit of a sync comes after a sixteenth of the latency, and each after it
-//!    waits twice as long, so that a process which is killed again and again still advances.
-//! 3. Make a checkpoint when it is due. The stores are made durable here and the set by a thread of
-//!    its own, so the joiner goes on with the blocks that it has.
+//!    sync does not wait for the disk; with nothing more on its way a commit is made at once. The
+//!    first commit of a sync comes after a sixteenth of the latency, and each after it waits twice
+//!    as long, so that a process which is killed again and again still advances.
+//! 3. Make a checkpoint when it is due. The stores are made durable here and the set by another
+//!    thread, so the joiner keeps working on the blocks that it has.
 //! 4. Submit blocks of the target's branch, while there is room.
 //! 5. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
 //!    source does not run ahead.
@@ -46,7 +46,7 @@ const LONG: Duration = Duration::from_millis(100);
 /// Why the feeder came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// There is nothing left to do, or somebody wants it to end.
+    /// There is nothing left to do, or the caller wants the sync to end.
     Done,
     /// The target is not above the blocks that were joined.
     Turn,
@@ -129,8 +129,8 @@ impl Feeder<'_, '_, '_, '_> {
                     && self.head == target
                     && !self.intake.is_waiting();
                 let pause = pause.or(rechecks.then_some(Pause::Recheck));
-                // An empty joiner that takes nothing could not rewind a block that failed. Whoever
-                // leaves it is told why.
+                // An empty joiner that takes nothing could not rewind a block that failed. Ending
+                // the joiner returns the error.
                 let stuck = self.joiner.is_full().then_some(Pause::Turn);
                 if let Some(pause) = pause.or(stuck).or(idle.then_some(Pause::Done)) {
                     self.commit()?;
@@ -226,9 +226,9 @@ impl Feeder<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The set makes checkpoints of its own, ahead of the last commit. Recovery takes it back by
-    /// undo records, and where those are gone by the bytes of the blocks; so bytes are durable
-    /// before their undo records can be gone.
+    /// The set makes its own checkpoints, ahead of the last commit. Recovery rewinds it by undo
+    /// records, and below these by the bytes of the blocks; so bytes are made durable before their
+    /// undo records can be pruned.
     fn sync_bytes(&mut self) -> Result<(), Error> {
         if self.unsynced >= self.sync_every {
             self.stores.blocks.sync()?;

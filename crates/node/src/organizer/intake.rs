@@ -48,7 +48,7 @@ pub(crate) struct Intake<'a> {
     /// Who sent headers that link to nothing, and how often in a row.
     strays: HashMap<Giver, u32>,
     headers_done: bool,
-    /// Some giver has been heard of.
+    /// Some giver has answered.
     is_heard: bool,
     pub(crate) left_out: LeftOut,
     /// Givers, by name, that were reported for a branch with too little work.

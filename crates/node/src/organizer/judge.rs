@@ -4,7 +4,8 @@
 //!    by itself and at its height? A block whose bytes are not those of the header says nothing
 //!    about the header: it is refused, and the header is not remembered as invalid.
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
-//!    do its scripts hold? What was checked of a block before is not checked again.
+//!    do its scripts hold? What was checked before is not checked again. A good block returns what
+//!    it connects, for the indexes.
 //!
 //! **Assume-valid.** Scripts are not checked of a block that is an ancestor both of the block that
 //! is assumed to be valid and of the best header, when the best header has the least work that the
@@ -38,7 +39,7 @@ const TWO_WEEKS: u64 = 14 * 24 * 60 * 60;
 /// Why a block is not taken.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It breaks a rule, for ever.
+    /// It breaks a rule. The verdict is final.
     Invalid(String),
     /// These bytes are not the block that the header commits to.
     Mutated(String),

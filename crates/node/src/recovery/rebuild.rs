@@ -1,10 +1,10 @@
-//! The header tree out of what is stored, and the rows that the archive lacks.
+//! Rebuilds the header tree from what is stored, and the rows that the archive lacks.
 //!
 //! 1. The archive's headers come first, in the order of their rows.
 //! 2. The headers of stored blocks are linked to them, parents first, in whatever order blocks were
 //!    stored.
 //! 3. Now every height is known, and each block without rows is read and archived once, in the
-//!    order in which blocks were stored. Some are made ready side by side.
+//!    order in which blocks were stored. Several are prepared in parallel.
 //!
 //! A block that links to nothing is an *orphan*: its bytes are kept and its rows are not made.
 
@@ -141,7 +141,7 @@ fn link_headers(
     Ok(())
 }
 
-/// Blocks for each thread that are made ready side by side.
+/// Blocks for each thread that are prepared in parallel.
 const BLOCKS_EACH: usize = 8;
 /// And their bytes together, after which no more are waited for.
 const BYTES: u64 = 32 << 20;

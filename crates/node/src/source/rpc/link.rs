@@ -51,7 +51,7 @@ pub(super) enum Message {
         bytes: Option<Vec<u8>>,
     },
     Warning(Warning),
-    /// The source cannot go on.
+    /// The source cannot continue.
     Failed(SourceError),
 }
 
