@@ -6,9 +6,9 @@
 
 use varve_blocks::{BlockNumber, Synced};
 use varve_io::GlobalOffset;
-use varve_node::commit_log::{Commit, CommitSequence};
-use varve_node::source::p2p::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
-use varve_node::{Checked, CheckedSpan};
+use varve_node::CommitSequence;
+use varve_node::test_suite::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
+use varve_node::test_suite::{Checked, CheckedSpan, Commit};
 use varve_types::{BlockHash, Height, Network};
 
 use crate::Target;

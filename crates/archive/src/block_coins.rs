@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use varve_consensus::{BlockAt, CheckError, PrevoutError, Spend, UnspentOutputsView};
+use varve_consensus::{BlockAt, CheckError, OwnedCoin, PrevoutError, Spend, UnspentOutputsView};
 use varve_types::{Amount, Coin, Height, Outpoint, Txid, unspendable};
 
 use crate::backend::Tables;
@@ -120,6 +120,24 @@ impl BlockCoins {
         }
         Ok(spends)
     }
+}
+
+/// The coins at these points on the branch that ends with `parent`; `None` where the branch has no
+/// such output, spends it, or the output can never be spent.
+pub fn coins_on_branch<T: Tables, S: BlockSource>(
+    view: &View<T, S>,
+    parent: HeaderLink,
+    points: &[Outpoint],
+) -> Result<Vec<Option<OwnedCoin>>> {
+    let found = search(view, &view.branch(parent)?, points)?;
+    let unspent = found.into_iter().map(|found| found.filter(|found| found.spent_by.is_none()));
+    let coin = |Found { height, coinbase, value, script, .. }| OwnedCoin {
+        height,
+        coinbase,
+        value,
+        script,
+    };
+    Ok(unspent.map(|found| found.map(coin)).collect())
 }
 
 /// The outputs of the branch at these points.

@@ -74,7 +74,7 @@ pub use backend::{
     Backend, BackendError, Chain, Indexes, MakeRows, Mark, Match, RowsOf, Saved, TableSize, Tables,
     Unindexed,
 };
-pub use block_coins::BlockCoins;
+pub use block_coins::{BlockCoins, coins_on_branch};
 pub use error::{ArchiveError, Result};
 pub use link::{Bounds, HeaderLink, TxLink};
 pub use query::{

@@ -32,7 +32,7 @@ use varve_types::{MerkleRoot, Tx, Txid};
 use crate::ancestors::MissingAncestorError;
 use crate::block_at::BlockAt;
 use crate::params::Params;
-use crate::sigops::{self, MAX_BLOCK_SIGOP_COST};
+use crate::sigops::MAX_BLOCK_SIGOP_COST;
 use crate::transaction::{TransactionError, check_transaction};
 use crate::weight::{MAX_BLOCK_WEIGHT, WITNESS_SCALE, base_size, block_base_size};
 
@@ -176,8 +176,7 @@ pub fn check_block(params: &Params, block: &BlockAt<'_>) -> Result<(), BlockErro
         check_transaction(params, block.height(), tx)
             .map_err(|error| BlockError::Transaction { txid, error })?;
     }
-    let legacy = block.block().txs().iter().map(sigops::legacy).sum();
-    check_sigops(params, block, legacy)
+    check_sigops(params, block, block.legacy_sigops().iter().sum())
 }
 
 fn check_merkle_root(block: &BlockAt<'_>) -> Result<(), BlockError> {

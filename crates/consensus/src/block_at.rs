@@ -1,21 +1,28 @@
 //! A block in its place.
 
+use std::sync::OnceLock;
+
 use varve_types::{Block, BlockHash, Height, Tx, Txid};
 
-/// A block, the height it stands at, and its hashes, which are computed once for all rules.
+use crate::sigops;
+
+/// A block, the height it stands at, and what is computed once for all rules: its hashes, and the
+/// signature operations of its transactions.
 #[derive(Clone, Debug)]
 pub struct BlockAt<'a> {
     height: Height,
     hash: BlockHash,
     block: &'a Block<'a>,
     txids: Vec<Txid>,
+    sigops: OnceLock<Box<[u64]>>,
 }
 
 impl<'a> BlockAt<'a> {
     /// The block at this height. Computes the txids.
     #[must_use]
     pub fn new(height: Height, block: &'a Block<'a>) -> Self {
-        Self { height, hash: block.hash(), block, txids: block.txids() }
+        let (hash, txids, sigops) = (block.hash(), block.txids(), OnceLock::new());
+        Self { height, hash, block, txids, sigops }
     }
 
     /// The height.
@@ -45,5 +52,11 @@ impl<'a> BlockAt<'a> {
     /// The transactions with their txids, in block order.
     pub fn txs(&self) -> impl Iterator<Item = (Txid, &'a Tx<'a>)> {
         self.txids.iter().copied().zip(self.block.txs())
+    }
+
+    /// The legacy signature operations of each transaction, in block order. Counted by the first
+    /// rule that asks, in whichever thread it runs; the rules of spends reuse the count.
+    pub(crate) fn legacy_sigops(&self) -> &[u64] {
+        self.sigops.get_or_init(|| self.block.txs().iter().map(sigops::legacy).collect())
     }
 }

@@ -90,7 +90,7 @@ pub struct Budget {
 
 impl Budget {
     /// The split for a process that holds no chain, such as one that imports an unspent set. Too
-    /// little memory is refused, before anything is made.
+    /// little memory is refused before anything is created.
     pub fn empty(memory: usize) -> Result<Self, Error> {
         Self::new(memory, Measured::default()).enough()
     }
@@ -123,7 +123,7 @@ impl Budget {
         }
     }
 
-    /// The set needs so much, which is more than its part.
+    /// The error when the set needs `set` bytes, which is more than its part.
     fn too_little(&self, set: usize) -> Error {
         let Self { memory: given, headers, source, .. } = *self;
         let fixed = Measured { headers, source }.total();

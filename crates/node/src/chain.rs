@@ -1,7 +1,7 @@
 //! The header tree, and how much of each block was checked on its branch.
 //!
-//! The organizer writes it; the workers that check blocks look back along branches meanwhile. So it
-//! is behind a lock, which both hold for moments.
+//! The organizer writes it while the workers that check blocks read branches. So it is behind a
+//! lock, which both hold briefly.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  DATADIR/
-//!    lock        held by the one opener; tells the others who that is
+//!    lock        held by the one opener, and names it to others
 //!    node        envelope: network, identity, secret
 //!    settings    envelope: how much is kept (`settings`)
 //!    commit/     the commit log: which chain is confirmed
 //!    blocks/     raw blocks: the journal
 //!    utxo/       the unspent set       ┐
 //!    stats/      its figures by height │ derived from blocks and commits,
-//!    archive/    the history           ┘ made anew by `repair`
+//!    archive/    the history           ┘ rebuilt by `repair`
 //! ```
 //!
 //! The payload of `node`:

@@ -1,4 +1,4 @@
-//! Why the node cannot go on. That a block is invalid is no error: see `organizer`.
+//! Why an operation of the node failed. An invalid block is not an error: see `organizer`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,6 @@ use varve_archive::ArchiveError;
 use varve_types::{BlockHash, DecodeError, Height, Network};
 use varve_utxo::{Error as UtxoError, SourceError as CoinsError};
 
-use crate::settings::Index;
 use crate::source::SourceError;
 
 /// Why an operation of the node failed.
@@ -56,7 +55,7 @@ pub enum Error {
         /// What has a row for each header.
         headers: usize,
     },
-    /// The folder is somebody's, and not a node's.
+    /// The folder has other files and no node.
     #[error(
         "{} is not empty and holds no Varve database, but {found}; pass a --datadir that is empty \
          or does not exist", path.display()
@@ -92,7 +91,7 @@ pub enum Error {
         /// That of the tip.
         tip: Height,
     },
-    /// What was asked for takes bytes of a block that were given away.
+    /// The answer needs bytes of a block that were pruned.
     #[error(
         "the bytes of block {height} were pruned; sync into another --datadir without --prune to \
          have them"
@@ -100,15 +99,6 @@ pub enum Error {
     Pruned {
         /// The height of the block.
         height: Height,
-    },
-    /// An index that needs blocks which would be pruned.
-    #[error(
-        "the {index} index needs all blocks, so it cannot be kept with --prune; leave one of them \
-         out, or pass --prune off"
-    )]
-    PruneWithIndex {
-        /// The index.
-        index: Index,
     },
     /// Scripts cannot be checked on this network.
     #[error("scripts of {network} cannot be checked; use --verify spends")]
@@ -222,7 +212,7 @@ impl From<ArchiveError> for Error {
     }
 }
 
-/// A rewind asks the archive for coins; what that says of pruned bytes is told as such.
+/// A rewind asks the archive for coins; its error about pruned bytes becomes ours.
 impl From<UtxoError> for Error {
     fn from(error: UtxoError) -> Self {
         if let UtxoError::Source { error: CoinsError::Failed(failure), .. } = &error {

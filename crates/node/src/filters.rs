@@ -1,43 +1,57 @@
-//! The BIP158 filters of the confirmed chain, where the folder keeps them.
+//! The BIP158 filters, where the folder keeps them.
 //!
-//! A filter is made of the scripts that a block makes and spends, and its header chains it to the
-//! one below. So they are made upward, from the highest confirmed block that has one, with every
-//! commit. An index that was just chosen begins at genesis. Filters of blocks that lost stay.
+//! The check of a block computes its filter ([`connected`](crate::connected)). When the block
+//! leaves the joiner, its filter is chained to that of the block below and archived, whether or not
+//! the block is confirmed later: filters are kept by block, and those of blocks that lost stay. A
+//! block has a filter only if the one below has.
+//!
+//! Filters of confirmed blocks that are missing, because the index was just chosen or a crash has
+//! lost them, are computed again from below before a sync begins.
 
-use varve_archive::{Chain as ArchiveChain, MmapTables, Snapshot, View};
-use varve_types::Height;
+use std::num::NonZeroUsize;
 
+use varve_archive::{Chain as ArchiveChain, FilterRow, MmapTables, Snapshot};
+use varve_types::{BlockHash, Height};
+
+use crate::connected::{BlockFilter, Wanted};
 use crate::error::Error;
-use crate::stores::Stores;
+use crate::stores::{Stores, missing};
 
-/// After so many filters they are made durable, and leave memory.
+/// After this many filters a catch-up makes them durable, which frees their memory.
 const CHECKPOINT: u32 = 1_000;
 
 impl Stores {
-    /// Makes the filters that are missing. `progress` is told how many of the chain's are there.
-    pub(crate) fn index_filters(
+    /// Archives the filter of a block, if the block below has one.
+    pub(crate) fn add_filter(&mut self, hash: BlockHash, filter: BlockFilter) -> Result<(), Error> {
+        let now = self.archive.now();
+        let link = now.to_header(hash)?.ok_or_else(|| missing(hash))?;
+        let Some(previous) = now.previous_filter_header(link)? else { return Ok(()) };
+        let header = filter.header(previous);
+        Ok(self.archive.set_filters(&[(link, FilterRow { header, body: filter.body })])?)
+    }
+
+    /// Computes the filters that the confirmed chain lacks, on `threads` threads. `progress` gets
+    /// how many of the chain's are there, and how many there are to be.
+    pub(crate) fn catch_up_filters(
         &mut self,
+        threads: NonZeroUsize,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), Error> {
-        let Some((top, _)) = self.archive.now().top(ArchiveChain::Confirmed) else {
-            return Ok(());
-        };
-        let first = filtered(self.archive.now())?.map_or(0, |height| height.to_u32() + 1);
-        let view = View::new(self.archive.snapshot(), self.blocks.reader());
-        for height in first..=top.to_u32() {
-            let link = view.to_confirmed(Height::new(height));
-            let filter = link.map(|link| view.compute_filter(link)).transpose()?.flatten();
-            let (Some(link), Some(filter)) = (link, filter) else {
-                let what = format!("the archive does not have what block {height} spends");
-                return Err(Error::Disagree { what });
-            };
-            self.archive.set_filters(&[(link, filter)])?;
+        let now = self.archive.now();
+        let Some((top, _)) = now.top(ArchiveChain::Confirmed) else { return Ok(()) };
+        let first = filtered(now)?.map_or(0, |height| height.to_u32() + 1);
+        let wanted = Wanted { filter: true, change: false };
+        let recompute = self.recompute(self.view(), wanted, threads);
+        recompute.each(first..=top.to_u32(), &mut |connected| {
+            let height = connected.height.to_u32();
+            let filter = connected.filter.expect("the filter is all that is asked for");
+            self.add_filter(connected.block, filter)?;
             progress(u64::from(height) + 1, u64::from(top.to_u32()) + 1);
             if (height - first) % CHECKPOINT == CHECKPOINT - 1 {
                 self.checkpoint()?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

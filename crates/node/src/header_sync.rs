@@ -17,7 +17,7 @@
 //! 2. In the second pass the same headers are asked for again. A bit that differs shows that the
 //!    peer sends another branch than the one it proved. A header is released when
 //!    [`Limits::buffer`] others follow it: two dozen bits then vouch for it. When the work is
-//!    reached, all are released, and the branch goes on without this.
+//!    reached, all are released, and later headers of the branch are taken directly.
 //!
 //! The key is secret and differs for each sync, so a peer cannot prepare two branches whose bits
 //! agree: a branch of the first difficulty passes with a chance of one in 2^24.
@@ -86,7 +86,7 @@ pub(crate) enum Step {
     Ask { released: Vec<HeaderBytes>, locator: Vec<BlockHash> },
     /// The work is reached: these are released, and the sync is over.
     Done { released: Vec<HeaderBytes> },
-    /// The headers are no answer but an announcement: go on waiting.
+    /// The headers are no answer but an announcement: keep waiting.
     Ignored,
     /// The peer begins again lower: it has changed its chain. The sync is over, and the headers
     /// are to be taken as if they were the first.

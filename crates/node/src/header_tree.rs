@@ -38,8 +38,7 @@ use siphasher::sip::SipHasher13;
 use varve_consensus::{Params, Work, check_header};
 use varve_types::{BlockHash, Header, Height};
 
-pub use branch::Branch;
-pub use insert_error::InsertError;
+pub(crate) use insert_error::InsertError;
 pub(crate) use marks::INVALIDATED;
 pub use marks::Invalid;
 
@@ -229,12 +228,6 @@ impl HeaderTree {
     #[must_use]
     pub fn height(&self, id: HeaderId) -> Height {
         self.row(id).height
-    }
-
-    /// The time of a header.
-    #[must_use]
-    pub fn time(&self, id: HeaderId) -> u32 {
-        self.row(id).time
     }
 
     /// The work of the whole chain up to a header.

@@ -1,13 +1,16 @@
 //! The node: the one crate that sees every engine and keeps them on one tip.
 //!
-//! Home of the sources, the header tree, the organizer with its candidate and confirmed chains,
-//! the validation pipeline, the mempool, the indexes, commit and recovery.
-//!
 //! ```text
-//! Source ──── headers ────► HeaderTree ──── best header ────► blocks to want
-//!    ▲  └──── blocks ─────► the receiver, who stores them and judges them
-//!    └─────── want, blame ────────┘
+//!  Source ──► Organizer ──► block store, archive, unspent set ──► commit log ──► NodeSnapshot
+//!             one thread    blocks in any order, joined in order   the tip moves   readers
 //! ```
+//!
+//! - [`Organizer`] opens a data directory, recovers it, and is its one writer: it syncs from a
+//!   [`Source`] (block files, a pipe, JSON-RPC, peers), follows new blocks, carries out an
+//!   operator's verdicts, verifies and repairs.
+//! - [`NodeReader`] hands out [`NodeSnapshot`]s in other threads: unspent set, history and raw
+//!   blocks, all at the tip of one commit.
+//! - [`Reading`] answers questions from a directory at rest without opening its writers.
 //!
 //! Must not know: JSON shapes of our interfaces, HTTP serving. Layer 3.
 
@@ -18,18 +21,24 @@ compile_error!("a node needs a verifier of scripts: build with the feature `core
 
 mod budget;
 mod chain;
+#[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
 mod checked;
-pub mod commit_log;
+#[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
+mod commit_log;
+mod connected;
 mod data_directory;
 mod error;
 mod filters;
 #[cfg(test)]
 mod fixture;
 mod header_sync;
-pub mod header_tree;
+#[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
+mod header_tree;
 mod organizer;
+mod owned_block;
 mod prune;
 mod reading;
+mod recompute;
 mod recovery;
 mod repair;
 mod rest;
@@ -42,21 +51,33 @@ mod spent_coins;
 mod stats;
 mod steps;
 mod store_files;
-mod stored_block;
 mod stores;
 mod verify;
 
 pub use budget::Budget;
-pub use checked::{Checked, CheckedHeights, CheckedSpan, ScriptsChecked};
+pub use checked::ScriptsChecked;
+pub use commit_log::CommitSequence;
 pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
 pub use error::{Error, Names};
-pub use header_tree::{Branch, ChainTip, HeaderId, HeaderTree, InsertError, Invalid};
+pub use header_tree::{ChainTip, Invalid};
 pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
 pub use reading::Reading;
-pub use rest::Rest;
 pub use settings::{Index, IndexSet, Prune, Settings, SettingsChange, UnknownIndexError};
 pub use shortfall::Shortfall;
 pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};
 pub use source::{Event, Giver, Source, SourceError};
 pub use stats::SetStats;
 pub use verify::Verified;
+
+/// Parts that tests and fuzz targets reach directly.
+#[cfg(feature = "test-suite")]
+pub mod test_suite {
+    pub use crate::checked::{Checked, CheckedSpan};
+    pub use crate::commit_log::{Commit, CommitLog};
+    pub use crate::header_tree::{HeaderId, HeaderTree};
+
+    /// Messages of the peer-to-peer protocol.
+    pub mod wire {
+        pub use crate::source::p2p::wire::{FRAME_LEN, Frame, Inventory, Message, Version};
+    }
+}

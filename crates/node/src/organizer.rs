@@ -8,17 +8,18 @@
 //! ```
 //!
 //! * **Target**: the chain with the most work whose blocks are all stored and none known to be
-//!   invalid ([`HeaderTree::best_chain`](crate::HeaderTree::best_chain)). In a long sync from own
-//!   files or an own node, not a branch of which their headers say that it is going to lose.
+//!   invalid ([`HeaderTree::best_chain`](crate::header_tree::HeaderTree::best_chain)). In a long
+//!   sync from own files or an own node, not a branch of which their headers say that it is going
+//!   to lose.
 //! * When the target is above the set, its blocks go to the joiner. When it is on another branch,
-//!   the set is first *turned*: rewound to the fork. Readers see nothing of that: they hold the
-//!   snapshot of the last commit, and get the next when the new branch has won.
+//!   the set is first *turned*: rewound to the fork. Readers do not see that: they hold the
+//!   snapshot of the last commit, and get the next one when the new branch has won.
 //! * A block that fails is marked with the reason, until an operator reconsiders it (`verdict`);
 //!   the target is then another, perhaps the old tip, and the set is turned to it.
 //! * A sync that verifies scripts also checks those of confirmed blocks that were taken without
 //!   (`recheck`), when it has nothing else to do.
-//! * Now and then everything is made durable (a *checkpoint*), so that a crash costs the replay of
-//!   at most [`Limits::lag`] bytes of blocks.
+//! * A *checkpoint* makes everything durable at intervals, so that a crash costs the replay of at
+//!   most [`Limits::lag`] bytes of blocks.
 
 mod checker;
 mod durable;
@@ -47,7 +48,8 @@ use varve_utxo::{
 };
 
 use crate::budget::Budget;
-use crate::checked::{Checked, ScriptsChecked};
+use crate::checked::ScriptsChecked;
+use crate::connected::Wanted;
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
 use crate::filters::filtered;
@@ -55,17 +57,17 @@ use crate::header_tree::{ChainTip, Invalid};
 use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
 use crate::source::{Clock, Source};
-use crate::stats::counted;
 use crate::stores::Stores;
 use checker::Checkers;
 use feeder::{Feeder, Joining, Pause, Purpose};
 use intake::Intake;
-use judge::{Judge, Refusal};
+use judge::{Good, Judge, Refusal};
 use kept::Kept;
 use recheck::Recheck;
 use script_board::ScriptBoard;
 
 pub(crate) use checker::Preparer;
+pub(crate) use judge::connect;
 pub(crate) use left_out::LeftOut;
 pub use report::Report;
 
@@ -97,7 +99,7 @@ pub struct Options {
     pub block_segment: u64,
     /// When commits and checkpoints are made.
     pub limits: Limits,
-    /// What the folder is to keep otherwise than before.
+    /// Changes to what the folder keeps.
     pub settings: SettingsChange,
 }
 
@@ -123,11 +125,11 @@ impl Options {
 /// When commits and checkpoints are made.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// A commit takes in about so many bytes of blocks in a long sync.
+    /// Bytes of blocks in a commit of a long sync, about.
     pub group: u64,
-    /// A commit waits at most so long.
+    /// The longest that a commit waits.
     pub latency: Duration,
-    /// A checkpoint is made when so many bytes of blocks have been stored since the last.
+    /// Bytes of blocks stored since the last checkpoint at which the next is due.
     pub lag: u64,
 }
 
@@ -156,7 +158,7 @@ pub struct SyncOptions {
     pub assume_valid: Option<BlockHash>,
     /// The chain does not go above this height.
     pub stop_height: Option<Height>,
-    /// Go on when everything is there, as new blocks come.
+    /// Keep running when everything is there, and take new blocks as they come.
     pub follow: bool,
     /// Also fetch blocks of branches that have less work than the best.
     pub all_branches: bool,
@@ -169,7 +171,7 @@ pub struct SyncOptions {
 }
 
 impl SyncOptions {
-    /// Whether somebody wants it to end.
+    /// Whether the caller wants the sync to end.
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -244,7 +246,7 @@ impl Organizer {
         match index {
             Index::Address => Ok(Some(self.snapshot().tip.0)),
             Index::Filter => filtered(self.stores.archive.now()),
-            Index::Stats => counted(&self.directory, self.snapshot().tip.0),
+            Index::Stats => self.counted(),
         }
     }
 
@@ -254,7 +256,7 @@ impl Organizer {
     }
 
     /// Takes from the source until it has no more, or the stop height is reached; when it follows,
-    /// until it is told to stop. What was committed stays, also when an error ends it.
+    /// until [`SyncOptions::stop`] is set. What was committed stays, even when an error ends it.
     pub fn sync(
         &mut self,
         source: &mut dyn Source,
@@ -265,9 +267,10 @@ impl Organizer {
         if options.verify == Verify::Scripts && network.is_bsv() {
             return Err(Error::NoScripts { network });
         }
-        self.bring_on_filters(report)?;
+        self.catch_up_indexes(report)?;
         let budget = self.split(source)?;
-        let mut intake = Intake::new(source, options, report, self.waiting(&budget)?);
+        let (checkers, kept) = self.waiting(&budget)?;
+        let mut intake = Intake::new(source, options, report, checkers, kept);
         intake.begin(&self.stores)?;
         let mut recheck = (options.verify == Verify::Scripts).then(Recheck::new);
         loop {
@@ -293,9 +296,6 @@ impl Organizer {
                 self.prune()?;
             }
             set_memory(budget, |memory| self.utxo.set_memory(memory))?;
-            if !options.is_stopped() {
-                self.bring_on_stats(intake.report)?;
-            }
             if is_done {
                 self.left_out = intake.left_out;
                 return Ok(());
@@ -319,24 +319,21 @@ impl Organizer {
         set_memory(budget, |memory| self.utxo.set_memory(memory))
     }
 
-    /// Makes the filters that were not made with their commits: those of an index that was just
-    /// chosen, or that a crash has lost.
-    fn bring_on_filters(&mut self, report: &mut dyn FnMut(Report<'_>)) -> Result<(), Error> {
-        let index = Index::Filter;
-        if !self.settings.indexes.has(index) {
-            return Ok(());
+    /// Brings indexes that were just chosen, or that a crash has set back, to the confirmed tip.
+    pub(crate) fn catch_up_indexes(
+        &mut self,
+        report: &mut dyn FnMut(Report<'_>),
+    ) -> Result<(), Error> {
+        let (indexes, workers) = (self.settings.indexes, self.options.workers);
+        if indexes.has(Index::Filter) {
+            let index = Index::Filter;
+            let progress = &mut |done, all| report(Report::Indexed { index, done, all });
+            self.stores.catch_up_filters(workers, progress)?;
         }
-        self.stores.index_filters(&mut |done, all| report(Report::Indexed { index, done, all }))
-    }
-
-    /// Counts the set at the heights that came since the last time.
-    fn bring_on_stats(&self, report: &mut dyn FnMut(Report<'_>)) -> Result<(), Error> {
-        let index = Index::Stats;
-        if !self.settings.indexes.has(index) {
-            return Ok(());
+        if indexes.has(Index::Stats) {
+            let (tip, index) = (self.snapshot().tip.0, Index::Stats);
+            self.stats_at(tip, &mut |done, all| report(Report::Indexed { index, done, all }))?;
         }
-        let tip = self.snapshot().tip.0;
-        self.stats_at(tip, &mut |done, all| report(Report::Indexed { index, done, all }))?;
         Ok(())
     }
 
@@ -349,11 +346,21 @@ impl Organizer {
         self.rewind_to_branch(target)
     }
 
+    /// Blocks between two checkpoints, at most. Where blocks are pruned, indexes that a crash has
+    /// set back to their checkpoint are computed again out of undo records, so there must be
+    /// records down to it.
+    fn checkpoint_every(&self) -> u32 {
+        let is_needed =
+            self.settings.prune != Prune::Off && !Wanted::of(self.settings).is_nothing();
+        if is_needed { (self.options.undo.blocks / 2).max(1) } else { u32::MAX }
+    }
+
     fn judge(&self, options: &SyncOptions) -> Judge {
         Judge {
             chain: self.stores.chain.clone(),
             verify: options.verify,
             assume_valid: options.assume_valid,
+            wanted: Wanted::of(self.settings),
             board: ScriptBoard::new(options.verify.script_threads(self.options.workers)),
         }
     }
@@ -368,14 +375,16 @@ impl Organizer {
         let memory = self.options.memory;
         let budget = self.stores.budget(memory, intake.source_memory());
         let sync_every = (self.options.undo.blocks / 2).max(1);
-        // Pruning goes by the set's checkpoint, and the figures are made behind one.
-        let pauses = self.settings.prune != Prune::Off || self.settings.indexes.has(Index::Stats);
+        // Pruning goes by the set's checkpoint.
+        let pauses = self.settings.prune != Prune::Off;
+        let checkpoint_every = self.checkpoint_every();
         let stores = &mut self.stores;
         let (committed_at, patience) = ((options.clock)(), limits.latency / FIRST_COMMIT);
         let check = if options.verify == Verify::Scripts { SCRIPT_MEMORY } else { 0 };
+        let check = check + judge.wanted.memory();
         let joiner_options = JoinerOptions { check, ..JoinerOptions::new(self.options.workers) };
         let check = |block: &BlockAt<'_>, view: &DatabaseView| judge.check(block, view);
-        let feed = |joiner: &Joiner<'_, '_, Joining, Checked, Refusal>| {
+        let feed = |joiner: &Joiner<'_, '_, Joining, Good, Refusal>| {
             let (head, reached) = (at, at);
             let (in_flight, uncommitted, unsynced) = (0, 0, 0);
             let feeder = Feeder {
@@ -387,6 +396,7 @@ impl Organizer {
                 budget,
                 workers,
                 pauses,
+                checkpoint_every,
                 purpose,
                 head,
                 reached,

@@ -1,8 +1,8 @@
-//! Giving old blocks away, when the folder is to keep only so many bytes of them.
+//! Drops old blocks when the folder is to keep only the youngest bytes of them.
 //!
-//! After every checkpoint whole files of the oldest blocks go, those that hold nothing of
+//! After every checkpoint the oldest files of blocks are dropped, as far as they hold none of
 //!
-//! 1. the youngest blocks of so many bytes together;
+//! 1. the youngest blocks, up to the size that the settings name;
 //! 2. blocks above the *horizon*, on whatever branch: as many heights below the tip as there are
 //!    undo records ([`UndoConfig::blocks`](varve_utxo::UndoConfig)). The tip is here the highest
 //!    block that the confirmed chain shares with the set's checkpoint, so what recovery may have
@@ -10,15 +10,18 @@
 //! 3. blocks whose rows a search table of the archive has in memory alone: after a crash they are
 //!    made of the blocks again.
 //!
-//! A block whose header is not known (it was lost in a crash and has not come again) holds nothing
-//! back. It goes with its file; when its header comes after all, it is fetched again.
+//! A block whose header is not known (lost in a crash and not received again) holds nothing back.
+//! It is dropped with its file, and fetched again if its header arrives.
 //!
 //! A rewind down to the horizon takes undo records and no bytes, and the blocks of the branch that
-//! wins are above it. Where records are missing (a deep reorganisation has made a new beginning),
-//! nothing goes until there are enough again.
+//! wins are above it. Where records are missing (a deep reorganisation has restarted the undo log),
+//! nothing is dropped until there are enough again.
 //!
-//! Rows of the archive stay for ever. What needs bytes that are gone is answered
-//! [`Error::Pruned`].
+//! Filters and figures of the set take the outputs that blocks spend, which may lie in pruned
+//! blocks. They have them from the check of each block (`connected`), so they must be at the tip
+//! before anything is dropped: an index that lags could never catch up.
+//!
+//! Rows of the archive stay. A question that needs dropped bytes is answered [`Error::Pruned`].
 
 use varve_archive::{Chain as ArchiveChain, MmapTables, Snapshot};
 use varve_blocks::{BlockNumber, BlockReader, Keep};
@@ -27,18 +30,33 @@ use varve_types::Height;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
 use crate::organizer::Organizer;
-use crate::settings::Prune;
+use crate::settings::{Index, Prune};
 
 impl Organizer {
     /// Drops what need not be kept. All stores have just been made durable.
     pub(crate) fn prune(&mut self) -> Result<(), Error> {
         let Prune::To(bytes) = self.settings.prune else { return Ok(()) };
         let Some(horizon) = self.horizon() else { return Ok(()) };
+        if !self.are_indexes_at_tip()? {
+            return Ok(());
+        }
         let from = self.first_above(horizon)?;
         let from = self.stores.archive.needed_from()?.map_or(from, |needed| from.min(needed));
         let first = self.stores.blocks.prune(Keep { from, bytes })?;
         self.stores.forget_pruned(first);
         Ok(())
+    }
+
+    /// Whether every chosen index that takes the outputs which blocks spend has all of the
+    /// confirmed chain.
+    fn are_indexes_at_tip(&self) -> Result<bool, Error> {
+        let tip = Some(self.snapshot().tip.0);
+        for index in [Index::Filter, Index::Stats] {
+            if self.settings.indexes.has(index) && self.indexed(index)? != tip {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The height down to which a rewind must be possible; `None` when all blocks are to be kept.

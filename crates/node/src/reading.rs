@@ -1,4 +1,4 @@
-//! A node for questions alone, opened at a cost that does not grow with the chain.
+//! A read-only node, opened at a cost that does not grow with the chain.
 //!
 //! A node that ends in order leaves its folder *at rest*: every store stands at the last commit,
 //! and the checkpoint says what readers need to know ([`Rest`]). Such a folder is opened without
@@ -12,11 +12,11 @@
 //! | the archive's heights and block states, 24 bytes a header | the unspent set, as a whole |
 //! | | the figures by height |
 //!
-//! No header tree is made, no commit is read, and nothing is written but the folder's lock.
+//! No header tree is built, no commit is read, and nothing is written but the folder's lock.
 //!
-//! When anything is not as it should be (a crash, a damaged file, a change of settings that was
-//! cut short), the node is opened as for writing. That finds out what it is: it replays, makes
-//! that durable, and leaves the folder at rest for the next reader; or it says what is wrong.
+//! If anything disagrees (after a crash, with a damaged file, after an interrupted change of
+//! settings), the node is opened as for writing, which either replays and leaves the folder at rest
+//! for the next reader, or reports what is wrong.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ enum Held {
 }
 
 impl Reading {
-    /// Opens the node in a folder that has one. `progress` is told how many blocks have been taken
+    /// Opens the node in a folder that has one. `progress` gets how many blocks have been taken
     /// into the archive and how many are to be, when it has to be rebuilt.
     pub fn open(
         root: Arc<dyn Storage>,

@@ -1,24 +1,26 @@
-//! Opening a node, after whatever happened.
+//! Opens a node and recovers it from a crash at any point.
 //!
-//! The commit log says which chain is confirmed, the block store has the bytes of it. Everything
-//! else is at some checkpoint, before or after that, and is brought to it:
+//! The commit log says which chain is confirmed, and the block store has its bytes. Everything else
+//! is at some checkpoint, before or after that, and is brought to it:
 //!
 //! 1. The commit log gives the tip T and the marks of invalid blocks, and how many blocks were
 //!    synced.
 //! 2. The block store keeps its whole frames and cuts a torn end.
-//! 3. The header tree is made of the archive's headers and of those of the stored blocks.
+//! 3. The header tree is built from the archive's headers and those of the stored blocks.
 //! 4. The archive's search tables get the rows of blocks that were young, then the archive gets all
 //!    blocks that came after its checkpoint, and the confirmed heights of T.
 //! 5. The unspent set may be behind T, on a branch that has lost, or ahead of T by blocks that were
 //!    never acknowledged, whose bytes may even be lost. It is rewound, block by block, to one that
 //!    is on the branch of T; then the blocks up to T are appended. They were checked before the
 //!    commit.
-//! 6. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
+//! 6. Filters and figures may be behind T. Where blocks are pruned they are restored with the help
+//!    of the set; else the next sync brings them on.
+//! 7. A tip that is marked as invalid was to be left when the process ended. The chain leaves it
 //!    now.
 //!
-//! **What was replayed is made durable**, so the next opening does not repeat it: as a whole at the
-//! end, and on the way (`steps`). A process that is killed again and again while it replays gets
-//! further each time, if it lives long enough to write the set's window once.
+//! **What was replayed is made durable**, so the next opening does not repeat it: at the end, and
+//! in between (`steps`). A process that is killed repeatedly while it replays advances each time,
+//! if it lives long enough to write the set's window once.
 //!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
@@ -40,33 +42,36 @@ use varve_utxo::{AsBlock as _, Compaction, Database, Secret, StoreKey};
 use crate::budget::{Budget, Measured};
 use crate::chain::{Chain, SharedChain};
 use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
+use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
+use crate::filters::filtered;
 use crate::header_tree::HeaderId;
-use crate::organizer::{LeftOut, Options, Organizer};
+use crate::organizer::{LeftOut, Options, Organizer, connect};
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
+use crate::stats::Stats;
 use crate::steps::Steps;
 use crate::store_files::STATS;
 use crate::stores::Stores;
-use rebuild::{Rebuilt, rebuild};
+use rebuild::{Rebuild, Rebuilt};
 
 /// Files of blocks are at most this part of what is kept, but not below [`SMALL_SEGMENT`].
 const PRUNED_SEGMENTS: u64 = 8;
 const SMALL_SEGMENT: u64 = 16 << 20;
 
-/// Told how many blocks have been taken into the archive, and how many there are.
+/// Gets how many blocks have been archived, and how many there are.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 impl Organizer {
-    /// Opens the node in a folder, or makes one.
+    /// Opens the node in a folder, or creates one.
     pub fn open(root: Arc<dyn Storage>, options: Options) -> Result<Self, Error> {
         Self::open_with(root, options, &mut |_, _| {})
     }
 
-    /// Opens the node in a folder, or makes one. `progress` is told how many blocks have been taken
-    /// into the archive and how many are to be, when it has to be made anew.
+    /// Opens the node in a folder, or creates one. `progress` gets how many blocks have been
+    /// archived and how many are to be, when the archive has to be rebuilt.
     pub fn open_with(
         root: Arc<dyn Storage>,
         options: Options,
@@ -87,21 +92,26 @@ impl Organizer {
         let identity = directory.identity();
         let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
         let before = Settings::load(directory.root())?;
-        let settings = before.changed(options.settings)?;
-        let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
-        keep_settings(&directory, &blocks, (before, settings))?;
+        let settings = before.changed(options.settings);
+        let mut blocks = open_blocks(&directory, &options, settings, &history)?;
+        keep_settings(&directory, &blocks, before, settings)?;
         let backend = open_tables(&directory, &options, settings, &budget)?;
         let mut archive = open_archive(backend, &options, settings, &mut blocks, progress)?;
         check_followed(&archive, &history, &directory)?;
         if archive.now().bounds().headers <= 1 && history.archived != Archived::default() {
-            // It was lost. This is noted before any row is made, in case that is interrupted.
+            // It was lost. This is noted before any row is written, in case that is interrupted.
             history.archived = Archived::default();
             log.checkpoint(&history.archived)?;
         }
         let lag = budget.lag(options.limits.lag);
-        let stores = (&blocks, &mut archive, &mut log);
-        let rebuilt = rebuild((&options, lag), &history, stores, progress)?;
-        let Rebuilt { mut chain, orphans, lost, rows } = rebuilt;
+        let parts = Rebuild {
+            options: &options,
+            lag,
+            blocks: &blocks,
+            archive: &mut archive,
+            log: &mut log,
+        };
+        let Rebuilt { mut chain, orphans, lost, rows } = parts.run(&history, progress)?;
         let measured = Measured::of(&chain.tree, &blocks, &archive);
         let budget = Budget::new(options.memory, measured).enough()?;
         let utxo = open_utxo(&directory, &options, &budget)?;
@@ -114,6 +124,10 @@ impl Organizer {
         let (archive_now, reader) = (archive.snapshot(), blocks.reader());
         let snapshot =
             NodeSnapshot { sequence, tip: at, utxo: version, archive: archive_now, blocks: reader };
+        let stats = match settings.indexes.has(Index::Stats) {
+            true => Stats::kept(&directory)?,
+            false => Stats::default(),
+        };
         let stores = Stores {
             chain: SharedChain::new(chain),
             blocks,
@@ -129,27 +143,30 @@ impl Organizer {
             lost,
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
+            connected_since: 0,
+            stats,
         };
         let left_out = LeftOut::default();
         let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
         let is_behind = organizer.utxo.tip() != Some(at);
-        organizer.catch_up(history.last.is_none())?;
-        if is_behind || rows > 0 {
+        let is_indexed = organizer.catch_up(history.last.is_none())?;
+        if is_behind || is_indexed || rows > 0 {
             organizer.rest()?;
         }
         organizer.leave_marked_tip()?;
         Ok(organizer)
     }
 
-    /// Brings the set and the archive's chains to the confirmed tip, and publishes it.
-    fn catch_up(&mut self, is_new: bool) -> Result<(), Error> {
+    /// Brings the set, the archive's chains and the indexes to the confirmed tip, and publishes it.
+    /// Whether indexes were behind.
+    fn catch_up(&mut self, is_new: bool) -> Result<bool, Error> {
         let tip = self.stores.tip;
         self.rewind_to_branch(tip)?;
-        self.append_to(tip)?;
-        let version = Arc::clone(self.utxo.latest());
+        self.append_to(tip, Wanted::default())?;
         if is_new {
             // The first commit of all: the genesis block.
-            return self.stores.commit(tip, version);
+            self.stores.commit(tip, Arc::clone(self.utxo.latest()))?;
+            return Ok(false);
         }
         let (height, hash) = self.stores.tip_at();
         let link = self.stores.archive.now().to_header(hash)?;
@@ -159,8 +176,39 @@ impl Organizer {
             above.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
         self.stores.archive.set_block_states(&states)?;
         self.stores.follow_best_header()?;
-        self.stores.publish((height, hash), version);
-        Ok(())
+        let is_indexed = self.restore_indexes()?;
+        self.stores.publish((height, hash), Arc::clone(self.utxo.latest()));
+        Ok(is_indexed)
+    }
+
+    /// Where blocks are pruned, an index that a crash has set back cannot search for what the
+    /// blocks above it spend. The set knows: it is rewound to the index by its undo records, and
+    /// appends the same blocks again. Whether that was necessary. (Where all blocks are held, the
+    /// next sync searches, on all threads, and the set stays.)
+    fn restore_indexes(&mut self) -> Result<bool, Error> {
+        let wanted = Wanted::of(self.settings);
+        let (tip, _) = self.stores.tip_at();
+        let is_pruned = self.stores.blocks.reader().first_held()? > BlockNumber::ZERO;
+        if wanted.is_nothing() || !is_pruned {
+            return Ok(false);
+        }
+        let view = self.stores.view();
+        let filters = if wanted.filter { filtered(self.stores.archive.now())? } else { Some(tip) };
+        let stats =
+            if wanted.change { self.stores.stats.indexed_to(&view, tip)? } else { Some(tip) };
+        let Some(lowest) = filters.min(stats).filter(|lowest| *lowest < tip) else {
+            return Ok(false);
+        };
+        // Without records the index stays behind; the next sync says that it cannot catch up.
+        let first = lowest.checked_add(1);
+        if self.utxo.undo_from().is_none_or(|from| Some(from) > first) {
+            return Ok(false);
+        }
+        self.utxo.rewind_to_with(lowest, &ArchivedCoins::new(&self.stores))?;
+        self.append_to(self.stores.tip, wanted)?;
+        let fork = stats.unwrap_or(lowest);
+        self.stores.confirm_stats(fork, self.stores.tip)?;
+        Ok(true)
     }
 
     /// The block that the unspent set stands at, when the tree knows it.
@@ -186,8 +234,8 @@ impl Organizer {
     }
 
     /// Appends blocks to the set up to `target`, which is on its branch. They are known to be
-    /// valid.
-    fn append_to(&mut self, target: HeaderId) -> Result<(), Error> {
+    /// valid. The indexes take what is wanted of them.
+    fn append_to(&mut self, target: HeaderId, wanted: Wanted) -> Result<(), Error> {
         let last = self.stores.chain.read().tree.height(target).to_u32();
         let first = self.utxo.tip().map_or(0, |(height, _)| height.to_u32() + 1);
         let budget = self.stores.budget(self.options.memory, 0);
@@ -195,6 +243,11 @@ impl Organizer {
         for height in first..=last {
             let id = self.stores.chain.read().tree.ancestor(target, Height::new(height));
             let block = self.stores.read(id.expect("not above the target"))?;
+            if !wanted.is_nothing() {
+                let view = self.utxo.view(block.as_block())?;
+                let params = &self.options.params;
+                self.stores.index(connect(wanted, params, block.as_block(), &view)?)?;
+            }
             self.utxo.append(block.as_block())?;
             if steps.is_due(block.size()) {
                 self.utxo.begin_flush()?;
@@ -207,7 +260,8 @@ impl Organizer {
 pub(crate) fn open_blocks(
     directory: &DataDirectory,
     options: &Options,
-    (settings, history): (Settings, &History),
+    settings: Settings,
+    history: &History,
 ) -> Result<BlockStore, Error> {
     let synced = history.last.as_ref().map_or(Synced::NEW, |commit| commit.synced);
     let block_options = block_options(directory, options, settings);
@@ -238,7 +292,8 @@ pub(crate) fn block_options(
 fn keep_settings(
     directory: &DataDirectory,
     blocks: &BlockStore,
-    (before, settings): (Settings, Settings),
+    before: Settings,
+    settings: Settings,
 ) -> Result<(), Error> {
     if settings == before {
         return Ok(());
@@ -253,8 +308,8 @@ fn keep_settings(
     settings.store(directory.root())
 }
 
-/// With less memory than this the search tables flush and merge one after another, in the thread
-/// that writes: each job that goes on beside others takes some megabytes.
+/// With less memory than this the search tables flush and merge one after another, in the writing
+/// thread: each background job takes some megabytes.
 const SEARCH_BESIDE: usize = 64 << 20;
 
 /// Opens the tables of the archive. Those that are not wanted any more are dropped.

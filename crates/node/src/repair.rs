@@ -1,17 +1,17 @@
-//! Rebuilding everything that derives from blocks.
+//! Rebuilds everything that derives from blocks.
 //!
 //! What counts are the frames of the block store and the frames of the commit log. `repair` keeps
-//! those, removes the files of the other stores, and opens the node, which makes them again. Files
-//! that no store writes (`store_files`) are not removed: where there are any, `repair` names them
-//! and does nothing, because whoever put them there may not know what the folder is.
+//! those, removes the files of the other stores, and opens the node, which rebuilds them. If it
+//! finds files that no store writes (`store_files`), it names them and removes nothing: a user may
+//! have put them there by mistake.
 //!
 //! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify
 //!    or is not there. The blocks of the commits behind that are stored still; the next sync
 //!    confirms them again, and finds again which are bad.
-//! 2. *The block store.* Its index, tables of offsets and manifest are made from the frames.
-//! 3. *Unspent set, archive, figures by height* are made from the blocks.
+//! 2. *The block store.* Its index, tables of offsets and manifest are rebuilt from the frames.
+//! 3. *Unspent set, archive, figures by height* are rebuilt from the blocks.
 //!
-//! Each step may be repeated, so a repair that was cut short is run again.
+//! Every step can be repeated, so an interrupted repair is simply run again.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::store_files::{ARCHIVE, STATS, STORES, UTXO};
 impl Organizer {
     /// Removes what derives from the blocks and rebuilds it. Refused where blocks are pruned, and
     /// where the folder of a store holds something that the store did not write.
-    /// `progress` is told how many blocks have been taken into the archive, and how many there are.
+    /// `progress` gets how many blocks the archive has taken, and how many there are.
     pub fn repair(
         root: Arc<dyn Storage>,
         options: Options,
@@ -47,7 +47,7 @@ impl Organizer {
             };
             BlockStore::forget_index(directory.store("blocks")?.as_ref())?;
             let settings = Settings::load(directory.root())?;
-            let mut blocks = open_blocks(&directory, &options, (settings, &history))?;
+            let mut blocks = open_blocks(&directory, &options, settings, &history)?;
             if blocks.reader().first_held()? > BlockNumber::ZERO {
                 return Err(Error::Pruned { height: Height::GENESIS });
             }

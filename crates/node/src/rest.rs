@@ -28,24 +28,24 @@ use crate::header_tree::ChainTip;
 
 /// The node as its last checkpoint left it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rest {
+pub(crate) struct Rest {
     /// The last commit.
-    pub sequence: CommitSequence,
+    pub(crate) sequence: CommitSequence,
     /// The tip of the confirmed chain.
-    pub tip: (Height, BlockHash),
+    pub(crate) tip: (Height, BlockHash),
     /// The height of the best header.
-    pub headers: Height,
+    pub(crate) headers: Height,
     /// How many coins the unspent set has.
-    pub coins: u64,
+    pub(crate) coins: u64,
     /// Bytes of memory that grow with the chain: the header tree, the arrays and heads of the
     /// archive, and the index of the unspent set.
-    pub memory: [u64; 3],
+    pub(crate) memory: [u64; 3],
     /// Every branch that is known, and the confirmed tip.
-    pub tips: Vec<ChainTip>,
+    pub(crate) tips: Vec<ChainTip>,
     /// All blocks that were found invalid and were not reconsidered.
-    pub marks: BTreeMap<BlockHash, Arc<str>>,
+    pub(crate) marks: BTreeMap<BlockHash, Arc<str>>,
     /// How the scripts of the confirmed chain were settled.
-    pub checked: CheckedHeights,
+    pub(crate) checked: CheckedHeights,
 }
 
 impl Rest {

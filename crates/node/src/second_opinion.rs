@@ -1,9 +1,9 @@
-//! What the history says of a block that the unspent set refuses.
+//! Asks the history about a block that the unspent set refuses.
 //!
-//! The set and the history answer the same question by different ways: the set has the coins that
+//! The set and the history answer the same question in different ways: the set has the coins that
 //! are left, the history finds outputs and their spenders among the rows of all blocks. A damaged
-//! set would refuse good blocks, and with a mark for each it would leave the best chain for ever.
-//! So before a mark is written the history is asked, with the same rules over its own answers:
+//! set would refuse good blocks, mark each of them, and never return to the best chain. So before a
+//! mark is written the history is asked, with the same rules over its own answers:
 //!
 //! | the history says | then |
 //! |---|---|
@@ -22,8 +22,8 @@ use varve_utxo::AsBlock as _;
 
 use crate::error::Error;
 use crate::header_tree::HeaderId;
+use crate::owned_block::OwnedBlock;
 use crate::snapshot::ArchiveView;
-use crate::stored_block::StoredBlock;
 use crate::stores::Stores;
 
 impl Stores {
@@ -73,7 +73,7 @@ impl Stores {
     pub(crate) fn check_scripts_by_history(
         &self,
         view: &ArchiveView,
-        block: &StoredBlock,
+        block: &OwnedBlock,
         threads: NonZeroUsize,
     ) -> Result<Result<(), ScriptError>, Error> {
         let params = self.chain.read().tree.params().clone();

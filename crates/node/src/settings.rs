@@ -1,7 +1,7 @@
-//! How a folder is kept: how much of the blocks, and which optional indexes.
+//! What a folder keeps: how much of the blocks, and which optional indexes.
 //!
-//! The file `settings` in the root of the folder, an envelope that is replaced when somebody
-//! chooses otherwise. A folder without one keeps all blocks and has no optional index.
+//! The file `settings` in the root of the folder, an envelope that is replaced when an opener
+//! changes them. A folder without one keeps all blocks and has no optional index.
 //!
 //! ```text
 //!  0            8         9
@@ -28,7 +28,7 @@ pub enum Prune {
     /// All.
     #[default]
     Off,
-    /// About so many bytes of the youngest, and always what a reorganisation may need.
+    /// About this many bytes of the youngest, and always what a reorganisation may need.
     To(u64),
 }
 
@@ -135,7 +135,7 @@ pub struct Settings {
     pub indexes: IndexSet,
 }
 
-/// What an opener wants to be otherwise; `None` leaves it as it is.
+/// What an opener changes; `None` leaves it as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SettingsChange {
     /// How much of the raw blocks.
@@ -177,16 +177,10 @@ impl Settings {
         Ok(replace(root, FILE, KIND, &envelope)?)
     }
 
-    /// These with a change. Filters and figures are made from the outputs that a block spends,
-    /// which lie in blocks of any age, so they need all blocks.
-    pub(crate) fn changed(self, change: SettingsChange) -> Result<Self, Error> {
+    /// These with a change.
+    pub(crate) fn changed(self, change: SettingsChange) -> Self {
         let prune = change.prune.unwrap_or(self.prune);
-        let indexes = change.indexes.unwrap_or(self.indexes);
-        let needy = [Index::Filter, Index::Stats].into_iter().find(|index| indexes.has(*index));
-        match needy.filter(|_| prune != Prune::Off) {
-            Some(index) => Err(Error::PruneWithIndex { index }),
-            None => Ok(Self { prune, indexes }),
-        }
+        Self { prune, indexes: change.indexes.unwrap_or(self.indexes) }
     }
 
     /// The indexes that these have and `before` does not.
@@ -219,14 +213,13 @@ mod tests {
         assert_eq!(Settings::load(&root).unwrap(), Settings::default());
         let address = IndexSet::default().with(Index::Address);
         let change = SettingsChange { prune: Some(Prune::To(5 << 30)), indexes: Some(address) };
-        let settings = Settings::default().changed(change).unwrap();
+        let settings = Settings::default().changed(change);
         settings.store(&root).unwrap();
         assert_eq!(Settings::load(&root).unwrap(), settings);
-        assert_eq!(settings.changed(SettingsChange::default()).unwrap(), settings);
+        assert_eq!(settings.changed(SettingsChange::default()), settings);
         let filter = IndexSet::default().with(Index::Filter);
-        let both = SettingsChange { indexes: Some(filter), prune: None };
-        assert!(matches!(settings.changed(both), Err(Error::PruneWithIndex { .. })));
-        let instead = SettingsChange { indexes: Some(filter), prune: Some(Prune::Off) };
-        assert_eq!(settings.changed(instead).unwrap().added_to(settings), filter);
+        let other = SettingsChange { indexes: Some(filter), prune: None };
+        let changed = settings.changed(other);
+        assert_eq!((changed.prune, changed.added_to(settings)), (Prune::To(5 << 30), filter));
     }
 }

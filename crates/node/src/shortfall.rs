@@ -2,7 +2,7 @@
 //!
 //! A sync ends when its source has no more. That is a success when the chain ends at the best
 //! header that is known, or at the height where it was to stop. Otherwise something is missing, and
-//! whoever runs the command in a script must learn of it. The first line that applies decides:
+//! a script that runs the command must be able to see it. The first line that applies decides:
 //!
 //! | the chain ends | then |
 //! |---|---|

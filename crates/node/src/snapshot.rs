@@ -1,7 +1,7 @@
 //! One moment of the whole node.
 //!
 //! Readers hold one [`Arc`] of it: the unspent set, the history and the raw blocks, all at the tip
-//! of one commit. The writer goes on meanwhile and publishes the next one; nobody waits.
+//! of one commit. The writer publishes the next one without waiting for them.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //!    within a giver's answer.
 //! 2. A giver that nobody vouches for sends its headers in batches. The receiver decides whether to
 //!    hear more of a branch, and asks for the next batch by [`more`](Source::more), from the last
-//!    header that this giver sent. Other sources go on by themselves.
+//!    header that this giver sent. Other sources continue by themselves.
 //! 3. [`Event::HeadersDone`] says that no giver has more for the moment. A receiver that does not
 //!    follow is finished when it has seen this and has the blocks that it wants, unless a giver is
 //!    still [expected](Outlook::Expecting).
@@ -20,7 +20,7 @@
 //! 5. A source that cannot give a block twice (a pipe) gives every block unasked, behind its
 //!    header. The receiver stores each block whose header it knows, asked for or not.
 //!    A source of files or of a pipe may hold only later blocks: it asks for the parents that it
-//!    does not have by [`Event::Parent`], and is told of those that the receiver has by
+//!    does not have by [`Event::Parent`], and the receiver confirms those that it has by
 //!    [`root`](Source::root).
 //! 6. While a source follows, new headers come unasked. Headers that do not link to anything known
 //!    are no offence: the receiver asks for those between ([`stray`](Source::stray)).
@@ -98,7 +98,7 @@ pub enum Event {
         /// Who was asked.
         giver: Giver,
     },
-    /// Something for the user to know; the source goes on.
+    /// Something for the user to know; the source continues.
     Warning(Warning),
     /// Nothing happened within the time that was given.
     Idle,
@@ -162,7 +162,7 @@ pub enum Warning {
     },
 }
 
-/// Why a source cannot go on.
+/// Why a source cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
@@ -205,7 +205,7 @@ pub enum SourceError {
         /// The path.
         path: PathBuf,
     },
-    /// A pipe goes on and on without a block.
+    /// A pipe sends more and more bytes without a block.
     #[error(
         "no block of {network} came in {bytes} bytes; name block files of {network}, or pipe them"
     )]

@@ -1,20 +1,18 @@
-//! What blocks took from the set, when its undo records are gone: out of archive and block store.
-//!
-//! A coin was at a point below a block when the branch of the block's parent has a transaction that
-//! made it, and no input of that branch, from there on, that spends it.
+//! The coins that blocks spent, from archive and block store, for rewinds below the undo records.
 
-use varve_archive::{ArchiveError, MmapTables, View};
+use varve_archive::{View, coins_on_branch};
 use varve_blocks::BlockReader;
 use varve_consensus::{BlockAt, OwnedCoin};
-use varve_types::{BlockHash, Height, Outpoint, unspendable};
+use varve_types::{BlockHash, Height, Outpoint};
 use varve_utxo::{SourceFailure, SpentCoins};
 
 use crate::error::Error;
+use crate::snapshot::ArchiveView;
 use crate::stores::Stores;
 
 /// The coins of the archive.
 pub(crate) struct ArchivedCoins {
-    view: View<MmapTables, BlockReader>,
+    view: ArchiveView,
     blocks: BlockReader,
 }
 
@@ -22,26 +20,6 @@ impl ArchivedCoins {
     pub(crate) fn new(stores: &Stores) -> Self {
         let blocks = stores.blocks.reader();
         Self { view: View::new(stores.archive.snapshot(), blocks.clone()), blocks }
-    }
-
-    /// The coin at `outpoint` on the branch that ends with `parent`.
-    pub(crate) fn find(
-        &self,
-        parent: BlockHash,
-        outpoint: &Outpoint,
-    ) -> Result<Option<OwnedCoin>, ArchiveError> {
-        let Some(parent) = self.view.to_header(parent)? else { return Ok(None) };
-        let branch = self.view.branch(parent)?;
-        let Some(place) = self.view.tx_on(&branch, outpoint.txid)? else { return Ok(None) };
-        let Some(output) = self.view.output_of(&place, outpoint.vout)? else { return Ok(None) };
-        let height = place.height;
-        let never =
-            height == Height::GENESIS || unspendable(self.view.network(), height, &output.script);
-        if never || self.view.spender_on(&branch, height, *outpoint)?.is_some() {
-            return Ok(None);
-        }
-        let (value, script) = (output.value, output.script);
-        Ok(Some(OwnedCoin { height, coinbase: place.is_coinbase(), value, script }))
     }
 }
 
@@ -56,6 +34,8 @@ impl SpentCoins for ArchivedCoins {
         block: &BlockAt<'_>,
         outpoint: &Outpoint,
     ) -> Result<Option<OwnedCoin>, SourceFailure> {
-        Ok(self.find(block.block().header().previous(), outpoint)?)
+        let parent = self.view.to_header(block.block().header().previous())?;
+        let Some(parent) = parent else { return Ok(None) };
+        Ok(coins_on_branch(&self.view, parent, &[*outpoint])?.pop().flatten())
     }
 }

@@ -1,8 +1,8 @@
 //! The unspent set's figures at every height of the confirmed chain.
 //!
-//! A row a height, in a log of frames that lags: a question for a height computes the rows up to it
-//! out of blocks and archive, and is one read afterwards. MuHash is a product, so a row is the row
-//! below, times the coins that the block makes, divided by those that it spends.
+//! A row a height, in a log of frames. MuHash is a product, so a row is the row below, times the
+//! coins that the block makes, divided by those that it spends. That quotient, with the differences
+//! of the counts, is the block's [`SetChange`].
 //!
 //! ```text
 //!  0        4        36       44        52       60                 828
@@ -12,46 +12,42 @@
 //!  └────────┴────────┴────────┴─────────┴────────┴──────────────────┘
 //! ```
 //!
-//! Rows are alike in length, so the row of height h is frame h. After a reorganisation the rows
-//! from the fork on name other blocks; they are cut off. A torn end is cut off too, and made anew.
-//! The file `checkpoint`, an envelope, holds the position (u64) up to which the log is durable, so
-//! that opening it looks at what is behind that alone. A log that begins late is what a removal has
-//! left. Whoever counts on (a sync, a question for a height) removes such a log and one that is
-//! damaged, and counts again; `status` and `verify` change nothing and say what is damaged.
+//! - **With the index** `stats` the check of each block returns its change
+//!   ([`connected`](crate::connected)), and the commit that confirms the block appends the row.
+//! - **Without it** the log lags: a question for a height computes the rows up to it out of blocks
+//!   and archive, on all threads, and is one read afterwards.
+//!
+//! After a reorganisation the rows above the fork name other blocks; they are cut off. A log that
+//! begins late is what a removal has left. Opening for append removes such a log, and one that is
+//! damaged, and starts again; `status` and `verify` change nothing and say what is damaged.
 
-use std::sync::Arc;
+mod log;
 
-use varve_archive::Chain as ArchiveChain;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use varve_io::Error::NotFound;
-use varve_io::{
-    Envelope, FRAME_HEADER_LEN, FileOffset, FormatError, GlobalOffset, Kind, Segments,
-    SegmentsConfig, Storage, StoreId, load, replace,
-};
 use varve_types::muhash::MuHash;
-use varve_types::{Amount, Block, BlockHash, Coin, Height, Outpoint, Reader, unspendable};
+use varve_types::{BlockHash, Coin, Height, Outpoint, Reader};
 
+use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::organizer::Organizer;
+use crate::recompute::Recompute;
 use crate::snapshot::ArchiveView;
-use crate::spent_coins::ArchivedCoins;
 use crate::store_files::STATS;
 
-const KIND: Kind = Kind(*b"SETSTATS");
-const SEGMENT_SIZE: u64 = 64 << 20;
-/// What says how far the log is durable. It goes before the log's files.
-pub(crate) const CHECKPOINT: &str = "checkpoint";
-/// How the names of the log's files begin.
-pub(crate) const PREFIX: &str = "stats";
-const CHECKPOINT_KIND: Kind = Kind(*b"STATSCP\0");
-const CHECKPOINT_VERSION: u32 = 1;
+pub(crate) use log::{CHECKPOINT, PREFIX, StatsLog};
+
 const ROW_LEN: usize =
     size_of::<u32>() + size_of::<BlockHash>() + 3 * size_of::<u64>() + MuHash::LEN;
 const _: () = assert!(ROW_LEN == 828);
-/// Rows that are appended at once.
-const BATCH: usize = 64;
-/// Batches between two syncs: counting a long chain can be cut off, and goes on from there.
-const SYNC_EVERY: u32 = 16;
+/// Rows between two syncs of a catch-up, which continues from there after a crash.
+const SYNC_EVERY: u32 = 1024;
+/// Changes that wait for a commit, at most: 14 MB. A branch may be this long before it wins; the
+/// rows of a longer one are computed again out of the archive.
+const CHANGES_MAX: usize = 16_384;
 
 /// What the set was at a height.
 #[derive(Clone, Debug)]
@@ -82,6 +78,20 @@ impl SetStats {
         Self { height, block, txouts: 0, bogosize: 0, total_amount: 0, muhash }
     }
 
+    /// The row of the block above, which changes the set like this.
+    fn next(&self, block: BlockHash, change: &SetChange) -> Self {
+        let mut muhash = self.muhash.clone();
+        muhash.combine(&change.muhash);
+        Self {
+            height: self.height.checked_add(1).unwrap_or_default(),
+            block,
+            txouts: self.txouts.wrapping_add(change.txouts),
+            bogosize: self.bogosize.wrapping_add(change.bogosize),
+            total_amount: self.total_amount.wrapping_add(change.amount),
+            muhash,
+        }
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(ROW_LEN);
         bytes.extend_from_slice(&self.height.to_u32().to_le_bytes());
@@ -104,29 +114,145 @@ impl SetStats {
         reader.end().ok()?;
         Some(Self { height, block, txouts, bogosize, total_amount, muhash })
     }
+}
 
-    fn add(&mut self, point: &Outpoint, coin: &Coin<'_>, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        coin.write_for_hash(point, bytes);
-        self.muhash.insert(bytes);
+/// What one block adds to the figures. Differences wrap, so that they may be negative.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SetChange {
+    txouts: u64,
+    bogosize: u64,
+    amount: u64,
+    muhash: MuHash,
+}
+
+impl SetChange {
+    /// Adds a coin, which is serialised into `buffer` to be hashed.
+    pub(crate) fn add(&mut self, point: &Outpoint, coin: &Coin<'_>, buffer: &mut Vec<u8>) {
+        buffer.clear();
+        coin.write_for_hash(point, buffer);
+        self.muhash.insert(buffer);
         self.txouts = self.txouts.wrapping_add(1);
         self.bogosize = self.bogosize.wrapping_add(coin.bogosize());
-        self.total_amount = self.total_amount.wrapping_add(coin.value.to_sat());
+        self.amount = self.amount.wrapping_add(coin.value.to_sat());
     }
 
-    fn remove(&mut self, point: &Outpoint, coin: &Coin<'_>, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        coin.write_for_hash(point, bytes);
-        self.muhash.remove(bytes);
+    /// Removes a coin, in the same way.
+    pub(crate) fn remove(&mut self, point: &Outpoint, coin: &Coin<'_>, buffer: &mut Vec<u8>) {
+        buffer.clear();
+        coin.write_for_hash(point, buffer);
+        self.muhash.remove(buffer);
         self.txouts = self.txouts.wrapping_sub(1);
         self.bogosize = self.bogosize.wrapping_sub(coin.bogosize());
-        self.total_amount = self.total_amount.wrapping_sub(coin.value.to_sat());
+        self.amount = self.amount.wrapping_sub(coin.value.to_sat());
     }
 }
 
+/// The figures as the writer has them: the log, and changes of blocks that no commit has.
+#[derive(Default)]
+pub(crate) struct Stats {
+    /// Opened by the index when the node opens, else by the first question.
+    log: Mutex<Option<StatsLog>>,
+    changes: BTreeMap<(Height, BlockHash), SetChange>,
+}
+
+impl Stats {
+    /// Those of a folder whose log is kept with every commit.
+    pub(crate) fn kept(directory: &DataDirectory) -> Result<Self, Error> {
+        let log = Mutex::new(Some(open_for_append(directory)?));
+        Ok(Self { log, changes: BTreeMap::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<StatsLog>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the change of a block until a commit confirms it.
+    pub(crate) fn connected(&mut self, height: Height, block: BlockHash, change: SetChange) {
+        self.changes.insert((height, block), change);
+        if self.changes.len() > CHANGES_MAX {
+            self.changes.pop_first();
+        }
+    }
+
+    /// Whether enough changes wait that a commit is due.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.changes.len() >= CHANGES_MAX / 2
+    }
+
+    /// Appends the rows of the blocks that were confirmed above `fork`, lowest first, as far as
+    /// their changes are known. A log that ends below the fork is left to a catch-up.
+    pub(crate) fn confirm(
+        &mut self,
+        fork: (Height, BlockHash),
+        above: impl IntoIterator<Item = (Height, BlockHash)>,
+    ) -> Result<(), Error> {
+        let changes = std::mem::take(&mut self.changes);
+        let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(log) = log.as_mut().filter(|log| log.rows() > fork.0.to_u32()) else {
+            return Ok(());
+        };
+        let mut last = log.row(fork.0)?;
+        if last.block != fork.1 {
+            return Ok(());
+        }
+        log.cut_above(fork.0)?;
+        let mut rows = Vec::new();
+        for at in above {
+            let Some(change) = changes.get(&at) else { break };
+            last = last.next(at.1, change);
+            assert_eq!(last.height, at.0, "confirmed blocks follow one another");
+            rows.push(last.clone());
+        }
+        Ok(log.append(&rows)?)
+    }
+
+    /// Makes the rows durable.
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
+        log.as_mut().map_or(Ok(()), StatsLog::sync).map_err(Error::from)
+    }
+
+    /// The height of the last row of the confirmed chain; rows of another branch are cut off.
+    /// `None` when the log is not kept.
+    pub(crate) fn indexed_to(
+        &self,
+        view: &ArchiveView,
+        tip: Height,
+    ) -> Result<Option<Height>, Error> {
+        let mut log = self.lock();
+        Ok(log.as_mut().map(|log| log.last(view, tip)).transpose()?.map(|row| row.height))
+    }
+}
+
+/// Extends a log to the confirmed block at `height`, out of archive and blocks.
+fn catch_up(
+    log: &mut StatsLog,
+    recompute: &Recompute,
+    height: Height,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<SetStats, Error> {
+    let mut last = log.last(&recompute.view, height)?;
+    let heights = last.height.to_u32() + 1..=height.to_u32();
+    let mut unsynced = 0;
+    recompute.each(heights, &mut |connected| {
+        let change = connected.change.expect("the change is all that is asked for");
+        last = last.next(connected.block, &change);
+        log.append(std::slice::from_ref(&last))?;
+        unsynced += 1;
+        if unsynced == SYNC_EVERY {
+            log.sync()?;
+            unsynced = 0;
+        }
+        progress(last.height.to_u32().into(), height.to_u32().into());
+        Ok(())
+    })?;
+    log.sync()?;
+    Ok(last)
+}
+
 impl Organizer {
-    /// What the set was at a height of the confirmed chain. `progress` is told how many rows are
-    /// done and how many there are to be.
+    /// What the set was at a height of the confirmed chain. `progress` gets how many rows are
+    /// computed and how many there are to be.
     pub fn stats_at(
         &self,
         height: Height,
@@ -138,199 +264,63 @@ impl Organizer {
         if height > tip {
             return Err(Error::AboveTip { height, tip });
         }
-        let mut log = self.open_stats()?;
-        let mut last = last_row(&mut log, &view, tip)?;
-        if height < last.height {
-            return read_row(&log, height);
+        let mut log = self.stores.stats.lock();
+        let log = match &mut *log {
+            Some(log) => log,
+            none => none.insert(open_for_append(&self.directory)?),
+        };
+        if height < log.last(&view, tip)?.height {
+            return log.row(height);
         }
-        let (mut rows, mut batches) = (Vec::new(), 0);
-        while last.height < height {
-            last = self.next_row(&view, last)?;
-            rows.push(last.encode());
-            progress(last.height.to_u32().into(), height.to_u32().into());
-            if rows.len() == BATCH || last.height == height {
-                log.segments.append(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-                rows.clear();
-                batches += 1;
-                if batches % SYNC_EVERY == 0 {
-                    log.sync()?;
-                }
-            }
-        }
-        log.sync()?;
-        Ok(last)
+        let wanted = Wanted { filter: false, change: true };
+        let recompute = self.stores.recompute(view, wanted, self.options.workers);
+        catch_up(log, &recompute, height, progress)
     }
 
     /// Reads every row and compares it with its checksum and its height.
     pub(crate) fn verify_rows(&self) -> Result<(), Error> {
-        let Some(log) = read_stats(&self.directory)? else { return Ok(()) };
-        (0..log.rows()).try_for_each(|height| read_row(&log, Height::new(height)).map(drop))
+        let log = self.stores.stats.lock();
+        let read = if log.is_none() { read_stats(&self.directory)? } else { None };
+        let Some(log) = log.as_ref().or(read.as_ref()) else { return Ok(()) };
+        (0..log.rows()).try_for_each(|height| log.row(Height::new(height)).map(drop))
     }
 
-    /// All of it can be rebuilt, so nothing needs to be there.
-    fn open_stats(&self) -> Result<Log, Error> {
-        let store = self.directory.identity().store;
-        let open = || Log::open(self.directory.root().directory("stats")?, store);
-        match open() {
-            Ok(log) if log.segments.start() == GlobalOffset::ZERO => Ok(log),
-            Err(error) if !error.is_damage() && !matches!(error, NotFound { .. }) => {
-                Err(error.into())
-            }
-            _ => {
-                self.directory.clear(&STATS)?;
-                Ok(open()?)
-            }
+    /// The highest row that is there, at most up to the tip.
+    pub(crate) fn counted(&self) -> Result<Option<Height>, Error> {
+        let tip = self.snapshot().tip.0;
+        match &*self.stores.stats.lock() {
+            Some(log) => Ok(log.rows().checked_sub(1).map(|last| Height::new(last).min(tip))),
+            None => counted(&self.directory, tip),
         }
-    }
-
-    /// The row above `row`.
-    fn next_row(&self, view: &ArchiveView, mut row: SetStats) -> Result<SetStats, Error> {
-        let height = row.height.checked_add(1).unwrap_or_default();
-        let what = || Error::Disagree { what: format!("block {height} is not archived") };
-        let link = view.to_confirmed(height).ok_or_else(what)?;
-        let hash = view.header(link)?.hash;
-        let bytes = view.raw_block(link)?.ok_or_else(what)?;
-        let block = Block::parse(&bytes, view.network().format())
-            .map_err(|source| Error::Undecodable { hash, source })?;
-        let again = self.options.params.bip30_exceptions.contains(&(height, hash));
-        let replaced = again.then(|| ArchivedCoins::new(&self.stores));
-        let mut buffer = Vec::new();
-        for (txid, tx) in block.txids().into_iter().zip(block.txs()) {
-            for (vout, output) in (0..).zip(tx.outputs()) {
-                let point = Outpoint::new(txid, vout);
-                if unspendable(view.network(), height, output.script) {
-                    continue;
-                }
-                if let Some(old) = &replaced
-                    && let Some(old) = old.find(block.header().previous(), &point)?
-                {
-                    row.remove(&point, &old.as_coin(), &mut buffer);
-                }
-                let (value, script) = (output.value, output.script);
-                let coin = Coin { height, coinbase: tx.is_coinbase(), value, script };
-                row.add(&point, &coin, &mut buffer);
-            }
-        }
-        for spent in view.block_prevouts(link)?.unwrap_or_default() {
-            let spent = spent.ok_or_else(what)?;
-            let (value, script): (Amount, &[u8]) = (spent.value, &spent.script);
-            let (height, coinbase) = (spent.tx.height, spent.tx.is_coinbase());
-            row.remove(&spent.point(), &Coin { height, coinbase, value, script }, &mut buffer);
-        }
-        (row.height, row.block) = (height, hash);
-        Ok(row)
     }
 }
 
-/// The highest row that is there, at most up to the tip.
+/// The highest row in a folder that no writer has open, at most up to the tip.
 pub(crate) fn counted(directory: &DataDirectory, tip: Height) -> Result<Option<Height>, Error> {
     let last = read_stats(directory)?.and_then(|log| log.rows().checked_sub(1));
     Ok(last.map(|last| Height::new(last).min(tip)))
 }
 
 /// The log as it is; `None` when there is none.
-fn read_stats(directory: &DataDirectory) -> Result<Option<Log>, Error> {
+fn read_stats(directory: &DataDirectory) -> Result<Option<StatsLog>, Error> {
     let storage = directory.root().directory("stats")?;
     if storage.list()?.iter().all(|name| name == varve_io::LOCK_FILE) {
         return Ok(None);
     }
-    let log = Log::open(storage, directory.identity().store)?;
-    Ok(Some(log).filter(|log| log.segments.start() == GlobalOffset::ZERO))
+    let log = StatsLog::open(storage, directory.identity().store)?;
+    Ok(Some(log).filter(StatsLog::is_whole))
 }
 
-/// The log of rows.
-struct Log {
-    storage: Arc<dyn Storage>,
-    segments: Segments,
-    /// As the checkpoint says.
-    durable: GlobalOffset,
-}
-
-impl Log {
-    fn open(storage: Arc<dyn Storage>, store: StoreId) -> varve_io::Result<Self> {
-        let prefix = PREFIX.to_owned();
-        let config = SegmentsConfig { prefix, kind: KIND, store, segment_size: SEGMENT_SIZE };
-        let durable = read_checkpoint(storage.as_ref())?;
-        let segments = Segments::open(Arc::clone(&storage), config, durable)?;
-        Ok(Self { storage, segments, durable })
-    }
-
-    fn rows(&self) -> u32 {
-        u32::try_from(self.segments.end().get() / frame_len()).unwrap_or(u32::MAX)
-    }
-
-    /// Makes all rows durable.
-    fn sync(&mut self) -> varve_io::Result<()> {
-        let end = self.segments.sync()?;
-        self.checkpoint(end)
-    }
-
-    /// Cuts off the rows from this position on.
-    fn truncate(&mut self, to: GlobalOffset) -> varve_io::Result<()> {
-        self.checkpoint(self.durable.min(to))?;
-        self.segments.truncate(to)
-    }
-
-    fn checkpoint(&mut self, durable: GlobalOffset) -> varve_io::Result<()> {
-        if durable == self.durable {
-            return Ok(());
+/// The log, to be appended to. All of it can be rebuilt, so one that is damaged starts again.
+fn open_for_append(directory: &DataDirectory) -> Result<StatsLog, Error> {
+    let store = directory.identity().store;
+    let open = || StatsLog::open(directory.root().directory("stats")?, store);
+    match open() {
+        Ok(log) if log.is_whole() => Ok(log),
+        Err(error) if !error.is_damage() && !matches!(error, NotFound { .. }) => Err(error.into()),
+        _ => {
+            directory.clear(&STATS)?;
+            Ok(open()?)
         }
-        let payload = durable.get().to_le_bytes();
-        let envelope = Envelope { version: CHECKPOINT_VERSION, payload: payload.as_slice() };
-        replace(self.storage.as_ref(), CHECKPOINT, CHECKPOINT_KIND, &envelope)?;
-        self.durable = durable;
-        Ok(())
     }
-}
-
-fn read_checkpoint(storage: &dyn Storage) -> varve_io::Result<GlobalOffset> {
-    let Some(found) = load(storage, CHECKPOINT, CHECKPOINT_KIND)? else {
-        return Ok(GlobalOffset::ZERO);
-    };
-    let path = storage.path().join(CHECKPOINT);
-    if found.version != CHECKPOINT_VERSION {
-        let error = FormatError::Version { found: found.version, supported: CHECKPOINT_VERSION };
-        return Err(error.in_file(&path, FileOffset::ZERO));
-    }
-    let damaged = FormatError::Damaged { at: 0, what: "a checkpoint of another length" };
-    let end = <[u8; 8]>::try_from(found.payload.as_slice());
-    let end = end.map_err(|_| damaged.in_file(&path, FileOffset::ZERO))?;
-    Ok(GlobalOffset::new(u64::from_le_bytes(end)))
-}
-
-/// The highest row that is of the confirmed chain; those above it are cut off.
-fn last_row(log: &mut Log, view: &ArchiveView, tip: Height) -> Result<SetStats, Error> {
-    let rows = log.rows();
-    let mut height = rows.checked_sub(1).map(|last| Height::new(last).min(tip));
-    while let Some(at) = height {
-        let row = read_row(log, at)?;
-        let link = view.at(ArchiveChain::Confirmed, at);
-        let hash = link.map(|link| view.header(link)).transpose()?.map(|row| row.hash);
-        if hash == Some(row.block) {
-            if at.to_u32() + 1 < rows && at < tip {
-                log.truncate(place(at.checked_add(1).unwrap_or_default()))?;
-            }
-            return Ok(row);
-        }
-        height = at.checked_sub(1);
-    }
-    log.truncate(GlobalOffset::ZERO)?;
-    let genesis = SetStats::genesis(view.network().genesis_hash());
-    log.segments.append(&[&genesis.encode()])?;
-    Ok(genesis)
-}
-
-fn read_row(log: &Log, height: Height) -> Result<SetStats, Error> {
-    let damaged = FormatError::Damaged { at: 0, what: "a row of another height or length" };
-    let frame = log.segments.reader().frame(place(height))?;
-    let row = SetStats::decode(&frame).filter(|row| row.height == height);
-    Ok(row.ok_or_else(|| damaged.in_file("stats".as_ref(), FileOffset::ZERO))?)
-}
-
-const fn frame_len() -> u64 {
-    (FRAME_HEADER_LEN + ROW_LEN) as u64
-}
-
-const fn place(height: Height) -> GlobalOffset {
-    GlobalOffset::new(height.to_u32() as u64 * frame_len())
 }

@@ -1,11 +1,11 @@
-//! When a replay is made durable on its way.
+//! When a replay makes a checkpoint.
 //!
 //! After a 256th of the lag that a crash may leave, then after twice as much each time, up to an
 //! eighth of it: with the usual lag of 256 MiB after 1, 2, 4 … 32 MiB of blocks. The first steps
-//! are small, so that a process that is killed soon has got further; the later ones are large,
-//! because each costs writing what the set has in memory.
+//! are small, so that a process that is killed early has made progress; the later ones are large,
+//! because each writes what the set has in memory.
 
-/// When a replay is made durable on the way.
+/// Counts blocks to the next checkpoint of a replay.
 pub(crate) struct Steps {
     /// Bytes of blocks since the last time, and when the next is.
     bytes: u64,

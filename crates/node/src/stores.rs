@@ -1,11 +1,10 @@
 //! All stores of the node but the unspent set, and the commit that moves them together.
 //!
-//! The unspent set is apart because the joiner has it while blocks are connected; everything here
-//! goes on meanwhile: headers come, blocks are stored and archived, commits are made.
+//! The unspent set is separate because the joiner holds it while blocks are connected. The stores
+//! here keep working meanwhile: headers arrive, blocks are stored and archived, commits are made.
 //!
-//! **A block is stored** with its header known and its bytes proved to belong to the header: into
-//! the block store, and with the same number into the archive. Which branch it is on does not
-//! matter.
+//! **A block is stored** once its header is known and its bytes are proved to belong to the header:
+//! in the block store, and under the same number in the archive, on whatever branch.
 //!
 //! **A commit** makes the chain up to some block the confirmed one:
 //!
@@ -15,6 +14,7 @@
 //! 4. readers get the new [`NodeSnapshot`] by one atomic store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -29,15 +29,28 @@ use crate::budget::{Budget, Measured};
 use crate::chain::SharedChain;
 use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
+use crate::connected::{Connected, Wanted};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
+use crate::owned_block::{Bytes, OwnedBlock};
+use crate::recompute::Recompute;
 use crate::rest::Rest;
-use crate::snapshot::NodeSnapshot;
+use crate::snapshot::{ArchiveView, NodeSnapshot};
 use crate::source::HeaderBytes;
-use crate::stored_block::{Bytes, StoredBlock};
+use crate::stats::Stats;
 
 /// A block that is ready to be archived.
 pub(crate) type ArchiveBlock = PreparedBlock<MmapRows>;
+
+/// A commit but for what is numbered and gathered when it is appended.
+struct NewCommit {
+    tip: HeaderId,
+    /// Height and hash of the tip.
+    at: (Height, BlockHash),
+    fork: Height,
+    checked: Vec<CheckedSpan>,
+    synced: Synced,
+}
 
 /// The stores, as their one writer sees them.
 pub(crate) struct Stores {
@@ -64,10 +77,14 @@ pub(crate) struct Stores {
     pub(crate) published: Arc<ArcSwap<NodeSnapshot>>,
     /// Bytes of blocks that were stored since stores and set were last made durable together.
     pub(crate) since_checkpoint: u64,
+    /// Blocks that were connected since then.
+    pub(crate) connected_since: u32,
+    /// The set's figures by height.
+    pub(crate) stats: Stats,
 }
 
 impl Stores {
-    /// Adds a header at the time `now`. Whether it is new, and where it is.
+    /// Adds a header at the time `now`. Returns its id, and whether it is new.
     pub(crate) fn add_header(
         &mut self,
         bytes: &HeaderBytes,
@@ -123,7 +140,7 @@ impl Stores {
     pub(crate) fn store(
         &mut self,
         id: HeaderId,
-        block: &StoredBlock,
+        block: &OwnedBlock,
         prepared: ArchiveBlock,
     ) -> Result<(), Error> {
         let number = self.blocks.append(block.as_block().block())?;
@@ -134,7 +151,7 @@ impl Stores {
     }
 
     /// Reads a stored block.
-    pub(crate) fn read(&self, id: HeaderId) -> Result<StoredBlock, Error> {
+    pub(crate) fn read(&self, id: HeaderId) -> Result<OwnedBlock, Error> {
         let (hash, height, format) = {
             let tree = &self.chain.read().tree;
             (tree.hash(id), tree.height(id), tree.params().network.format())
@@ -142,7 +159,7 @@ impl Stores {
         let reader = self.blocks.reader();
         let number = reader.number_of(&hash)?.ok_or(Error::NoBytes { hash, height })?;
         let bytes = Bytes::Stored(reader.raw(number).map_err(Error::of_block(height))?);
-        StoredBlock::parse(bytes, format, height)
+        OwnedBlock::parse(bytes, format, height)
             .map_err(|source| Error::Undecodable { hash, source })
     }
 
@@ -212,12 +229,48 @@ impl Stores {
         let states: Vec<_> =
             confirmed.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
         self.archive.set_block_states(&states)?;
-        if self.archive.now().indexes().filters {
-            self.index_filters(&mut |_, _| {})?;
-        }
-        self.append_commit((tip, height, hash), (fork, checked), synced)?;
+        self.confirm_stats(fork, tip)?;
+        self.append_commit(NewCommit { tip, at: (height, hash), fork, checked, synced })?;
         self.publish((height, hash), version);
         Ok(())
+    }
+
+    /// Takes what a block connected into the indexes. Filters are kept by block; figures of the set
+    /// wait for the commit that confirms the block.
+    pub(crate) fn index(&mut self, connected: Connected) -> Result<(), Error> {
+        let Connected { block, height, filter, change } = connected;
+        if let Some(filter) = filter {
+            self.add_filter(block, filter)?;
+        }
+        if let Some(change) = change {
+            self.stats.connected(height, block, change);
+        }
+        Ok(())
+    }
+
+    /// Appends the figures of the blocks above `fork` up to `tip`.
+    pub(crate) fn confirm_stats(&mut self, fork: Height, tip: HeaderId) -> Result<(), Error> {
+        let mut above: Vec<(Height, BlockHash)> = {
+            let tree = &self.chain.read().tree;
+            let branch = std::iter::successors(Some(tip), |id| tree.parent(*id));
+            let above = branch.take_while(|id| tree.height(*id) >= fork);
+            above.map(|id| (tree.height(id), tree.hash(id))).collect()
+        };
+        match above.pop() {
+            Some(fork) => self.stats.confirm(fork, above.into_iter().rev()),
+            None => Ok(()),
+        }
+    }
+
+    /// Recomputes blocks of the confirmed chain, on `threads` threads.
+    pub(crate) fn recompute(
+        &self,
+        view: ArchiveView,
+        wanted: Wanted,
+        threads: NonZeroUsize,
+    ) -> Recompute {
+        let params = self.chain.read().tree.params().clone();
+        Recompute { params, view, wanted, threads }
     }
 
     /// Makes durable what no commit has yet of marks and of checks in place. The tip stays.
@@ -234,17 +287,15 @@ impl Stores {
         let (height, hash) = self.tip_at();
         let count = self.new_checked.len().min(LIST_MAX);
         let checked = self.new_checked.get(..count).unwrap_or_default().to_vec();
-        self.append_commit((self.tip, height, hash), (height, checked), synced)?;
+        let (tip, at, fork) = (self.tip, (height, hash), height);
+        self.append_commit(NewCommit { tip, at, fork, checked, synced })?;
         self.new_checked.drain(..count);
         Ok(())
     }
 
-    fn append_commit(
-        &mut self,
-        (tip, height, hash): (HeaderId, Height, BlockHash),
-        (fork, checked): (Height, Vec<CheckedSpan>),
-        synced: Synced,
-    ) -> Result<(), Error> {
+    fn append_commit(&mut self, new: NewCommit) -> Result<(), Error> {
+        let NewCommit { tip, at: (height, hash), fork, checked, synced } = new;
+        assert!(fork <= height, "a chain forks below its tip or at it");
         let number = self.blocks.reader().number_of(&hash)?;
         let number = number.ok_or(Error::NoBytes { hash, height })?;
         let sequence = CommitSequence(self.sequence.0 + 1);
@@ -277,7 +328,7 @@ impl Stores {
         (tree.height(self.tip), tree.hash(self.tip))
     }
 
-    /// How so much memory is split beside what the stores and the source take now.
+    /// Splits `memory`, given what the stores and the source use now.
     pub(crate) fn budget(&self, memory: usize, source: u64) -> Budget {
         let measured = Measured::of(&self.chain.read().tree, &self.blocks, &self.archive);
         let source = usize::try_from(source).unwrap_or(usize::MAX);
@@ -286,27 +337,29 @@ impl Stores {
 
     /// Makes blocks and archive durable, so that a crash finds nothing to do.
     pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
+        self.stats.sync()?;
         let synced = self.blocks.checkpoint()?;
         self.archive.checkpoint(self.sequence.0)?;
         let archived = self.archived(synced);
         Ok(self.log.checkpoint(&archived)?)
     }
 
-    /// The same, for the last checkpoint of a writer: opening finds nothing to do at all, and
-    /// readers find what they need ([`Rest`]). `coins` is the number of coins at the tip.
+    /// The last checkpoint of a writer: the next opening has nothing to do, and readers find what
+    /// they need ([`Rest`]). `coins` is the number of coins at the tip.
     pub(crate) fn rest(&mut self, coins: u64, index: usize) -> Result<(), Error> {
         // A verdict that no commit has, or a tip that is to be left.
         let is_left = self.chain.read().tree.invalid(self.tip).is_some();
         if is_left || !self.new_marks.is_empty() || !self.new_checked.is_empty() {
             return self.checkpoint();
         }
+        self.stats.sync()?;
         let synced = self.blocks.checkpoint()?;
         self.archive.rest(self.sequence.0)?;
         let archived = self.archived(synced);
         Ok(self.log.rest(&archived, &self.summary(coins, index))?)
     }
 
-    /// What readers need to know, of a set with so many coins and an index of so many bytes.
+    /// What readers need to know. `coins` is the size of the set, `index` the bytes of its index.
     pub(crate) fn summary(&self, coins: u64, index: usize) -> Rest {
         let (marks, checked) = (self.marks.clone(), self.checked.clone());
         let (sequence, tip) = (self.sequence, self.tip_at());
@@ -344,6 +397,6 @@ impl Stores {
     }
 }
 
-fn missing(hash: BlockHash) -> Error {
+pub(crate) fn missing(hash: BlockHash) -> Error {
     Error::Disagree { what: format!("the archive does not have the header {hash}") }
 }

@@ -26,7 +26,6 @@ use crate::error::Error;
 use crate::organizer::Organizer;
 use crate::settings::Index;
 use crate::snapshot::{ArchiveView, NodeSnapshot};
-use crate::stats::counted;
 
 /// What was found to be in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +43,7 @@ pub struct Verified {
 }
 
 impl Organizer {
-    /// Walks every store. `progress` is told how many blocks are done and how many there are, then
+    /// Walks every store. `progress` gets how many blocks are done and how many there are, then
     /// the same of coins. Errors name the first thing that is wrong.
     pub fn verify(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Verified, Error> {
         let snapshot = self.snapshot();
@@ -82,7 +81,7 @@ impl Organizer {
     /// The figures of the tip, if they have been counted, are those of the set.
     fn verify_stats(&self, set: (u64, u64)) -> Result<(), Error> {
         let tip = self.snapshot().tip.0;
-        if !self.settings.indexes.has(Index::Stats) || counted(&self.directory, tip)? != Some(tip) {
+        if !self.settings.indexes.has(Index::Stats) || self.counted()? != Some(tip) {
             return Ok(());
         }
         let row = self.stats_at(tip, &mut |_, _| {})?;

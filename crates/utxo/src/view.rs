@@ -23,8 +23,9 @@ pub struct DatabaseView {
     /// The coins of the prevouts.
     coins: Coins,
     verdict: Result<(), PrevoutError>,
-    /// The first output that exists already; outer `None` when that was not looked up.
-    repeated: Option<Option<Outpoint>>,
+    /// Outputs of the block that are in the set already, with the places of their coins; `None`
+    /// when nobody asked the set.
+    repeated: Option<Vec<(Outpoint, usize)>>,
 }
 
 impl DatabaseView {
@@ -38,16 +39,23 @@ impl DatabaseView {
     pub(crate) fn of(prepared: Prepared, block: &BlockAt<'_>) -> Self {
         let Prepared { repeats, changes, coins, .. } = prepared;
         let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
-        let mut made = changes.keys.iter().enumerate().skip(changes.spends());
-        let repeated = made.find(|(place, _)| coins.birth(*place).is_some());
-        let repeated = repeated.map(|(_, outpoint)| *outpoint);
-        let repeated = (repeats == Repeats::Possible).then_some(repeated);
+        let made = changes.keys.iter().enumerate().skip(changes.spends());
+        let repeated = made.filter(|(place, _)| coins.birth(*place).is_some());
+        let repeated = repeated.map(|(place, outpoint)| (*outpoint, place));
+        let repeated = (repeats == Repeats::Possible).then(|| repeated.collect());
         Self { block: block.hash(), sources: changes.sources, coins, verdict, repeated }
     }
 
     /// The same with another reason, when the block is refused.
     pub(crate) fn with_reason(self, change: impl FnOnce(PrevoutError) -> PrevoutError) -> Self {
         Self { verdict: self.verdict.map_err(change), ..self }
+    }
+
+    /// The coins that the block's outputs overwrite: those of an older transaction with the same
+    /// txid (BIP30). None where outputs cannot repeat others ([`Repeats::Impossible`]).
+    pub fn overwritten(&self) -> impl Iterator<Item = (Outpoint, Coin<'_>)> {
+        let repeated = self.repeated.iter().flatten();
+        repeated.filter_map(|(outpoint, place)| Some((*outpoint, self.coins.get(*place)?)))
     }
 
     fn check(&self, block: &BlockAt<'_>) -> Result<(), Error> {
@@ -107,6 +115,8 @@ impl UnspentOutputsView for DatabaseView {
 
     fn find_repeated_output(&self, block: &BlockAt<'_>) -> Result<Option<Outpoint>, Error> {
         self.check(block)?;
-        self.repeated.ok_or(Error::RepeatsUnknown { block: self.block })
+        let repeated = self.repeated.as_ref();
+        let repeated = repeated.ok_or(Error::RepeatsUnknown { block: self.block })?;
+        Ok(repeated.first().map(|(outpoint, _)| *outpoint))
     }
 }

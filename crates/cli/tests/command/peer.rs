@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use varve_node::source::HeaderBytes;
-use varve_node::source::p2p::wire::{Inventory, Message};
+use varve_node::test_suite::wire::{Inventory, Message};
 use varve_types::{BlockHash, Header, Network};
 
 use crate::wire::{greet, receive, send};

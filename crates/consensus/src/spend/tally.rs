@@ -43,6 +43,8 @@ struct Open<'a> {
     witnesses: Witnesses<'a>,
     seen: usize,
     value: Amount,
+    /// Its legacy signature operations.
+    sigops: u64,
     /// What the operations of the transactions before cost.
     sigops_before: u64,
     /// The first input whose relative lock time has not passed.
@@ -52,8 +54,9 @@ struct Open<'a> {
 impl<'a> Open<'a> {
     fn new(block: &'a BlockAt<'a>, index: usize, sigops_before: u64) -> Option<Self> {
         let (txid, tx) = (*block.txids().get(index)?, block.block().txs().get(index)?);
-        let (witnesses, value) = (tx.witnesses(), Amount::ZERO);
-        Some(Self { index, txid, tx, witnesses, seen: 0, value, sigops_before, locked: None })
+        let sigops = *block.legacy_sigops().get(index)?;
+        let (witnesses, value, locked) = (tx.witnesses(), Amount::ZERO, None);
+        Some(Self { index, txid, tx, witnesses, seen: 0, value, sigops, sigops_before, locked })
     }
 }
 
@@ -73,7 +76,7 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
             open,
             spending: Spending { fees: Amount::ZERO, sigop_cost: 0, inputs: 0 },
         };
-        tally.add_sigops(WITNESS_SCALE * sigops::legacy(tally.open.tx))?;
+        tally.add_sigops(WITNESS_SCALE * tally.open.sigops)?;
         Ok(tally)
     }
 
@@ -118,7 +121,7 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
         self.close()?;
         let next = self.open.index + 1;
         self.open = Open::new(self.block, next, self.spending.sigop_cost).expect(IN_ORDER);
-        self.add_sigops(WITNESS_SCALE * sigops::legacy(self.open.tx))
+        self.add_sigops(WITNESS_SCALE * self.open.sigops)
     }
 
     fn close(&mut self) -> Result<(), SpendError> {

@@ -28,7 +28,7 @@ pub struct Invalid {
 }
 
 impl Invalid {
-    /// Whether an operator has set the mark. That says nothing about whoever gives the block.
+    /// Whether an operator has set the mark. That says nothing about the giver of the block.
     #[must_use]
     pub fn is_by_operator(&self) -> bool {
         &*self.reason == INVALIDATED
@@ -105,16 +105,11 @@ impl HeaderTree {
         None
     }
 
-    /// The blocks that are invalid themselves, with their reasons.
-    pub fn invalid_blocks(&self) -> impl Iterator<Item = (HeaderId, &str)> {
-        self.reasons.iter().map(|(id, reason)| (*id, &**reason))
-    }
-
     fn inherits(&self, id: HeaderId) -> bool {
         self.parent(id).is_some_and(|parent| self.row(parent).state.invalid)
     }
 
-    /// Sets the mark of a header and of all above it, but for those with a mark of their own.
+    /// Sets the mark of a header and of all above it, except those that are marked themselves.
     fn spread(&mut self, id: HeaderId, invalid: bool) {
         let mut rising = vec![id];
         while let Some(at) = rising.pop() {

@@ -1,16 +1,15 @@
-//! Blocks are parsed, hashed and checked by themselves, beside the organizer.
+//! Threads beside the organizer that parse, hash and check blocks without their context.
 //!
 //! ```text
 //! intake ─► blocks 0, 2, 4 … ─► checker ─┐
 //!       └─► blocks 1, 3, 5 … ─► checker ─┴─► intake, in the order 0, 1, 2 …
 //! ```
 //!
-//! Whether bytes are the block that a header commits to takes two hashes of every byte, and
-//! needs nothing of the stores. Nor do the rows of the archive, which are hashed and sorted here.
-//! So the organizer, which stores and archives, gives each block to
-//! the next checker in turn, and takes the verdicts in the same turn: blocks are stored in the
-//! order in which they came, whatever the threads do. A few blocks are under way at a time, and no
-//! more bytes than the budget gives them.
+//! Checking that bytes are the block that a header commits to hashes every byte twice and needs
+//! none of the stores; nor does hashing and sorting the rows of the archive. So the organizer gives
+//! each block to the next checker in turn and takes the verdicts in the same turn: blocks are
+//! stored in the order in which they came. A few blocks are under way at a time, within the bytes
+//! that the budget allows.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,8 +25,8 @@ use varve_utxo::AsBlock as _;
 use super::judge::{Refusal, check_bytes};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
+use crate::owned_block::{Bytes, OwnedBlock};
 use crate::source::Giver;
-use crate::stored_block::{Bytes, StoredBlock};
 use crate::stores::ArchiveBlock;
 
 /// Blocks under way for each checker: one in work and one that waits.
@@ -50,7 +49,7 @@ pub(crate) struct Checked {
     pub(crate) id: HeaderId,
     pub(crate) hash: BlockHash,
     pub(crate) giver: Giver,
-    pub(crate) result: Result<(StoredBlock, ArchiveBlock), Refusal>,
+    pub(crate) result: Result<(OwnedBlock, ArchiveBlock), Refusal>,
 }
 
 /// Makes blocks ready for the archive.
@@ -136,7 +135,7 @@ impl Checkers {
         let length = job.bytes.len() as u64;
         self.lengths.push_back(length);
         self.bytes += length;
-        // A checker that is gone has panicked; whoever waits for its verdict hears of it.
+        // A checker that is gone has panicked; receiving its verdict reports that.
         let _ = jobs.send(job);
         self.given += 1;
     }
@@ -183,7 +182,7 @@ impl Drop for Lane {
 
 fn check(params: &Params, preparer: Preparer, job: Job) -> Checked {
     let Job { id, hash, height, below, bytes, giver } = job;
-    let result = StoredBlock::parse(Bytes::Given(bytes), params.network.format(), height)
+    let result = OwnedBlock::parse(Bytes::Given(bytes), params.network.format(), height)
         .map_err(|error| Refusal::Mutated(format!("the block does not decode: {error}")))
         .and_then(|block| {
             check_bytes(params, block.as_block(), &below)?;

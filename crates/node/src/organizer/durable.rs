@@ -1,8 +1,8 @@
-//! Making everything durable: on the way, and for good.
+//! Checkpoints: while the node works, and when it ends.
 //!
-//! A node that works on makes a checkpoint of its stores and of the set, so that a crash costs
-//! little. One that is done *rests*: opening finds nothing to do, and a reader need not open it all
-//! (`reading`).
+//! A running node makes a checkpoint of its stores and of the set, so that a crash costs little. A
+//! node that ends *rests*: the next opening has nothing to do, and a reader need not open
+//! everything (`reading`).
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Organizer {
         Ok(())
     }
 
-    /// Makes everything durable while the node works on.
+    /// Makes everything durable while the node keeps working.
     pub(crate) fn make_durable(&mut self) -> Result<(), Error> {
         self.save(Stores::checkpoint)
     }
@@ -61,7 +61,7 @@ impl Organizer {
         };
         stored?;
         flushed?;
-        stores.since_checkpoint = 0;
+        (stores.since_checkpoint, stores.connected_since) = (0, 0);
         Ok(())
     }
 }

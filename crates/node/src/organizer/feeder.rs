@@ -6,11 +6,11 @@
 //!    marked, and the target becomes another.
 //! 2. Commit, when there is something worth it: the reached tip has more work than the confirmed
 //!    one, or is all there is to reach. Commits are grouped by bytes and by time, so that a long
-//!    sync is not held up by the disk's syncs; with nothing more on its way a commit is made at
-//!    once. The first commit of a sync comes after a sixteenth of the latency, and each after it
-//!    waits twice as long, so that a process which is killed again and again still advances.
-//! 3. Make a checkpoint when it is due. The stores are made durable here and the set by a thread of
-//!    its own, so the joiner goes on with the blocks that it has.
+//!    sync does not wait for the disk; with nothing more on its way a commit is made at once. The
+//!    first commit of a sync comes after a sixteenth of the latency, and each after it waits twice
+//!    as long, so that a process which is killed again and again still advances.
+//! 3. Make a checkpoint when it is due. The stores are made durable here and the set by another
+//!    thread, so the joiner keeps working on the blocks that it has.
 //! 4. Submit blocks of the target's branch, while there is room.
 //! 5. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
 //!    source does not run ahead.
@@ -29,14 +29,13 @@ use varve_utxo::{AsBlock as _, Error as UtxoError, JoinError, Joiner, Reader, Re
 use varve_utxo::{SubmitError, Version};
 
 use super::intake::Intake;
-use super::judge::{Refusal, reason};
+use super::judge::{Good, Refusal, reason};
 use super::{Limits, Report, Verify, set_memory};
 use crate::budget::Budget;
-use crate::checked::Checked;
 use crate::commit_log::LIST_MAX;
 use crate::error::Error;
-use crate::header_tree::HeaderId;
-use crate::stored_block::StoredBlock;
+use crate::header_tree::{HeaderId, HeaderTree};
+use crate::owned_block::OwnedBlock;
 use crate::stores::Stores;
 
 /// How long to wait for the source while blocks are being joined.
@@ -47,7 +46,7 @@ const LONG: Duration = Duration::from_millis(100);
 /// Why the feeder came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// There is nothing left to do, or somebody wants it to end.
+    /// There is nothing left to do, or the caller wants the sync to end.
     Done,
     /// The target is not above the blocks that were joined.
     Turn,
@@ -70,14 +69,14 @@ pub(crate) enum Purpose {
 }
 
 /// A block in the joiner.
-pub(crate) type Joining = StoredBlock;
-type Done = Retired<Joining, Checked, Refusal>;
+pub(crate) type Joining = OwnedBlock;
+type Done = Retired<Joining, Good, Refusal>;
 
 /// Feeds one joiner.
 pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     pub(crate) stores: &'r mut Stores,
     pub(crate) intake: &'r mut Intake<'s>,
-    pub(crate) joiner: &'r Joiner<'p, 'd, Joining, Checked, Refusal>,
+    pub(crate) joiner: &'r Joiner<'p, 'd, Joining, Good, Refusal>,
     /// Sees the set up to the last block that the joiner published.
     pub(crate) set: Reader,
     pub(crate) limits: Limits,
@@ -85,6 +84,8 @@ pub(crate) struct Feeder<'r, 'p, 'd, 's> {
     pub(crate) workers: NonZeroUsize,
     /// Whether a checkpoint needs the set and the stores at the same block.
     pub(crate) pauses: bool,
+    /// Blocks between two checkpoints, at most.
+    pub(crate) checkpoint_every: u32,
     pub(crate) purpose: Purpose,
     /// The last block that was submitted, or that the set stood at.
     pub(crate) head: HeaderId,
@@ -128,8 +129,8 @@ impl Feeder<'_, '_, '_, '_> {
                     && self.head == target
                     && !self.intake.is_waiting();
                 let pause = pause.or(rechecks.then_some(Pause::Recheck));
-                // An empty joiner that takes nothing could not rewind a block that failed. Whoever
-                // leaves it is told why.
+                // An empty joiner that takes nothing could not rewind a block that failed. Ending
+                // the joiner returns the error.
                 let stuck = self.joiner.is_full().then_some(Pause::Turn);
                 if let Some(pause) = pause.or(stuck).or(idle.then_some(Pause::Done)) {
                     self.commit()?;
@@ -172,6 +173,7 @@ impl Feeder<'_, '_, '_, '_> {
     /// Whether a crash would cost too much, or the rows that wait take their share of the memory.
     fn is_checkpoint_due(&self) -> bool {
         self.stores.since_checkpoint >= self.limits.lag
+            || self.stores.connected_since >= self.checkpoint_every
             || self.stores.archive.is_crowded()
             || self.stores.archive.memory().stage > self.budget.stage_due()
     }
@@ -183,7 +185,7 @@ impl Feeder<'_, '_, '_, '_> {
         let budget = self.stores.budget(self.budget.memory, self.intake.source_memory());
         self.joiner.begin_flush()?;
         self.stores.checkpoint()?;
-        self.stores.since_checkpoint = 0;
+        (self.stores.since_checkpoint, self.stores.connected_since) = (0, 0);
         // Heads have grown. When they leave too little for the set, what was stored is safe.
         self.budget = set_memory(budget, |memory| self.joiner.set_memory(memory))?;
         Ok(())
@@ -227,9 +229,9 @@ impl Feeder<'_, '_, '_, '_> {
         Ok(())
     }
 
-    /// The set makes checkpoints of its own, ahead of the last commit. Recovery takes it back by
-    /// undo records, and where those are gone by the bytes of the blocks; so bytes are durable
-    /// before their undo records can be gone.
+    /// The set makes its own checkpoints, ahead of the last commit. Recovery rewinds it by undo
+    /// records, and below these by the bytes of the blocks; so bytes are made durable before their
+    /// undo records can be pruned.
     fn sync_bytes(&mut self) -> Result<(), Error> {
         if self.unsynced >= self.sync_every {
             self.stores.blocks.sync()?;
@@ -245,13 +247,15 @@ impl Feeder<'_, '_, '_, '_> {
         let id = {
             let mut chain = self.stores.chain.write();
             let id = chain.tree.find(&hash).expect("only blocks of the tree are submitted");
-            if let Ok(checked) = &result {
-                chain.set_checked(id, *checked);
+            if let Ok(good) = &result {
+                chain.set_checked(id, good.checked);
             }
             id
         };
         let reason = match result {
-            Ok(_) => {
+            Ok(good) => {
+                good.connected.map_or(Ok(()), |connected| self.stores.index(connected))?;
+                self.stores.connected_since += 1;
                 self.reached = id;
                 self.uncommitted += size;
                 let height = block.as_block().height();
@@ -299,6 +303,7 @@ impl Feeder<'_, '_, '_, '_> {
             self.in_flight == 0 && self.reached == target && !self.intake.is_waiting();
         nothing_comes
             || self.stores.new_marks.len() >= LIST_MAX
+            || self.stores.stats.is_crowded()
             || self.uncommitted >= self.budget.group(self.limits.group)
             || now.saturating_sub(self.committed_at) >= self.patience
     }
@@ -340,7 +345,7 @@ impl Feeder<'_, '_, '_, '_> {
 }
 
 /// Whether outputs of a block above `parent` can repeat older ones.
-fn repeats(tree: &crate::HeaderTree, parent: HeaderId, height: Height) -> Repeats {
+fn repeats(tree: &HeaderTree, parent: HeaderId, height: Height) -> Repeats {
     match can_repeat(tree.params(), height, &tree.branch(parent)) {
         true => Repeats::Possible,
         false => Repeats::Impossible,

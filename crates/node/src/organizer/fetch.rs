@@ -2,8 +2,8 @@
 //!
 //! Each giver has an *offer*: the best header that it has sent. It is asked for blocks of that
 //! branch alone, the lowest that are not stored first, and only while the branch has more work than
-//! the tip. So headers without blocks hold nothing up: they are the offer of whoever sent them, and
-//! the branches of others are fetched beside them.
+//! the tip. So headers without blocks hold nothing up: they are the offer of one giver, and the
+//! branches of others are fetched beside them.
 //!
 //! ```text
 //! stored   ■ ■ ■ ■                            tip 4
@@ -32,7 +32,7 @@ use crate::source::Giver;
 
 /// How far above the lowest block that is not stored blocks are asked for.
 const WINDOW: u32 = 512;
-/// Blocks that a giver without a limit of its own is asked for at a time.
+/// Blocks that a giver without its own limit is asked for at a time.
 const AT_A_TIME: usize = 256;
 /// How long one giver may owe a block before another is asked for it too.
 const LATE: Duration = Duration::from_secs(2);

@@ -25,8 +25,8 @@ use super::vetting::Vetting;
 use super::{LeftOut, Report, SyncOptions};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
+use crate::owned_block::OwnedBlock;
 use crate::source::{Event, Giver, Outlook, Source, SourceError, Warning};
-use crate::stored_block::StoredBlock;
 use crate::stores::{ArchiveBlock, Stores};
 
 /// Retry interval for blocks that a followed source did not have: at first, and at most. It doubles
@@ -48,7 +48,7 @@ pub(crate) struct Intake<'a> {
     /// Who sent headers that link to nothing, and how often in a row.
     strays: HashMap<Giver, u32>,
     headers_done: bool,
-    /// Some giver has been heard of.
+    /// Some giver has answered.
     is_heard: bool,
     pub(crate) left_out: LeftOut,
     /// Givers, by name, that were reported for a branch with too little work.
@@ -61,7 +61,8 @@ impl<'a> Intake<'a> {
         source: &'a mut dyn Source,
         options: &'a SyncOptions,
         report: &'a mut dyn FnMut(Report<'_>),
-        (checkers, kept): (Checkers, Kept),
+        checkers: Checkers,
+        kept: Kept,
     ) -> Self {
         let is_trusted = source.is_trusted();
         let (left_out, fetch) =
@@ -125,7 +126,7 @@ impl<'a> Intake<'a> {
     }
 
     /// A block that is still in memory. It is given once.
-    pub(crate) fn take_kept(&mut self, height: Height, id: HeaderId) -> Option<StoredBlock> {
+    pub(crate) fn take_kept(&mut self, height: Height, id: HeaderId) -> Option<OwnedBlock> {
         self.kept.take(height, id)
     }
 
@@ -271,7 +272,7 @@ impl<'a> Intake<'a> {
         &mut self,
         stores: &mut Stores,
         id: HeaderId,
-        block: StoredBlock,
+        block: OwnedBlock,
         prepared: ArchiveBlock,
     ) -> Result<(), Error> {
         stores.store(id, &block, prepared)?;

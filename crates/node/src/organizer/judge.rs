@@ -4,7 +4,8 @@
 //!    by itself and at its height? A block whose bytes are not those of the header says nothing
 //!    about the header: it is refused, and the header is not remembered as invalid.
 //! 2. *When the set has taken it*, in a worker: are its spends allowed, and, if that is asked for,
-//!    do its scripts hold? What was checked of a block before is not checked again.
+//!    do its scripts hold? What was checked before is not checked again. A good block returns what
+//!    it connects, for the indexes.
 //!
 //! **Assume-valid.** Scripts are not checked of a block that is an ancestor both of the block that
 //! is assumed to be valid and of the best header, when the best header has the least work that the
@@ -13,11 +14,13 @@
 //! would take two weeks of the network's work.
 
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use varve_consensus::{
-    Ancestors, BlockAt, BlockError, CheckError, CoreTx, CoreVerifier, Params, ScriptChecks, Work,
-    check_block, check_block_context, check_signet_solution, check_spends,
+    Ancestors, BlockAt, BlockError, CheckError, CoreTx, CoreVerifier, Params, ScriptChecks,
+    UnspentOutputsView as _, Work, check_block, check_block_context, check_signet_solution,
+    check_spends,
 };
 use varve_types::{BlockHash, Height};
 use varve_utxo::DatabaseView;
@@ -26,6 +29,7 @@ use super::Verify;
 use super::script_board::ScriptBoard;
 use crate::chain::SharedChain;
 use crate::checked::Checked;
+use crate::connected::{Connected, Spent, Wanted};
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 
@@ -35,7 +39,7 @@ const TWO_WEEKS: u64 = 14 * 24 * 60 * 60;
 /// Why a block is not taken.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It breaks a rule, for ever.
+    /// It breaks a rule. The verdict is final.
     Invalid(String),
     /// These bytes are not the block that the header commits to.
     Mutated(String),
@@ -92,17 +96,35 @@ pub(crate) struct Judge {
     pub(crate) chain: SharedChain,
     pub(crate) verify: Verify,
     pub(crate) assume_valid: Option<BlockHash>,
+    /// What the indexes want to know of the blocks that are found good.
+    pub(crate) wanted: Wanted,
     /// Where the workers and their helpers check scripts.
     pub(crate) board: ScriptBoard<CoreTx>,
 }
 
+/// A good block.
+#[derive(Debug)]
+pub(crate) struct Good {
+    /// How much of it was checked, by now.
+    pub(crate) checked: Checked,
+    /// What the indexes take of it; `None` when there are none.
+    pub(crate) connected: Option<Connected>,
+}
+
 impl Judge {
-    /// The verdict on a block whose spends are in `view`: how much of it was checked, by now.
-    pub(crate) fn check(
-        &self,
-        block: &BlockAt<'_>,
-        view: &DatabaseView,
-    ) -> Result<Checked, Refusal> {
+    /// The verdict on a block whose spends are in `view`.
+    pub(crate) fn check(&self, block: &BlockAt<'_>, view: &DatabaseView) -> Result<Good, Refusal> {
+        let checked = self.verdict(block, view)?;
+        let connected = if self.wanted.is_nothing() {
+            None
+        } else {
+            let connected = connect(self.wanted, self.chain.read().tree.params(), block, view);
+            Some(connected.map_err(Refusal::Failed)?)
+        };
+        Ok(Good { checked, connected })
+    }
+
+    fn verdict(&self, block: &BlockAt<'_>, view: &DatabaseView) -> Result<Checked, Refusal> {
         let hash = block.hash();
         let unchecked = |what: String| Refusal::Failed(Error::Unchecked { hash, what });
         let (params, parent, known, wanted) = {
@@ -110,7 +132,7 @@ impl Judge {
             let tree = &chain.tree;
             let id = tree.find(&hash).ok_or_else(|| unchecked("its header is lost".to_owned()))?;
             let Some(parent) = tree.parent(id) else { return Ok(Checked::Scripts) };
-            (tree.params().clone(), parent, chain.checked(id), self.wanted(tree, id))
+            (tree.params().clone(), parent, chain.checked(id), self.to_check(tree, id))
         };
         if known < Checked::Spends {
             match check_spends(&params, block, &self.chain.branch(parent), view) {
@@ -143,7 +165,7 @@ impl Judge {
     }
 
     /// How much of a block is to be checked.
-    fn wanted(&self, tree: &HeaderTree, id: HeaderId) -> Checked {
+    fn to_check(&self, tree: &HeaderTree, id: HeaderId) -> Checked {
         if self.verify == Verify::Spends {
             return Checked::Spends;
         }
@@ -168,6 +190,27 @@ impl Judge {
         let is_enough = tree.work(best) >= tree.params().minimum_work;
         is_enough.then(|| tree.fork_point(assumed, best))
     }
+}
+
+/// What a block connects to the set that `view` was asked of.
+pub(crate) fn connect(
+    wanted: Wanted,
+    params: &Params,
+    block: &BlockAt<'_>,
+    view: &DatabaseView,
+) -> Result<Connected, Error> {
+    let hash = block.hash();
+    let mut spent =
+        Vec::with_capacity(block.block().txs().iter().map(|tx| tx.inputs().len()).sum());
+    let walk = view.for_each_spend(block, |spend| {
+        spent.push(Spent { point: spend.input.outpoint, coin: spend.coin });
+        ControlFlow::<()>::Continue(())
+    });
+    let _done = walk.map_err(|error| Error::Unchecked { hash, what: error.to_string() })?;
+    let is_repeated = params.bip30_exceptions.contains(&(block.height(), hash));
+    let replaced = view.overwritten().filter(|_| is_repeated);
+    let replaced: Vec<Spent<'_>> = replaced.map(|(point, coin)| Spent { point, coin }).collect();
+    Ok(Connected::of(wanted, params.network, block, &spent, &replaced))
 }
 
 /// Whether the best header is more than two weeks of work above a block.

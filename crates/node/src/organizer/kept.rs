@@ -1,33 +1,33 @@
-//! Blocks that are kept in memory from when they are stored until they are joined.
+//! Stored blocks that stay in memory until they are joined.
 //!
-//! A block comes, is checked and stored, and is needed again a moment later, when its turn comes to
-//! be joined to the set. What is still in memory need not be read and parsed again.
+//! A block is checked, stored, and needed again a moment later, when it is joined to the set. While
+//! it is still in memory it need not be read and parsed again.
 //!
-//! Most blocks are taken out by their turn. Others never get one: their branch loses, or stands on
-//! an invalid block. They go when the tip has passed their height, or when the bytes are needed
-//! for lower blocks, which are needed sooner. What is dropped here is read from the store.
+//! Most blocks are taken out when they are joined. Others never are: their branch loses, or has an
+//! invalid block. They are evicted when the tip has passed their height, or when lower blocks,
+//! which are needed sooner, need the room. An evicted block is read from the store.
 
 use std::collections::BTreeMap;
 
 use varve_types::Height;
 
 use crate::header_tree::HeaderId;
-use crate::stored_block::StoredBlock;
+use crate::owned_block::OwnedBlock;
 
 /// The blocks, the lowest first.
-pub(crate) struct Kept<B = StoredBlock> {
+pub(crate) struct Kept<B = OwnedBlock> {
     blocks: BTreeMap<(Height, HeaderId), (B, u64)>,
     bytes: u64,
     limit: u64,
 }
 
 impl<B> Kept<B> {
-    /// Keeps at most so many bytes.
+    /// Keeps at most `limit` bytes.
     pub(crate) const fn new(limit: u64) -> Self {
         Self { blocks: BTreeMap::new(), bytes: 0, limit }
     }
 
-    /// Keeps a block of so many bytes, if there is room or a higher one makes room.
+    /// Keeps a block that takes `bytes` of memory, if there is room or a higher one can be evicted.
     pub(crate) fn insert(&mut self, height: Height, id: HeaderId, block: B, bytes: u64) {
         let fits = |kept: &Self| kept.bytes + bytes <= kept.limit;
         while !fits(self) {

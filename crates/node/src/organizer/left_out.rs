@@ -2,7 +2,7 @@
 //! not get into the tree, records of a file that cannot be read.
 //!
 //! The tree has no row for a refused header, nor for the headers above it. They are noted here when
-//! somebody vouches for them (own files, an own node) or when nothing but our clock speaks against
+//! the user vouches for them (own files, an own node) or when nothing but our clock speaks against
 //! them. The headers of a peer that is to blame cost it nothing, so they count for nothing.
 //!
 //! ```text

@@ -7,7 +7,7 @@
 //! 1. It begins when the source has no more headers and every block that came is joined: only then
 //!    it is known which blocks an assume-valid block vouches for. New blocks go first all the time.
 //! 2. Blocks are checked from the lowest on, in slices of about [`SLICE`]. After each the spans are
-//!    committed, so a check that is cut off goes on where it was, and the source is served.
+//!    committed, so an interrupted check resumes there, and the source is served.
 //! 3. A block that fails is marked like any other, and the chain turns to the best branch without
 //!    it.
 //! 4. Blocks that the assume-valid block vouches for are not read; they are recorded as assumed.
@@ -53,7 +53,7 @@ impl Recheck {
 }
 
 impl Organizer {
-    /// Checks blocks for a while.
+    /// Checks one slice of blocks.
     pub(crate) fn recheck(
         &mut self,
         recheck: &mut Recheck,

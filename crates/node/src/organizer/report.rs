@@ -39,7 +39,7 @@ pub enum Report<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// An index that lags behind was brought on.
+    /// An index that lags caught up with a block.
     Indexed {
         /// The index.
         index: Index,

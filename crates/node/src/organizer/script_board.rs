@@ -71,7 +71,7 @@ impl<P: PreparedTx> ScriptBoard<P> {
         })
     }
 
-    /// Runs the checks of a block, with whoever is free. All threads have left them when it
+    /// Runs the checks of a block, on all threads that are free. All threads have left them when it
     /// returns.
     pub(crate) fn run(&self, height: Height, checks: &Arc<ScriptChecks<P>>) {
         {

@@ -4,8 +4,8 @@
 //! * [`Organizer::invalidate`] marks a block. The chain leaves it at once for the best branch that
 //!   does not have it, and no sync follows it until it is reconsidered.
 //! * [`Organizer::reconsider`] takes the marks of a block, of its ancestors and of its descendants
-//!   back, whoever gave them. The chain moves to the best branch; what is not known to be valid is
-//!   checked again on the way.
+//!   back, an operator's or our own. The chain moves to the best branch; what is not known to be
+//!   valid is checked again on the way.
 //!
 //! Both then *settle*: the chain is brought to its target with the blocks that are stored, as a
 //! sync with an empty source would do it. The verdict and the new tip go into one frame of the
@@ -98,8 +98,9 @@ impl Organizer {
             Report::Missing { .. } | Report::Headers { .. } => {}
             told => report(told),
         };
-        let waiting = self.waiting(&self.stores.budget(self.options.memory, 0))?;
-        let mut intake = Intake::new(&mut nobody, &options, quiet, waiting);
+        self.catch_up_indexes(quiet)?;
+        let (checkers, kept) = self.waiting(&self.stores.budget(self.options.memory, 0))?;
+        let mut intake = Intake::new(&mut nobody, &options, quiet, checkers, kept);
         intake.begin(&self.stores)?;
         while intake.is_waiting() {
             intake.take(&mut self.stores, Duration::ZERO)?;

@@ -1,7 +1,8 @@
 //! Headers of peers that nobody vouches for: which of them are stored.
 //!
-//! A header takes 200 bytes here for ever, and at the difficulty of the first blocks a peer makes
-//! millions in an hour. So headers go into the tree only as part of a branch whose work reaches
+//! A stored header takes 200 bytes permanently, and at the difficulty of the first blocks a peer
+//! makes millions in an hour. So headers go into the tree only as part of a branch whose work
+//! reaches
 //!
 //! ```text
 //! max(the known work of the network's chain, the work of the tip − 144 blocks like the tip)
@@ -15,7 +16,7 @@
 //! 4. A message that is not full ends a branch: below the threshold it is ignored.
 //! 5. A giver may send full messages of known headers, as many as the tree has and some more, and
 //!    then must come to something new or to an end. One that sends the same again and again is
-//!    blamed: it would be heard for ever.
+//!    blamed, since it would never end.
 
 use std::collections::HashMap;
 
@@ -36,7 +37,7 @@ const REPEATS: usize = 10;
 #[derive(Default)]
 pub(crate) struct Vetting {
     syncs: HashMap<Giver, HeaderSync>,
-    /// How many there have been: each has a key of its own.
+    /// How many there have been: each gets its own key.
     count: u64,
     /// Full messages without news, in a row.
     repeats: HashMap<Giver, usize>,
@@ -62,7 +63,7 @@ pub(crate) struct Vetted {
     pub(crate) next: Next,
 }
 
-/// How the talk with the giver goes on.
+/// What the giver is asked next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// It has no more, or its answer is still to come.

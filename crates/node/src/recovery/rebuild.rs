@@ -1,10 +1,10 @@
-//! The header tree out of what is stored, and the rows that the archive lacks.
+//! Rebuilds the header tree from what is stored, and the rows that the archive lacks.
 //!
 //! 1. The archive's headers come first, in the order of their rows.
 //! 2. The headers of stored blocks are linked to them, parents first, in whatever order blocks were
 //!    stored.
 //! 3. Now every height is known, and each block without rows is read and archived once, in the
-//!    order in which blocks were stored. Some are made ready side by side.
+//!    order in which blocks were stored. Several are prepared in parallel.
 //!
 //! A block that links to nothing is an *orphan*: its bytes are kept and its rows are not made.
 
@@ -24,7 +24,7 @@ use crate::header_tree::HeaderTree;
 use crate::organizer::{Options, Preparer};
 use crate::steps::Steps;
 
-/// What was made.
+/// The header tree, and what the archive could not take.
 pub(super) struct Rebuilt {
     pub(super) chain: Chain,
     /// Blocks whose headers do not link to any that is known.
@@ -35,60 +35,68 @@ pub(super) struct Rebuilt {
     pub(super) rows: u64,
 }
 
-/// Makes the header tree, and the rows that the archive lacks.
-pub(super) fn rebuild(
-    (options, lag): (&Options, u64),
-    history: &History,
-    (blocks, archive, log): (&BlockStore, &mut Archive<MmapBackend>, &mut CommitLog),
-    progress: Progress<'_>,
-) -> Result<Rebuilt, Error> {
-    let mut tree = HeaderTree::new(options.params.clone(), tree_key(&options.seed));
-    for row in 0..archive.now().bounds().headers {
-        let bytes = archive.now().raw_header(HeaderLink::new(row))?;
-        let header = Header::new(&bytes);
-        tree.restore(header, header.hash()).map_err(|error| disagree(error.to_string()))?;
-    }
-    let reader = blocks.reader();
-    link_headers(&mut tree, archive, &reader)?;
-    let (mut orphans, mut lost) = (HashMap::new(), BTreeSet::new());
-    let held = reader.first_held()?;
-    let mut again = Again {
-        reader: &reader,
-        threads: options.workers,
-        steps: Steps::new(lag),
-        queue: Vec::new(),
-        rows: 0,
-    };
-    for number in (0..reader.count()).map(BlockNumber::new) {
-        let row = reader.row(number)?;
-        let is_archived = history.archived.has(number);
-        if number < held && history.archived.except.contains(&number) {
-            lost.insert(number);
-            continue;
+/// What it takes to rebuild them.
+pub(super) struct Rebuild<'a> {
+    pub(super) options: &'a Options,
+    /// Bytes of blocks that a crash may leave to be archived again.
+    pub(super) lag: u64,
+    pub(super) blocks: &'a BlockStore,
+    pub(super) archive: &'a mut Archive<MmapBackend>,
+    pub(super) log: &'a mut CommitLog,
+}
+
+impl Rebuild<'_> {
+    /// Builds the header tree, and archives the blocks that the archive lacks.
+    pub(super) fn run(self, history: &History, progress: Progress<'_>) -> Result<Rebuilt, Error> {
+        let Self { options, lag, blocks, archive, log } = self;
+        let mut tree = HeaderTree::new(options.params.clone(), tree_key(&options.seed));
+        for row in 0..archive.now().bounds().headers {
+            let bytes = archive.now().raw_header(HeaderLink::new(row))?;
+            let header = Header::new(&bytes);
+            tree.restore(header, header.hash()).map_err(|error| disagree(error.to_string()))?;
         }
-        let Some(id) = tree.find(&row.hash) else {
-            orphans.insert(row.hash, number);
-            continue;
+        let reader = blocks.reader();
+        link_headers(&mut tree, archive, &reader)?;
+        let (mut orphans, mut lost) = (HashMap::new(), BTreeSet::new());
+        let held = reader.first_held()?;
+        let mut again = Again {
+            reader: &reader,
+            threads: options.workers,
+            steps: Steps::new(lag),
+            queue: Vec::new(),
+            rows: 0,
         };
-        if !is_archived {
-            again.queue.push((number, tree.height(id), row.length));
+        for number in (0..reader.count()).map(BlockNumber::new) {
+            let row = reader.row(number)?;
+            let is_archived = history.archived.has(number);
+            if number < held && history.archived.except.contains(&number) {
+                lost.insert(number);
+                continue;
+            }
+            let Some(id) = tree.find(&row.hash) else {
+                orphans.insert(row.hash, number);
+                continue;
+            };
+            if !is_archived {
+                again.queue.push((number, tree.height(id), row.length));
+            }
+            if again.is_full() {
+                let left_out = || orphans.values().chain(&lost).copied();
+                let save = |number| history.archived.up_to(number, left_out());
+                again.archive(archive, progress, |number| log.checkpoint(&save(number)))?;
+            }
+            tree.mark_stored(id);
         }
-        if again.is_full() {
-            let left_out = || orphans.values().chain(&lost).copied();
-            let save = |number| history.archived.up_to(number, left_out());
-            again.archive(archive, progress, |number| log.checkpoint(&save(number)))?;
+        let save = |number| history.archived.up_to(number, orphans.values().chain(&lost).copied());
+        again.archive(archive, progress, |number| log.checkpoint(&save(number)))?;
+        let rows = again.rows;
+        for (hash, reason) in &history.marks {
+            if let Some(id) = tree.find(hash) {
+                tree.mark_invalid(id, reason);
+            }
         }
-        tree.mark_stored(id);
+        Ok(Rebuilt { chain: Chain::new(tree), orphans, lost, rows })
     }
-    let save = |number| history.archived.up_to(number, orphans.values().chain(&lost).copied());
-    again.archive(archive, progress, |number| log.checkpoint(&save(number)))?;
-    let rows = again.rows;
-    for (hash, reason) in &history.marks {
-        if let Some(id) = tree.find(hash) {
-            tree.mark_invalid(id, reason);
-        }
-    }
-    Ok(Rebuilt { chain: Chain::new(tree), orphans, lost, rows })
 }
 
 /// Adds the headers of all stored blocks that link to a known one, parents first, to the tree and
@@ -133,7 +141,7 @@ fn link_headers(
     Ok(())
 }
 
-/// Blocks for each thread that are made ready side by side.
+/// Blocks for each thread that are prepared in parallel.
 const BLOCKS_EACH: usize = 8;
 /// And their bytes together, after which no more are waited for.
 const BYTES: u64 = 32 << 20;

@@ -2,11 +2,11 @@
 //! file.
 //!
 //! 1. A walk over the heads of the records finds every header (`scan`) and puts parents first
-//!    (`linker`). Headers are given while the walk goes on.
+//!    (`linker`). Headers are given during the walk.
 //! 2. Where each block is stays in memory, about 100 bytes each, and a block that is wanted is read
 //!    from there by one of two threads, a few blocks ahead of the receiver. One that has not been
 //!    found yet, since the receiver knew its header before, is looked for to the end of the walk.
-//! 3. With `follow` the folder is polled (`watch`), and the walk goes on where it stopped: in files
+//! 3. With `follow` the folder is polled (`watch`), and the walk resumes where it stopped: in files
 //!    that grow or were written over, and in new ones. What that costs depends on what is new, not
 //!    on how many files there are.
 //!

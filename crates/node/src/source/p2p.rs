@@ -16,7 +16,7 @@
 //! * **Blocks.** The receiver says which blocks a peer is asked for. `download` keeps what is owed,
 //!   and gives up a peer that does not deliver.
 //! * **Bad peers.** An [`Offence`] ends the connection and bans the address for the life of the
-//!   source. A connection that is lost or silent is made again (`slot`).
+//!   source. A lost or silent connection is retried (`slot`).
 //!
 //! All decisions are made on the thread of the receiver, which never waits for a socket. Time is
 //! its clock, and only the time that it spends here counts against a peer, so a receiver that is
@@ -27,7 +27,8 @@ mod download;
 mod link;
 mod slot;
 mod talk;
-pub mod wire;
+#[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
+pub(crate) mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -54,7 +55,7 @@ const SLOW: &str = "sends headers too slowly; the connection is given up";
 const WITHHOLDING: &str = "does not send the blocks of its headers; the connection is given up";
 const DEAF: &str = "does not read what it is sent; the connection is given up";
 
-/// What a [`P2p`] source is made with.
+/// How a [`P2p`] source connects.
 #[derive(Clone)]
 pub struct Settings {
     /// The chain.
@@ -224,7 +225,7 @@ impl P2p {
         self.events.extend(hashes.into_iter().map(|hash| Event::Missing { hash, giver }));
     }
 
-    /// The connection is gone. It will be made again.
+    /// The connection is gone. It will be retried.
     fn lose(&mut self, giver: Giver, reason: &str) {
         let now = (self.settings.clock)();
         let owed = self.download.remove_peer(giver);
@@ -288,7 +289,7 @@ impl P2p {
 }
 
 impl Source for P2p {
-    /// Peers that have answered are not asked again: the receiver goes on with each by `more`. It
+    /// Peers that have answered are not asked again: the receiver continues with each by `more`. It
     /// seeks when headers were new, so those that it got last were.
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
         let heard = self.heard.take().and_then(|giver| self.slot_mut(giver)?.ready_mut());
@@ -344,7 +345,7 @@ impl Source for P2p {
             self.check_peers()?;
             let left = timeout.saturating_sub(looked.saturating_sub(begin));
             let received = self.inbox.recv_timeout(left.min(TICK));
-            // Messages that make no event take time too: it counts, and does not go on for ever.
+            // Messages that make no event count against the timeout too.
             let now = (self.settings.clock)();
             self.look(now.saturating_sub(looked));
             looked = now;

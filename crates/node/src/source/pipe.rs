@@ -208,7 +208,7 @@ impl Source for Pipe {
     fn blame(&mut self, _giver: Giver, _reason: &str) {}
 }
 
-/// Reads to the end. The receiver may be gone, and then so is the reason to go on.
+/// Reads to the end, or until the receiver is gone.
 fn read_all(input: impl Read, network: Network, records: &Outbox<Record>) {
     let input = io::BufReader::with_capacity(1 << 18, input);
     let mut reader = Reader { input, offset: 0, last_end: 0, records: 0, skipped: 0 };
@@ -299,7 +299,7 @@ impl<R: BufRead> Reader<R> {
         Ok(Some(block))
     }
 
-    /// Refuses what goes on and on without a record.
+    /// Refuses more than [`GAP_LIMIT`] bytes without a record.
     fn check_gap(&self) -> Result<(), ReadError> {
         let bytes = self.offset - self.last_end;
         if bytes > GAP_LIMIT { Err(ReadError::Endless { bytes }) } else { Ok(()) }

@@ -1,8 +1,8 @@
 //! A channel that is bounded by messages and by bytes.
 //!
-//! A channel of eight blocks is 8 MB of one chain and 32 GB of another. So a sender also waits
-//! while the bytes that are in the channel and its own message are more than the receiver allows;
-//! a message that is alone is let in whatever its length, so the largest block gets through.
+//! A channel of eight blocks is 8 MB on one chain and 32 GB on another. So a sender also waits
+//! while the bytes in the channel and its own message exceed the receiver's limit. A message is
+//! always let into an empty channel, so the largest block gets through.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ pub(super) trait Weigh {
     fn weight(&self) -> u64;
 }
 
-/// The end that sends; to be cloned into other threads.
+/// The sending end; cloned into other threads.
 pub(super) struct Outbox<T> {
     messages: SyncSender<T>,
     load: Arc<Load>,
@@ -26,13 +26,13 @@ impl<T> Clone for Outbox<T> {
     }
 }
 
-/// The end that receives. When it is dropped, senders hear of it.
+/// The receiving end. When it is dropped, senders get an error.
 pub(super) struct Inbox<T> {
     messages: Receiver<T>,
     load: Arc<Load>,
 }
 
-/// Nobody receives any more.
+/// The receiver is gone.
 #[derive(Debug)]
 pub(super) struct Unheard;
 
@@ -54,7 +54,7 @@ impl Load {
     }
 }
 
-/// A channel of so many messages, without a limit of bytes yet.
+/// A channel of at most `messages` messages, without a limit of bytes yet.
 pub(super) fn queue<T>(messages: usize) -> (Outbox<T>, Inbox<T>) {
     let (sender, receiver) = sync_channel(messages);
     let state = Mutex::new(State { bytes: 0, limit: u64::MAX, closed: false });
@@ -78,13 +78,13 @@ impl<T: Weigh> Outbox<T> {
 }
 
 impl<T: Weigh> Inbox<T> {
-    /// Allows so many bytes.
+    /// Sets the most bytes that may wait.
     pub(super) fn bound(&self, bytes: u64) {
         self.load.lock().limit = bytes;
         self.load.changed.notify_all();
     }
 
-    /// The next message, waiting for it at most so long.
+    /// The next message, waiting at most `timeout` for it.
     pub(super) fn recv_timeout(&self, timeout: Duration) -> Result<T, RecvTimeoutError> {
         let message = self.messages.recv_timeout(timeout)?;
         let weight = message.weight();

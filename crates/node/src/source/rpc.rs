@@ -79,7 +79,7 @@ impl Rpc {
         let Settings { address, network, login, follow, clock } = settings;
         let (sender, messages) = queue(AHEAD);
         let (seeks, sought) = channel();
-        let link = Arc::new(Link::new((address, network), clock, follow, sender.clone()));
+        let link = Arc::new(Link::new(address, network, clock, follow, sender.clone()));
         let client = || Client::new(Arc::clone(&link), login.clone());
         let scout = Scout::new(Arc::clone(&link), client(), sought);
         let fetcher = |_| BlockFetcher { link: Arc::clone(&link), client: client() };

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use hex_conservative::DisplayHex as _;
 use serde_json::Value;
 use varve_archive::{Page, Scope, ScriptHash};
+use varve_consensus::contract::draft::TxDraft;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{FileOffset, Storage};
 use varve_node::{Error, Index, IndexSet, Options, Organizer, Prune, Report, SettingsChange};
 use varve_testdata::chains;
 use varve_types::{Block, BlockHash, Height, Network};
+use varve_utxo::SetHash;
 
 use crate::miner::{Mined, bytes_of, young_options};
-use crate::rig::{disk, options, pipe, sync, sync_options};
+use crate::rig::{disk, options, pipe, statistics, sync, sync_options};
 
 fn with(indexes: &str, options: Options) -> Options {
     let indexes: IndexSet = indexes.parse().unwrap();
@@ -151,7 +153,7 @@ fn an_index_is_not_added_where_blocks_are_gone() {
     let error = open(with("address", plain.clone())).err().unwrap();
     assert!(matches!(error, Error::Pruned { .. }), "{error}");
     let error = open(with("stats", plain.clone())).err().unwrap();
-    assert!(matches!(error, Error::PruneWithIndex { index: Index::Stats }), "{error}");
+    assert!(matches!(error, Error::Pruned { .. }), "{error}");
     let node = open(plain).unwrap();
     assert_eq!(node.settings().indexes, IndexSet::default(), "a refused wish changes nothing");
 }
@@ -247,5 +249,42 @@ fn power_cuts_while_indexes_change() {
         drop(Organizer::open(after.clone(), young_options()).unwrap());
         change(after.clone(), "address,filter");
         change(after, "none");
+    }
+}
+
+/// Before BIP30 was enforced a block could make the coins of an older coinbase again. The figures
+/// lose the older coins, whether the row is made when the block is connected or later.
+#[test]
+fn figures_of_a_block_that_overwrites_coins() {
+    let mut chain = vec![Mined::genesis().above(1, Vec::new())];
+    for _ in 0..4 {
+        chain.push(chain.last().unwrap().above(1, Vec::new()));
+    }
+    let mut draft = chain[4].draft(1, Vec::new());
+    draft.txs[0] = chain[1].coinbase.clone();
+    let again = chain[4].mine(draft);
+    let next = again.above(1, vec![TxDraft::spending(&[again.coin()], 2)]);
+    let mut options = young_options();
+    options.params.heights.bip34 = Height::new(1_000);
+    options.params.bip30_exceptions = vec![(Height::new(6), again.hash)];
+    chain.extend([again, next]);
+    let check = |node: &Organizer, computed: u32| {
+        let mut rows = 0;
+        let tip = node.snapshot().tip.0;
+        let found = node.stats_at(tip, &mut |_, _| rows += 1).unwrap();
+        let set = statistics(node, SetHash::Muhash);
+        assert_eq!((Some(found.muhash()), found.txouts), (set.hash, set.txouts), "at {tip}");
+        assert_eq!(rows, computed);
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut kept = Organizer::open(disk(folder.path()), with("stats", options.clone())).unwrap();
+    for end in 5..=chain.len() {
+        let blocks = bytes_of(&chain[..end]);
+        sync(&mut kept, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+        check(&kept, 0);
+        let folder = tempfile::tempdir().unwrap();
+        let mut later = Organizer::open(disk(folder.path()), options.clone()).unwrap();
+        sync(&mut later, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
+        check(&later, u32::try_from(end).unwrap());
     }
 }

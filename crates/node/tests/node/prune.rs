@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use varve_consensus::contract::draft::TxDraft;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_node::source::SourceError;
 use varve_node::{Error, Event, Giver, Limits, Options, Organizer, Prune, SettingsChange, Source};
@@ -320,5 +321,105 @@ fn power_cuts_while_the_set_is_below_the_horizon() {
             Err(error) => panic!("after {n} of {}: {error}", storage.operations()),
         };
         check_agreement(&node.snapshot());
+    }
+}
+
+/// With the indexes that take what blocks spend.
+fn indexed(options: Options) -> Options {
+    let indexes = Some("filter,stats".parse().unwrap());
+    Options { settings: SettingsChange { indexes, ..options.settings }, ..options }
+}
+
+/// Filter header, MuHash, and counts of the set.
+type Answer = ([u8; 32], [u8; 32], [u64; 3]);
+
+/// Filters and figures of a node at every height of the confirmed chain.
+fn answers(node: &Organizer) -> Vec<Answer> {
+    let snapshot = node.snapshot();
+    let at = |height: u32| {
+        let link = snapshot.archive.to_confirmed(Height::new(height)).unwrap();
+        let filter = snapshot.archive.filter_header(link).unwrap().unwrap();
+        let mut computed = 0;
+        let row = node.stats_at(Height::new(height), &mut |_, _| computed += 1).unwrap();
+        assert_eq!((computed, row.height.to_u32()), (0, height), "the index has it");
+        (filter, row.muhash(), [row.txouts, row.bogosize, row.total_amount])
+    };
+    (0..=snapshot.tip.0.to_u32()).map(at).collect()
+}
+
+/// Coins from far below the horizon are spent, so that their blocks are pruned by then.
+fn old_spends(count: u32) -> Vec<Mined> {
+    let mut chain = Mined::genesis().chain(1, 3);
+    let mut rich = TxDraft::spending(&[chain[2].coin()], 200);
+    rich.outputs.iter_mut().for_each(|output| output.value = 1_000);
+    let coin = |vout| Outpoint::new(rich.txid(), vout);
+    chain.push(chain[2].above(1, vec![rich.clone()]));
+    for vout in 0..count {
+        let last = chain.last().unwrap();
+        let spend = TxDraft::spending(&[coin(vout)], 1);
+        chain.push(last.above(1, vec![spend]));
+    }
+    chain
+}
+
+/// What they answer does not depend on whether blocks are pruned, across a reorganisation too.
+#[test]
+fn filters_and_figures_are_kept_with_pruned_blocks() {
+    let chain = old_spends(120);
+    let branch: Vec<Mined> = chain[..110].iter().cloned().chain(chain[109].chain(2, 20)).collect();
+    let (folder, clean) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut node = open(folder.path(), indexed(pruned(1)));
+    let mut whole = open(clean.path(), plain());
+    for blocks in [&chain[..60], &chain, &branch] {
+        take(&mut node, blocks);
+        take(&mut whole, blocks);
+        drop((node, whole));
+        whole = open(clean.path(), indexed(plain()));
+        take(&mut whole, blocks);
+        assert_eq!(whole.pruned_below().unwrap(), None);
+        node = open(folder.path(), plain());
+        assert!(node.pruned_below().unwrap().is_some());
+        assert_eq!(answers(&node), answers(&whole));
+        node.verify(&mut |_, _| {}).unwrap();
+        // Chosen again, from the start, out of archive and blocks.
+        drop(whole);
+        let none = SettingsChange { prune: None, indexes: Some(Default::default()) };
+        whole = open(clean.path(), Options { settings: none, ..plain() });
+    }
+}
+
+/// A power cut at any write: the indexes come back to the tip without the pruned blocks.
+#[test]
+fn power_cuts_with_indexes_over_pruned_blocks() {
+    let chain = old_spends(70);
+    let branch: Vec<Mined> = chain[..60].iter().cloned().chain(chain[59].chain(2, 20)).collect();
+    let expected: Vec<_> = [&chain, &branch]
+        .into_iter()
+        .map(|blocks| {
+            let mut whole =
+                Organizer::open(Arc::new(FaultyStorage::new(5)), indexed(plain())).unwrap();
+            take(&mut whole, blocks);
+            answers(&whole)
+        })
+        .collect();
+    let storage = Arc::new(FaultyStorage::new(4));
+    let options = |options| Options { compaction: Compaction::Inline, ..indexed(options) };
+    let mut node = Organizer::open(storage.clone(), options(pruned(1))).unwrap();
+    take(&mut node, &chain[..40]);
+    assert!(node.pruned_below().unwrap().is_some());
+    let before = storage.operations();
+    take(&mut node, &chain);
+    take(&mut node, &branch);
+    drop(node);
+    for n in (before..=storage.operations()).step_by(if is_long() { 1 } else { 5 }) {
+        let crash = [Crash::LoseAll, Crash::KeepAll, Crash::Seed(n as u64)][n % 3];
+        let after = Arc::new(storage.crash(n, crash));
+        let node = Organizer::open(after, options(plain()));
+        let node = node.unwrap_or_else(|error| panic!("after {n}, {crash:?}: {error}"));
+        let found = answers(&node);
+        let is_branch = node.snapshot().tip.0.to_u32() >= 60
+            && node.snapshot().archive.to_header(branch[60].hash).unwrap()
+                == node.snapshot().archive.to_confirmed(Height::new(61));
+        assert_eq!(found, expected[usize::from(is_branch)][..found.len()], "after {n}, {crash:?}");
     }
 }

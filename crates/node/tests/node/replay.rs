@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use varve_io::Storage as _;
 use varve_io::faulty::{Crash, FaultyStorage};
-use varve_node::commit_log::CommitLog;
+use varve_node::test_suite::CommitLog;
 use varve_node::{DataDirectory, Limits, Options, Organizer, Report, SyncOptions};
 use varve_types::{Height, Network};
 use varve_utxo::{Compaction, Database, Options as SetOptions, Secret, StoreKey};

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use varve_node::source::HeaderBytes;
-use varve_node::source::p2p::wire::{Inventory, Message};
+use varve_node::test_suite::wire::{Inventory, Message};
 use varve_types::{BlockHash, Header, Network};
 
 use crate::miner::Mined;

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use varve_node::source::p2p::wire::{FRAME_LEN, Frame, Message, Version};
+use varve_node::test_suite::wire::{FRAME_LEN, Frame, Message, Version};
 use varve_types::Network;
 
 /// Sends a message. The other side may have gone, which is what some tests wait for.

@@ -13,9 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use varve_node::Source as _;
-use varve_node::source::p2p::wire::{Inventory, Message};
 use varve_node::source::p2p::{P2p, Settings};
 use varve_node::source::{HeaderBytes, SourceError, Warning};
+use varve_node::test_suite::wire::{Inventory, Message};
 use varve_sim::{Chain, Config, Profile};
 use varve_types::{BlockHash, Header, Network};
 

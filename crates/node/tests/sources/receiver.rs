@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use varve_consensus::Params;
 use varve_node::source::{Outlook, Warning};
-use varve_node::{Event, Giver, HeaderId, HeaderTree, Source};
+use varve_node::test_suite::{HeaderId, HeaderTree};
+use varve_node::{Event, Giver, Source};
 use varve_types::{Block, BlockHash, Header, Network};
 
 const LIMIT: Duration = Duration::from_secs(60);

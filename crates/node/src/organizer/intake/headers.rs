@@ -55,7 +55,7 @@ impl Intake<'_> {
         self.go_on(stores, giver, next, inserted.last)
     }
 
-    /// Goes on with the talk about headers.
+    /// Asks the giver for its next headers, or ends with it.
     fn go_on(
         &mut self,
         stores: &Stores,

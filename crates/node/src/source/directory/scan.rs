@@ -15,7 +15,7 @@
 //! middle. There the walk looks for the next record, byte by byte, so that what is lost is not
 //! more than what is damaged.
 //!
-//! A file can grow: the walk remembers where it stopped and goes on from there. A file can also be
+//! A file can grow: the walk remembers where it stopped and resumes there. A file can also be
 //! written over: a node that was killed forgets the blocks since its last flush and writes the next
 //! ones in their place. So a file that was changed is also walked over from its beginning, but not
 //! for every block that is appended: [`Walk::set_out`] says when.
@@ -140,7 +140,7 @@ impl Walk {
         }
     }
 
-    /// Goes on over at most a batch of records and puts them into `found`. `false`: the end.
+    /// Walks over at most a batch of records and puts them into `found`. `false`: the end.
     pub(super) fn step(
         &mut self,
         framing: Framing,

@@ -140,7 +140,7 @@ impl Weigh for (Giver, Incoming) {
 /// The link of a call, from when the connection is made. Whoever waits for the handshake closes it.
 pub(super) type Line = Arc<OnceLock<Arc<Link>>>;
 
-/// What a connection is made with.
+/// How a connection is opened.
 pub(super) struct Call {
     pub(super) peer: Giver,
     pub(super) address: String,

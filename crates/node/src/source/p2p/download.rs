@@ -14,7 +14,8 @@
 //!    back.
 //! 2. A peer that owes blocks and sends no part of one for [`SILENCE`] is given up, whatever else
 //!    it sends; so is one that comes to owe more than [`MAX_OWED`]. Until then it keeps what it was
-//!    asked for. Whoever is slow holds nobody up: the receiver asks another for the same blocks.
+//!    asked for. A slow peer does not hold up the sync: the receiver asks another for the same
+//!    blocks.
 //! 3. A block that comes late is as good as another. One that its peer was never asked for is an
 //!    offence.
 //!

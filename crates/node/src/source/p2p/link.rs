@@ -4,8 +4,8 @@
 //! decisions ─► outbox ─► thread that writes ─► socket
 //! ```
 //!
-//! Whoever decides never waits for a socket: a message goes to the outbox, and a peer that does not
-//! read until that is full is given up.
+//! The deciding thread never waits for a socket: it puts a message into the outbox, and gives up a
+//! peer whose outbox is full because it does not read.
 
 use std::io::{self, Write as _};
 use std::net::{Shutdown, TcpStream};

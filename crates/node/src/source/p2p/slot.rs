@@ -71,7 +71,7 @@ pub(super) struct Peer {
     block_bytes: u64,
 }
 
-/// What is to be heard of a peer.
+/// What a look at a peer finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     Quiet,

@@ -27,7 +27,7 @@ use varve_types::{BlockHash, Network, compact_size, sha256d};
 
 use crate::source::HeaderBytes;
 
-pub use decode::{MAX_HEADERS, PayloadError};
+pub(crate) use decode::{MAX_HEADERS, PayloadError};
 
 /// The bytes before a payload.
 pub const FRAME_LEN: usize = 24;
@@ -41,7 +41,6 @@ const WITNESS_BLOCK: u32 = BLOCK | 1 << 30;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those on the wire")]
 pub enum Command {
     Version,
     Verack,

@@ -127,7 +127,7 @@ impl Client {
             };
             match (known, tip.height) {
                 (Some(height), Some(tip)) if height <= tip => {
-                    client.headers_by_calls((at.hash, height), tip)
+                    client.headers_by_calls(at.hash, height, tip)
                 }
                 _ => Ok(None),
             }
@@ -198,7 +198,8 @@ impl Client {
     /// in between; the links between the headers show it.
     fn headers_by_calls(
         &mut self,
-        (hash, height): (BlockHash, Height),
+        hash: BlockHash,
+        height: Height,
         tip: Height,
     ) -> Result<Option<Vec<HeaderBytes>>, CallError> {
         let first = height.to_u32();

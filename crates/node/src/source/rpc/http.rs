@@ -1,4 +1,4 @@
-//! As much of HTTP as it takes to talk to a node.
+//! The subset of HTTP that it takes to talk to a node.
 //!
 //! Requests are of version 1.0 with `Connection: keep-alive`: a node then gives the length of its
 //! answer. An answer in chunks, or one that ends with the connection, is understood as well: a
@@ -12,7 +12,7 @@
 //! 17 bytes
 //! ```
 //!
-//! Waiting is bounded everywhere. A connection is made within [`CONNECT`]. A read returns every
+//! Waiting is bounded everywhere. A connection is opened within [`CONNECT`]. A read returns every
 //! [`TICK`] to look whether the source was dropped. After [`QUIET`] without a byte the silence is
 //! reported, and after [`ANSWER`], plus the time that the bytes so far take at [`SLOWEST`], the
 //! request fails.
@@ -204,7 +204,7 @@ impl Patient {
         (self.begin, self.last, self.received) = (now, now, 0);
     }
 
-    /// Whether to go on waiting; notes why not.
+    /// Whether to keep waiting; notes why not.
     fn wait(&mut self) -> io::Result<()> {
         let quiet = (self.link.clock)().saturating_sub(self.last);
         let stopped = if self.link.is_closed() {

@@ -51,7 +51,7 @@ pub(super) enum Message {
         bytes: Option<Vec<u8>>,
     },
     Warning(Warning),
-    /// The source cannot go on.
+    /// The source cannot continue.
     Failed(SourceError),
 }
 
@@ -137,7 +137,8 @@ impl Health {
 
 impl Link {
     pub(super) fn new(
-        (address, network): (String, Network),
+        address: String,
+        network: Network,
         clock: Clock,
         follow: bool,
         messages: Outbox<Message>,

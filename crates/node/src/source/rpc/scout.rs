@@ -35,7 +35,8 @@ use crate::source::HeaderBytes;
 const POLL: Duration = Duration::from_millis(500);
 /// How many of the last headers are remembered.
 const TRAIL: usize = 1024;
-/// How often the chain may change in the middle of one walk before the node is left alone a while.
+/// How often the chain may change in the middle of one walk before the node is left alone for a
+/// pause.
 const CHANGES: usize = 16;
 
 /// A call of `seek`.

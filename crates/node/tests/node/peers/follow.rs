@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use varve_node::source::p2p::wire::{Inventory, Message};
+use varve_node::test_suite::wire::{Inventory, Message};
 use varve_node::{Error, NodeReader, Report, SyncOptions, Verify};
 use varve_types::Network;
 

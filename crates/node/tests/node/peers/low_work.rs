@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use varve_consensus::{Params, Work};
-use varve_node::source::p2p::wire::Message;
+use varve_node::test_suite::wire::Message;
 use varve_node::{Options, Organizer};
 use varve_types::Network;
 

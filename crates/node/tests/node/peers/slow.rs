@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use varve_node::source::p2p::wire::Message;
+use varve_node::test_suite::wire::Message;
 use varve_types::Network;
 
 use super::{SHORT, assert_tip, open, source, sync, sync_from};

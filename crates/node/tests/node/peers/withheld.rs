@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use varve_node::Report;
-use varve_node::source::p2p::wire::Message;
+use varve_node::test_suite::wire::Message;
 
 use super::{LONG, SHORT, assert_tip, open, sync};
 use crate::miner::Mined;

@@ -7,7 +7,7 @@ use super::{Command, Inventory, MAX_INVENTORY, Message, Version};
 use crate::source::HeaderBytes;
 
 /// The most headers of one message. A peer that sends as many has more.
-pub const MAX_HEADERS: usize = 2000;
+pub(crate) const MAX_HEADERS: usize = 2000;
 const MAX_AGENT: u64 = 256;
 const MAX_LOCATOR: u64 = 101;
 /// A header, one transaction count at least.

@@ -29,7 +29,7 @@ fn client(address: String, speed: u32) -> (Http, Arc<Link>, Inbox<Message>) {
     let (sender, messages) = queue(100);
     let begin = Instant::now();
     let clock = Arc::new(move || begin.elapsed() * speed);
-    let link = Arc::new(Link::new((address, Network::Regtest), clock, true, sender));
+    let link = Arc::new(Link::new(address, Network::Regtest, clock, true, sender));
     (Http::new(Arc::clone(&link), 100), link, messages)
 }
 

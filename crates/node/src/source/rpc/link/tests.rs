@@ -21,7 +21,7 @@ impl Rig {
         let now = Arc::clone(&clock);
         let now = move || Duration::from_millis(now.load(Ordering::Relaxed));
         let to = ("node:1".to_owned(), Network::Regtest);
-        Self { link: Link::new(to, Arc::new(now), follow, sender), clock, messages }
+        Self { link: Link::new(to.0, to.1, Arc::new(now), follow, sender), clock, messages }
     }
 
     /// The node is in trouble at this time. Whether it is waited for, and what was reported.

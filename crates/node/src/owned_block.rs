@@ -41,9 +41,9 @@ self_cell!(
 );
 
 /// A block with its bytes.
-pub(crate) struct StoredBlock(Placed);
+pub(crate) struct OwnedBlock(Placed);
 
-impl StoredBlock {
+impl OwnedBlock {
     /// Parses a block that stands at this height, and computes its hashes.
     pub(crate) fn parse(bytes: Bytes, format: Format, height: Height) -> Result<Self, DecodeError> {
         let parsed = Parsed::try_new(bytes, |bytes| Block::parse(bytes.as_slice(), format))?;
@@ -62,14 +62,14 @@ impl StoredBlock {
     }
 }
 
-impl AsBlock for StoredBlock {
+impl AsBlock for OwnedBlock {
     fn as_block(&self) -> &BlockAt<'_> {
         self.0.borrow_dependent()
     }
 }
 
-impl std::fmt::Debug for StoredBlock {
+impl std::fmt::Debug for OwnedBlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "StoredBlock({})", self.as_block().hash())
+        write!(f, "OwnedBlock({})", self.as_block().hash())
     }
 }
