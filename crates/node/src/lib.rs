@@ -27,6 +27,7 @@ mod filters;
 mod fixture;
 mod header_sync;
 pub mod header_tree;
+pub mod mempool;
 mod organizer;
 mod prune;
 mod reading;
