@@ -134,7 +134,9 @@ impl Feed {
             let Some(actions) = self.apply(&event) else {
                 return self.lose(event);
             };
-            listed.retain(|txid| !actions.drop.contains(txid));
+            for txid in &actions.drop {
+                listed.remove(txid);
+            }
             listed.extend(actions.fetch);
         }
         let fetch = listed.iter().filter(|txid| !ours.contains(txid)).copied().collect();

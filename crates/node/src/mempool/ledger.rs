@@ -149,7 +149,9 @@ impl Ledger {
             let won = txids.iter().filter(|txid| self.losers.contains(txid));
             let won: Vec<Txid> = won.copied().collect();
             self.store.set_conflicting(&won, false)?;
-            self.losers.retain(|txid| !won.contains(txid));
+            for txid in &won {
+                self.losers.remove(txid);
+            }
             self.set_mined(*height, txids, false)?;
         }
         self.mark_losers(&blocks.losers, version.tip)?;
@@ -184,7 +186,9 @@ impl Ledger {
                 stale.push(record.txid);
             }
         }
-        self.losers.retain(|txid| !stale.contains(txid));
+        for txid in &stale {
+            self.losers.remove(txid);
+        }
         self.delete(&stale)
     }
 
@@ -323,7 +327,9 @@ impl Ledger {
         gone.retain(|txid| !version.contains(txid) && version.children(*txid).is_empty());
         gone.sort_unstable();
         gone.dedup();
-        self.losers.retain(|txid| !gone.contains(txid));
+        for txid in &gone {
+            self.losers.remove(txid);
+        }
         self.delete(&gone)
     }
 
