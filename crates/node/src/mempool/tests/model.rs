@@ -15,7 +15,16 @@ use varve_types::Amount;
 pub(super) struct Model {
     /// Parents before children.
     pub(super) txs: Vec<TxDraft>,
-    pub(super) orphans: BTreeMap<Txid, TxDraft>,
+    pub(super) orphans: BTreeMap<Txid, (TxDraft, Rules)>,
+}
+
+/// By whose rules a transaction comes in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rules {
+    Ours,
+    /// Ours, but its package pays.
+    Package,
+    Node,
 }
 
 fn size(tx: &TxDraft) -> u64 {
@@ -107,32 +116,65 @@ impl Model {
         Some(mature && self.fee(chain, tx).is_some())
     }
 
-    /// An arrival, by our rules, without regard to memory.
-    pub(super) fn arrive(&mut self, chain: &TestChain, tx: &TxDraft, policy: &Policy) -> bool {
-        let taken = self.try_one(chain, tx, policy);
-        let mut arrived = Vec::new();
+    /// An arrival, without regard to memory.
+    pub(super) fn arrive(
+        &mut self,
+        chain: &TestChain,
+        tx: &TxDraft,
+        policy: &Policy,
+        rules: Rules,
+    ) -> bool {
+        let taken = self.try_one(chain, tx, policy, rules);
         if taken {
             self.orphans.remove(&tx.txid());
-            arrived.push(tx.clone());
-        }
-        while let Some(parent) = arrived.pop() {
-            let waiting: Vec<TxDraft> = self
-                .orphans
-                .values()
-                .filter(|orphan| Self::is_child(&parent, orphan))
-                .cloned()
-                .collect();
-            waiting.iter().for_each(|orphan| drop(self.orphans.remove(&orphan.txid())));
-            for orphan in waiting {
-                if self.try_one(chain, &orphan, policy) {
-                    arrived.push(orphan);
-                }
-            }
+            self.adopt(chain, vec![tx.clone()], policy);
         }
         taken
     }
 
-    fn try_one(&mut self, chain: &TestChain, tx: &TxDraft, policy: &Policy) -> bool {
+    fn adopt(&mut self, chain: &TestChain, mut arrived: Vec<TxDraft>, policy: &Policy) {
+        while let Some(parent) = arrived.pop() {
+            for (orphan, rules) in self.take_children(&parent) {
+                if self.try_one(chain, &orphan, policy, rules) {
+                    arrived.push(orphan);
+                }
+            }
+        }
+    }
+
+    fn take_children(&mut self, parent: &TxDraft) -> Vec<(TxDraft, Rules)> {
+        let waiting = self.orphans.values().filter(|(orphan, _)| Self::is_child(parent, orphan));
+        let waiting: Vec<(TxDraft, Rules)> = waiting.cloned().collect();
+        waiting.iter().for_each(|(orphan, _)| drop(self.orphans.remove(&orphan.txid())));
+        waiting
+    }
+
+    /// A child with its parents: all or none.
+    pub(super) fn package(&mut self, chain: &TestChain, txs: &[TxDraft], policy: &Policy) -> bool {
+        let mut new = Self { txs: self.txs.clone(), orphans: BTreeMap::new() };
+        let mut taken = Vec::new();
+        for tx in txs.iter().filter(|tx| self.find(&tx.txid()).is_none()) {
+            if !new.try_one(chain, tx, policy, Rules::Package) {
+                return false;
+            }
+            taken.push(tx.clone());
+        }
+        let all = taken.iter().map(TxDraft::txid).collect();
+        let child = BTreeSet::from([txs.last().unwrap().txid()]);
+        let short = |txids| {
+            let sum = new.sum(chain, txids);
+            sum.fees < policy.min_relay.fee(sum.vsize)
+        };
+        if txs.iter().any(|tx| new.find(&tx.txid()).is_none()) || short(&all) || short(&child) {
+            return false;
+        }
+        self.txs = new.txs;
+        taken.iter().for_each(|tx| drop(self.orphans.remove(&tx.txid())));
+        self.adopt(chain, taken, policy);
+        true
+    }
+
+    fn try_one(&mut self, chain: &TestChain, tx: &TxDraft, policy: &Policy, rules: Rules) -> bool {
         if self.find(&tx.txid()).is_some() {
             return false;
         }
@@ -148,12 +190,12 @@ impl Model {
                     tx.inputs.iter().find(|input| self.value(chain, &input.outpoint).is_none());
                 let waits = first.is_some_and(|input| self.find(&input.outpoint.txid).is_none());
                 if !own && waits && final_ {
-                    self.orphans.insert(tx.txid(), tx.clone());
+                    self.orphans.insert(tx.txid(), (tx.clone(), rules));
                 }
                 return false;
             }
         }
-        let Some(replaced) = self.may_replace(chain, tx, policy) else { return false };
+        let Some(replaced) = self.may_replace(chain, tx, policy, rules) else { return false };
         self.remove(&replaced);
         self.txs.push(tx.clone());
         true
@@ -165,6 +207,7 @@ impl Model {
         chain: &TestChain,
         tx: &TxDraft,
         policy: &Policy,
+        rules: Rules,
     ) -> Option<BTreeSet<Txid>> {
         let fee = self.fee(chain, tx)?;
         let spends: BTreeSet<Outpoint> = tx.inputs.iter().map(|input| input.outpoint).collect();
@@ -176,7 +219,13 @@ impl Model {
         let mut replaced: BTreeSet<Txid> = originals.iter().map(|tx| tx.txid()).collect();
         originals.iter().for_each(|tx| replaced.extend(self.descendants(tx)));
         let line = self.ancestors(tx);
-        if fee < policy.min_relay.fee(size(tx)).to_sat() || !line.is_disjoint(&replaced) {
+        if !line.is_disjoint(&replaced) {
+            return None;
+        }
+        if rules == Rules::Node {
+            return Some(replaced);
+        }
+        if rules == Rules::Ours && fee < policy.min_relay.fee(size(tx)).to_sat() {
             return None;
         }
         let signals = |tx: &TxDraft| tx.inputs.iter().any(|input| input.sequence < 0xffff_fffe);
@@ -234,17 +283,8 @@ impl Model {
         self.orphans.retain(|txid, _| !known.contains(txid));
         let parents: Vec<TxDraft> = confirmed.into_iter().chain(self.txs.clone()).collect();
         for parent in parents {
-            let waiting: Vec<TxDraft> = self
-                .orphans
-                .values()
-                .filter(|orphan| Self::is_child(&parent, orphan))
-                .cloned()
-                .collect();
-            for orphan in waiting {
-                if self.is_valid(chain, &orphan).is_some() {
-                    self.orphans.remove(&orphan.txid());
-                    self.arrive(chain, &orphan, policy);
-                }
+            for (orphan, rules) in self.take_children(&parent) {
+                self.arrive(chain, &orphan, policy, rules);
             }
         }
     }

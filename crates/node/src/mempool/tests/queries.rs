@@ -12,20 +12,20 @@ fn history_is_in_the_order_of_electrums_status() {
     let mut confirmed = Vec::new();
     for height in 1..=4 {
         let (coin, value) = world.coin(height);
-        let tx = spend(&[coin], value, &[1], 1_000);
+        let tx = spend(&[coin], value, &[9], 1_000);
         world.take(&tx);
         confirmed.push(tx);
     }
-    let kids: Vec<_> = confirmed.iter().map(|tx| child(tx, 0, &[1], 1_000)).collect();
+    let kids: Vec<_> = confirmed.iter().map(|tx| child(tx, 0, &[9], 1_000)).collect();
     kids.iter().for_each(|tx| world.take(tx));
     let mut expected: Vec<(i32, String)> = Vec::new();
     expected.extend(confirmed.iter().map(|tx| (0, tx.txid().to_string())));
     expected.extend(kids.iter().map(|tx| (-1, tx.txid().to_string())));
     expected.sort_by_key(|(height, txid)| (-height, txid.clone()));
-    let history = world.version().history(ScriptHash::of(&script(1)));
+    let history = world.version().history(ScriptHash::of(&script(9)));
     let found: Vec<_> = history.iter().map(|item| (item.height, item.txid.to_string())).collect();
     assert_eq!(found, expected);
-    let delta = world.version().script_delta(ScriptHash::of(&script(1)));
+    let delta = world.version().script_delta(ScriptHash::of(&script(9)));
     assert_eq!((delta.txs, delta.funded_count, delta.spent_count), (8, 8, 4));
     let left: u64 = kids.iter().map(|tx| tx.outputs[0].value).sum();
     assert_eq!(delta.balance(), i64::try_from(left).unwrap());

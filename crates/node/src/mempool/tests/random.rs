@@ -9,9 +9,9 @@ use varve_records::engine::Scan;
 use varve_records::fields::Fields;
 use varve_types::{Outpoint, Txid};
 
-use super::model::Model;
+use super::model::{Model, Rules};
 use super::world::{World, spend};
-use crate::mempool::{Event, Judge, Policy, PushRule, Version};
+use crate::mempool::{Event, Judge, Policy, PushRule, Removal, Version};
 
 /// SplitMix64.
 pub(super) struct Dice(pub(super) u64);
@@ -39,13 +39,16 @@ struct Life {
     /// Parents that are kept back, so that their children come first.
     late: Vec<TxDraft>,
     held: Vec<(Arc<Version>, Vec<Txid>)>,
+    /// What has happened, by name.
+    seen: BTreeSet<&'static str>,
 }
 
 impl Life {
     fn new(seed: u64, policy: Policy, predicts: bool) -> Self {
         let world = World::new(12, policy);
         let (late, held) = (Vec::new(), Vec::new());
-        Self { world, model: Model::default(), dice: Dice(seed), predicts, late, held }
+        let (model, seen) = (Model::default(), BTreeSet::new());
+        Self { world, model, dice: Dice(seed), predicts, late, held, seen }
     }
 
     /// Outputs that exist: confirmed, unconfirmed, spent by others or not, and some kept back.
@@ -53,7 +56,7 @@ impl Life {
         let set =
             self.world.chain.set.iter().map(|(outpoint, coin)| (*outpoint, coin.value.to_sat()));
         let mut all: Vec<(Outpoint, u64)> = set.collect();
-        for tx in self.model.txs.iter().chain(&self.late).chain(self.model.orphans.values()) {
+        for tx in self.model.txs.iter().chain(&self.late) {
             let outputs = (0..).zip(&tx.outputs);
             all.extend(outputs.map(|(vout, out)| (Outpoint::new(tx.txid(), vout), out.value)));
         }
@@ -90,17 +93,22 @@ impl Life {
     fn step(&mut self) {
         self.world.now += 1;
         match self.dice.below(20) {
-            0..=10 => {
+            0..=7 => {
                 let tx = self.draw();
-                self.arrive(&tx);
+                self.arrive(&tx, Judge::Ours);
             }
+            8 => {
+                let tx = self.draw();
+                self.arrive(&tx, Judge::Node);
+            }
+            9 | 10 => self.package(),
             11 => {
                 let tx = self.draw();
                 self.late.push(tx);
             }
             12 => {
                 if let Some(tx) = self.late.pop() {
-                    self.arrive(&tx);
+                    self.arrive(&tx, Judge::Ours);
                 }
             }
             13..=16 => self.blocks(0, 1),
@@ -118,14 +126,53 @@ impl Life {
         self.model.check(&self.world.chain, self.world.version());
     }
 
-    fn arrive(&mut self, tx: &TxDraft) {
+    fn arrive(&mut self, tx: &TxDraft, judge: Judge) {
         self.world.watch.events.clear();
-        let verdict = self.world.accept(tx);
+        let verdict = self.world.accept_many(&[tx], judge).pop().unwrap();
+        self.note();
         if self.predicts {
-            let expected = self.model.arrive(&self.world.chain, tx, &self.world.policy);
+            let rules = if judge == Judge::Ours { Rules::Ours } else { Rules::Node };
+            let expected = self.model.arrive(&self.world.chain, tx, &self.world.policy, rules);
             assert_eq!(verdict.is_ok(), expected, "{verdict:?}");
         } else {
             self.follow_events(std::slice::from_ref(tx));
+        }
+    }
+
+    /// A parent that may pay nothing, and a child that may pay for both.
+    fn package(&mut self) {
+        self.world.watch.events.clear();
+        let parent = self.draw();
+        let fee = [20, 300, 5_000][self.dice.below(3)];
+        let kid = super::world::child(&parent, 0, &[self.dice.byte(8)], fee);
+        let verdicts = self.world.package(&[&parent, &kid]);
+        self.note();
+        let txs = [parent, kid];
+        if self.predicts {
+            let taken = self.model.package(&self.world.chain, &txs, &self.world.policy);
+            assert_eq!(verdicts[1].is_ok(), taken, "{verdicts:?}");
+            self.seen.extend(taken.then_some("package"));
+        } else {
+            self.follow_events(&txs);
+        }
+    }
+
+    fn note(&mut self) {
+        let name = |event: &Event| match event {
+            Event::Accepted { .. } => "accepted",
+            Event::DoubleSpend { .. } => "double spend",
+            Event::Removed { reason, .. } => match reason {
+                Removal::Mined { .. } => "mined",
+                Removal::Replaced { .. } => "replaced",
+                Removal::Conflict { .. } => "conflict",
+                Removal::Evicted => "evicted",
+                Removal::Invalidated => "invalidated",
+                Removal::Expired | Removal::Dropped => "other",
+            },
+        };
+        self.seen.extend(self.world.watch.events.iter().map(name));
+        if self.world.watch.events.len() > 2 {
+            self.seen.insert("many at once");
         }
     }
 
@@ -135,7 +182,8 @@ impl Life {
             match event {
                 Event::Removed { txid, .. } => self.model.remove(&BTreeSet::from([txid])),
                 Event::Accepted { txid } => {
-                    let known = new.iter().chain(self.model.orphans.values());
+                    let waiting = self.model.orphans.values().map(|(tx, _)| tx);
+                    let known = new.iter().chain(waiting);
                     let tx = known.into_iter().find(|tx| tx.txid() == txid).unwrap().clone();
                     self.model.orphans.remove(&txid);
                     self.model.txs.push(tx);
@@ -144,7 +192,7 @@ impl Life {
             }
         }
         for tx in new.iter().filter(|tx| self.world.pool.is_orphan(&tx.txid())) {
-            self.model.orphans.insert(tx.txid(), tx.clone());
+            self.model.orphans.insert(tx.txid(), (tx.clone(), Rules::Ours));
         }
         self.model.orphans.retain(|txid, _| self.world.pool.is_orphan(txid));
         assert!(self.world.version().totals().memory <= self.world.policy.memory);
@@ -168,6 +216,7 @@ impl Life {
             joined.push((self.world.chain.height(), draft));
         }
         self.world.follow(&left, &joined).unwrap();
+        self.note();
         if self.predicts {
             self.model.follow(&self.world.chain, returned, &self.world.policy);
         } else {
@@ -255,19 +304,29 @@ fn policy() -> Policy {
 
 #[test]
 fn lives_agree_with_the_model() {
+    let mut seen = BTreeSet::new();
     for seed in 0..lives() {
         println!("seed {seed}");
         let full_rbf = seed % 2 == 0;
-        Life::new(seed, Policy { full_rbf, max_replaced: 4, ..policy() }, true).run(120);
+        let policy = Policy { full_rbf, max_replaced: 4, ..policy() };
+        let mut life = Life::new(seed, policy, true);
+        life.run(120);
+        seen.extend(life.seen);
     }
+    let all = "accepted conflict double spend invalidated many at once mined package replaced";
+    assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), all);
 }
 
 #[test]
 fn lives_in_little_memory_agree_with_the_model() {
+    let mut evicted = 0;
     for seed in 1_000..1_000 + lives() {
         println!("seed {seed}");
-        Life::new(seed, Policy { memory: 12_000, ..policy() }, false).run(120);
+        let mut life = Life::new(seed, Policy { memory: 12_000, ..policy() }, false);
+        life.run(120);
+        evicted += usize::from(life.seen.contains("evicted"));
     }
+    assert!(evicted > 4, "{evicted} lives saw an eviction");
 }
 
 #[test]
@@ -278,7 +337,7 @@ fn a_batch_is_the_same_as_its_transactions_one_by_one() {
         let mut batch = Vec::new();
         for _ in 0..40 {
             let tx = life.draw();
-            life.arrive(&tx);
+            life.arrive(&tx, Judge::Ours);
             batch.push(tx);
         }
         other.accept_many(&batch.iter().collect::<Vec<_>>(), Judge::Ours);
