@@ -61,19 +61,31 @@ impl ScriptFlags {
     #[must_use]
     pub fn of(params: &Params, block: &BlockAt<'_>) -> Self {
         let exception = params.script_exceptions.iter().find(|(hash, _)| *hash == block.hash());
-        let always = Self::P2SH | Self::WITNESS | Self::TAPROOT;
-        let mut flags = exception.map_or(always, |(_, flags)| *flags);
+        let always = exception.map_or(Self::ALWAYS, |(_, flags)| *flags);
+        always | Self::upgrades(params, block.height())
+    }
+
+    /// The flags that the scripts of a transaction are checked with which a block at this height
+    /// may hold. Only blocks that are known already are exceptions.
+    #[must_use]
+    pub fn at(params: &Params, height: Height) -> Self {
+        Self::ALWAYS | Self::upgrades(params, height)
+    }
+
+    /// What holds for all blocks but the exceptions.
+    const ALWAYS: Self = Self(Self::P2SH.0 | Self::WITNESS.0 | Self::TAPROOT.0);
+
+    /// What came with upgrades up to this height.
+    fn upgrades(params: &Params, height: Height) -> Self {
         let heights = &params.heights;
-        let mut from = |height: Height, flag: Self| {
-            if block.height() >= height {
-                flags = flags | flag;
-            }
-        };
-        from(heights.bip66, Self::DERSIG);
-        from(heights.bip65, Self::CHECKLOCKTIMEVERIFY);
-        from(heights.csv, Self::CHECKSEQUENCEVERIFY);
-        from(heights.segwit, Self::NULLDUMMY);
-        flags
+        let upgrades = [
+            (heights.bip66, Self::DERSIG),
+            (heights.bip65, Self::CHECKLOCKTIMEVERIFY),
+            (heights.csv, Self::CHECKSEQUENCEVERIFY),
+            (heights.segwit, Self::NULLDUMMY),
+        ];
+        let reached = upgrades.iter().filter(|(from, _)| height >= *from);
+        reached.fold(Self::NONE, |flags, (_, flag)| flags | *flag)
     }
 }
 

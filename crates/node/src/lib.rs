@@ -34,6 +34,7 @@ mod fixture;
 mod header_sync;
 #[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
 mod header_tree;
+pub mod mempool;
 mod organizer;
 mod owned_block;
 mod prune;
