@@ -31,7 +31,7 @@ use crate::footer::{RunInfo, RunNumber, Span};
 use crate::fuse::Width;
 use crate::lane::Stop;
 use crate::merge::Merge;
-use crate::run::{Access, Run};
+use crate::run::Run;
 use crate::run_error::RunError;
 use crate::run_writer::{NewRun, RunWriter};
 use crate::store_key::StoreKey;
@@ -177,10 +177,7 @@ pub fn merge_runs<C: Codec>(
     let rows = |info: &RunInfo| info.adds + info.deletes;
     let most = infos.iter().map(rows).sum();
     assert!(rows(&run.info()) <= most, "a merge leaves no more rows than it was given");
-    // A merge must not turn cached pages cold.
-    if runs.iter().all(|run| run.access() == Access::Mapped) {
-        run.warm()?;
-    }
+    run.warm_after(runs)?;
     Ok(Some(run))
 }
 

@@ -165,6 +165,15 @@ impl<C: Codec> Run<C> {
         Err(self.damage(PageNumber(own), 96, "the run's digest is wrong"))
     }
 
+    /// Brings the run's pages into the page cache if all of `parts`, the runs it was merged from,
+    /// were cached: a merge must not turn cached pages cold.
+    pub fn warm_after(&self, parts: &[Arc<Self>]) -> Result<(), C::Error> {
+        match parts.iter().all(|part| part.access() == Access::Mapped) {
+            true => self.warm(),
+            false => Ok(()),
+        }
+    }
+
     /// Brings the run's pages into the page cache by reading the map from front to back.
     pub fn warm(&self) -> Result<(), C::Error> {
         for page in 1..=self.footer.data_pages {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use varve_io::PAGE_LEN;
-use varve_runs::{Access, Choice, NewRun, Run, RunInfo, RunNumber, Slot, Span};
+use varve_runs::{Busy, Choice, NewRun, Run, RunInfo, RunNumber, Slot, Span};
 
 use super::HistoryTable;
 use super::flush::write_run;
@@ -59,7 +59,7 @@ impl HistoryTable {
         let merging = self.work.merges[0].about()?;
         let infos = self.runs.infos();
         let busy = infos.iter().position(|info| merging.parts.contains(&info.number));
-        let busy = (busy.unwrap_or(infos.len()), merging.pages);
+        let busy = Busy { first: busy.unwrap_or(infos.len()), pages: merging.pages };
         match self.policy().tiers().choose_beside(&infos, busy) {
             Choice::Merge(range) => Some(range),
             Choice::Nothing => None,
@@ -83,10 +83,7 @@ impl HistoryTable {
         let work = move || {
             let cursors = runs.iter().map(Run::cursor).collect::<Result<Vec<_>>>()?;
             let run = write_run(&stop, (&storage, key), &new, cursors)?;
-            // What was in the cache is not to be cold only because it was merged.
-            if let Some(run) = run.iter().find(|_| is_mapped(&runs)) {
-                run.warm()?;
-            }
+            run.iter().try_for_each(|run| run.warm_after(&runs))?;
             Ok(run)
         };
         if let Some((slot, lane)) =
@@ -118,8 +115,4 @@ impl HistoryTable {
         }
         Ok(())
     }
-}
-
-fn is_mapped(runs: &[Arc<Run<History>>]) -> bool {
-    runs.iter().all(|run| run.access() == Access::Mapped)
 }
