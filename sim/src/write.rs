@@ -78,7 +78,8 @@ pub enum WriteError {
     Model(#[from] ModelError),
 }
 
-/// Writes `folder/blocks/blk*.dat` and `folder/expected.json`, and calls `progress` for every block.
+/// Writes `folder/blocks/blk*.dat` and `folder/expected.json`, and calls `progress` for every
+/// block.
 ///
 /// # Errors
 ///

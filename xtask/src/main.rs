@@ -1,7 +1,7 @@
 //! The project's own commands, run as `cargo xtask NAME`.
 //!
 //! Everything a contributor or the CI machine runs is here and nowhere else, so there is no second
-//! list of steps that could drift: `.ci/run` calls `cargo xtask test` and adds nothing.
+//! list of steps that could drift: `.ci/run` calls `cargo xtask test`.
 //!
 //! This crate is built before everything else, on machines that have nothing yet. So it depends on
 //! no other crate of the workspace, and on two small ones outside it.

@@ -1,8 +1,9 @@
 //! A node that is killed when it has the most to lose, and opened again: two children.
 //!
 //! Everything derived is made durable now and then. The first child syncs half of the chain, which
-//! ends durable, continues until the next checkpoint is about to begin, and is killed there. The second opens what is left, by the clock, and syncs the
-//! rest, which must give the same set as a run that nobody killed.
+//! ends durable, continues until the next checkpoint is about to begin, and is killed there. The
+//! second opens what is left, by the clock, and syncs the rest, which must give the same set as a
+//! run that nobody killed.
 
 use std::ffi::OsString;
 use std::path::Path;

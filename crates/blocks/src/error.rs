@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The storage below failed, or holds something else than was written.
+    /// The storage failed, or holds something other than what was written.
     #[error(transparent)]
     Storage(#[from] varve_io::Error),
     /// No block has this number, or none that this reader may see.
@@ -22,7 +22,7 @@ pub enum Error {
         /// How many blocks there are for this reader.
         count: u32,
     },
-    /// The block is known, but its bytes were given away.
+    /// The block is known, but its bytes were pruned.
     #[error("the bytes of block number {number} were pruned; fetch the block again elsewhere")]
     Pruned {
         /// The block.

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A number goes to the first empty slot from `tag mod slots` on. The tag is the upper half of
-//! SipHash-1-3 of the block hash under the secret of the store, so nobody outside can choose
-//! blocks that crowd one place. A tag only finds candidates: the caller compares the hash in the
+//! SipHash-1-3 of the block hash under the secret of the store, so an attacker cannot choose
+//! blocks that collide. A tag only finds candidates: the caller compares the hash in the
 //! row. The table is at most half full.
 //!
 //! One writer inserts; a slot is written once, in one store. Readers that began before see the

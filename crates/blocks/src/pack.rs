@@ -1,13 +1,13 @@
 //! Compressing an old segment beside the store's work.
 //!
 //! 1. The store names the oldest plain segment that is sealed: a [`PackJob`].
-//! 2. The job runs in any thread. It verifies every frame (a fresh checksum over rotten bytes
-//!    would bless the rot), writes the packed file, and syncs it. The store keeps working meanwhile.
-//! 3. The store takes the result: the manifest names the packed file, readers learn of it, and
-//!    the plain file is removed. Slices that readers hold of it stay good.
+//! 2. The job runs in any thread. It verifies every frame (a fresh checksum over rotten bytes would
+//!    bless the rot), writes the packed file, and syncs it. The store keeps working meanwhile.
+//! 3. The store takes the result: the manifest names the packed file, readers switch to it, and
+//!    the plain file is removed. Slices that readers hold of it stay valid.
 //!
-//! A crash before the manifest leaves a file that nobody names, which the next opening removes;
-//! a crash after it leaves the plain file as well, which the next opening removes.
+//! A crash before the manifest leaves a file that no manifest names; a crash after it leaves the
+//! plain file as well. The next open removes either.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub struct PackDone {
 }
 
 impl PackJob {
-    /// Does the work. It may be dropped and asked for again at any time.
+    /// Compresses the segment. The job may be dropped and requested again at any time.
     pub fn run(self) -> Result<PackDone> {
         let Range { start, end } = self.range;
         for frame in self.segments.frames(start) {

@@ -68,9 +68,9 @@ impl BlockStore {
         Ok(opened)
     }
 
-    /// Removes everything that is derived from the frames, so that opening rebuilds it. Does nothing
-    /// when some frames are pruned or packed, for then it could not be rebuilt. The caller holds
-    /// the lock of the directory.
+    /// Removes everything that is derived from the frames, so that opening rebuilds it. Does
+    /// nothing when some frames are pruned or packed, for then it could not be rebuilt. The caller
+    /// holds the lock of the directory.
     pub fn forget_index(storage: &dyn Storage) -> Result<()> {
         let names = storage.list()?;
         let first = names.iter().find(|name| is_segment(BLOCKS_PREFIX, name));

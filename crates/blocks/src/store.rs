@@ -7,8 +7,8 @@
 //!    returned [`Synced`] where it acknowledges the blocks.
 //! 3. **Checkpoint** also moves the rows to the index on disk and replaces the manifest. It is for
 //!    groups of blocks: what it has not reached is read again when the store is opened.
-//! 4. **Truncate** takes back blocks that no checkpoint has reached; **prune** gives whole
-//!    segments of the oldest blocks away; **pack** compresses them.
+//! 4. **Truncate** takes back blocks that no checkpoint has reached; **prune** removes whole
+//!    segments of the oldest blocks; **pack** compresses them.
 //!
 //! The frames are the truth and everything else follows from them. So the order of writing is
 //! always: frames durable, then index, then manifest, then removal of what is not named.
@@ -44,7 +44,7 @@ pub(crate) const INDEX_ROWS: u32 = if cfg!(test) { 5 } else { 1 << 16 };
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The identity of the store: 16 bytes drawn when it is made, the same ever after.
+    /// The identity of the store: 16 bytes drawn when it is created, and never changed.
     pub store: StoreId,
     /// The key of its hash table: 16 bytes that nobody outside knows. May differ between openings.
     pub secret: [u8; 16],
@@ -218,10 +218,11 @@ impl BlockStore {
         Ok(Some(PackJob { storage, segments, store, range: first.clone(), claim }))
     }
 
-    /// Puts a compressed segment in the place of the plain one. When that was pruned meanwhile,
-    /// nothing happens.
+    /// Replaces a plain segment by its packed form. Does nothing when the segment was pruned in the
+    /// meantime.
     pub fn finish_pack(&mut self, done: PackDone) -> Result<()> {
         let range = done.range;
+        assert!(range.start < range.end, "a packed segment holds a frame at least");
         if self.segments.start() != range.start {
             return remove_if_there(self.storage.as_ref(), &packed::file_name(range.start));
         }
@@ -241,6 +242,7 @@ impl BlockStore {
     pub(crate) fn publish(&mut self, block: PendingBlock) -> BlockNumber {
         let view = self.roomy_view();
         let number = BlockNumber::new(view.count());
+        assert!(view.indexed <= number.get(), "an indexed block was counted before");
         let tag = Tag::new(&self.options.secret, &block.row.hash);
         view.pending.set((number.get() - view.indexed) as usize, Arc::new(block));
         view.table().insert(tag, number);
@@ -249,7 +251,7 @@ impl BlockStore {
         number
     }
 
-    /// The present view, or a new one in its place when it is full somewhere.
+    /// The current view, or a larger one in its place when one of its parts is full.
     fn roomy_view(&self) -> Arc<View> {
         let view = self.shared.view.load_full();
         let count = view.count();
@@ -311,6 +313,10 @@ impl BlockStore {
             // The name of a packed file must be durable before the manifest names it.
             self.storage.sync_dir()?;
         }
+        assert!(
+            packed.windows(2).all(|pair| matches!(pair, [old, young] if old.end == young.start)),
+            "packed segments follow one another without gaps"
+        );
         let store = self.options.store;
         let manifest = Manifest { store, position: synced.position, index, offsets, packed };
         let mut dropped = Vec::new();

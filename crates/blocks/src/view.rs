@@ -8,7 +8,7 @@
 //!
 //! The writer changes a view only by adding to it: a slot of the pending rows, a slot of the hash
 //! table, then the count. Whatever else changes (a checkpoint moves rows to disk, a table is
-//! full, blocks are cut) makes a new view; who holds the old one keeps it.
+//! full, blocks are cut) makes a new view; readers of the old one keep it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};

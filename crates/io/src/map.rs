@@ -139,8 +139,8 @@ impl Map {
         answer == 0 && pages.iter().all(|page| page & 1 == 1)
     }
 
-    /// Says that the bytes will be looked at here and there. Without that, the system reads
-    /// megabytes around every page that is not in memory.
+    /// Advises the system that reads will be random. Without that it reads megabytes around every
+    /// page that is not in memory.
     pub fn expect_random_access(&self) {
         if let Backing::File { bytes, .. } = &*self.backing {
             // A hint: where it is not taken, everything works all the same.

@@ -1,4 +1,4 @@
-//! Who wrote a file, as far as its first bytes tell.
+//! Whether a file was written by a store, judged by its first bytes.
 //!
 //! A store that removes files goes by their names first. But a user may have a file of such a name.
 //! So before a file is removed that no manifest names, its first bytes are looked at:

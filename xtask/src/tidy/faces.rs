@@ -171,7 +171,8 @@ impl Code {
                 let own = declared.map(|(_, name)| name);
                 let signature = words(line).filter(|word| Some(*word) != own);
                 self.signatures.extend(signature.map(str::to_owned));
-                // A function's signature ends at its body, that of a field or a constant on its line.
+                // A function's signature ends at its body, that of a field or a constant on its
+                // line.
                 let begins = declared.is_some_and(|(kind, _)| kind == "fn");
                 signature_goes_on = (begins || signature_goes_on) && !line.contains(['{', ';']);
             }

@@ -29,6 +29,7 @@ impl MerkleBranch {
             reduce(&mut leaves);
             at /= 2;
         }
+        debug_assert_eq!(at, 0, "the way up ends at the root");
         Some(Self { index: index as u64, siblings })
     }
 
