@@ -146,7 +146,7 @@ fn load(storage: &dyn Storage, pages: u64) -> Option<Window> {
     let file = WindowFile { name: WINDOW_NAME.to_owned(), id: WINDOW_ID, pages };
     let config = WindowConfig { shards: 2, pane_steps: 4 };
     let made = (config, OutpointHasher::new(&[7; 16]));
-    Window::load(storage, &file, made, NonZeroUsize::MIN).ok()
+    Window::load(storage, &file, made.0, made.1, NonZeroUsize::MIN).ok()
 }
 
 fn window_file(bytes: &[u8]) {

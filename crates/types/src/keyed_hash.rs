@@ -62,7 +62,6 @@ impl std::fmt::Debug for KeyedHasher {
 }
 
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the upper half is what is left")]
 const fn upper_half(sum: u128) -> u64 {
     (sum >> 64) as u64
 }

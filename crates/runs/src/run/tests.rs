@@ -143,7 +143,7 @@ fn failed_reads_are_errors_and_a_full_disk_leaves_nothing_behind() {
 fn a_cursor_from_a_key_stands_at_its_first_row() {
     let (_dir, storage) = disk();
     let single = (0..1_000_u64).map(|n| (n * 10, 0));
-    let crowd = (0..3 * LEAF_ROWS as u32).map(|value| (5_005, value));
+    let crowd = (0..).take(3 * LEAF_ROWS).map(|value| (5_005, value));
     let mut rows: Vec<Row> = single.chain(crowd).collect();
     rows.sort_unstable();
     let run = write_run(&storage, 1, None, &rows);
