@@ -23,9 +23,12 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    /// The reads since the last question.
-    fn reads(&self) -> usize {
-        self.reads.swap(0, Ordering::Relaxed)
+    /// Checks the number of reads since the last call. With weak hashes the few other transactions
+    /// of the chain may be candidates too.
+    fn assert_reads(&self, expected: usize, why: &str) {
+        let reads = self.reads.swap(0, Ordering::Relaxed);
+        let others = if cfg!(feature = "weak-hash") { 6 } else { 0 };
+        assert!((expected..=expected + others).contains(&reads), "{reads} reads: {why}");
     }
 }
 
@@ -68,20 +71,20 @@ fn is_read_once<D: Disk>(disk: D) {
     let source = Counting { blocks: &rig.blocks, reads: AtomicUsize::new(0) };
     let view = View::new(rig.archive.as_ref().unwrap().snapshot(), &source);
     let spenders = view.spenders_of(&points).unwrap();
-    assert_eq!(source.reads(), 1);
+    source.assert_reads(1, "the spender");
     for (vin, spenders) in (0..).zip(&spenders) {
         let found: Vec<_> = spenders.iter().map(|found| (found.tx.block, found.vin)).collect();
         assert_eq!(found, [(link, vin)]);
     }
     assert_eq!(view.txid(&spenders[0][0].tx).unwrap(), spend.txid());
-    assert_eq!(source.reads(), 1, "the txid takes a read");
+    source.assert_reads(1, "the txid takes a read");
     let prevouts = view.block_prevouts(link).unwrap().unwrap();
-    assert_eq!(source.reads(), 2, "the block, and the transaction that it spends");
+    source.assert_reads(2, "the block, and the transaction that it spends");
     let found: Vec<_> = prevouts.into_iter().map(|output| output.unwrap().point()).collect();
     assert_eq!(found, points);
     let params = Params { coinbase_maturity: 1, ..Params::new(Network::Regtest) };
     view.block_confirmable(&params, link).unwrap().unwrap().unwrap();
-    assert_eq!(source.reads(), 2, "the block and the outputs; its own inputs are above them");
+    source.assert_reads(2, "the block and the outputs; its own inputs are above them");
 
     spend.lock_time += 1;
     let again = add(&mut rig, 4, std::slice::from_ref(&spend));
@@ -89,7 +92,7 @@ fn is_read_once<D: Disk>(disk: D) {
     let view = View::new(rig.archive.as_ref().unwrap().snapshot(), &source);
     let verdict = view.block_confirmable(&params, again).unwrap().unwrap();
     assert!(verdict.is_err(), "everything is spent");
-    assert_eq!(source.reads(), 4, "the block, the outputs, their spender, and its txid once");
+    source.assert_reads(4, "the block, the outputs, their spender, and its txid once");
 }
 
 /// A point that is asked for twice is answered twice; one that is not there, not at all.

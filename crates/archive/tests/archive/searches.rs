@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use varve_archive::contract::Disk;
 use varve_archive::contract::random::Dice;
+use varve_archive::search::SearchOptions;
 use varve_archive::{
     Archive, ArchiveConfig, ArchiveError, BlockNumber, Indexes, MmapBackend, MmapConfig,
     SEARCH_TABLES, View,
@@ -21,6 +23,11 @@ fn chain(blocks: u32) -> (Arc<FaultyStorage>, Rig<MmapDisk>) {
     let storage = Arc::new(FaultyStorage::new(1));
     let disk = MmapDisk(Arc::clone(&storage) as Arc<dyn Storage>);
     let mut rig = Rig::new(Network::Regtest, disk);
+    fill(&mut rig, blocks);
+    (storage, rig)
+}
+
+fn fill<D: Disk>(rig: &mut Rig<D>, blocks: u32) {
     let mut dice = Dice(8);
     rig.add(&Network::Regtest.genesis_block());
     for number in 0..blocks {
@@ -35,7 +42,6 @@ fn chain(blocks: u32) -> (Arc<FaultyStorage>, Rig<MmapDisk>) {
             rig.archive().checkpoint(u64::from(number)).unwrap();
         }
     }
-    (storage, rig)
 }
 
 fn remove_all(storage: &Arc<FaultyStorage>, folder: &str) -> usize {
@@ -145,6 +151,41 @@ fn a_flipped_bit_is_found() {
             }
         }
     }
+    rig.reopen();
+    rig.check();
+}
+
+/// Merges too rarely to keep runs few.
+struct Wide(Arc<FaultyStorage>);
+
+impl Disk for Wide {
+    type Backend = MmapBackend;
+
+    fn open(&self) -> MmapBackend {
+        let search = SearchOptions { fan_in: 64, ..SMALL.search };
+        MmapBackend::open(self.0.clone(), MmapConfig { search, ..SMALL }).unwrap()
+    }
+}
+
+/// When a sync has caught up, the runs of the confirmed chain are merged into one; those of stale
+/// branches stay until there are as many as the fan-in.
+#[test]
+fn tidying_merges_the_runs_of_each_table() {
+    let storage = Arc::new(FaultyStorage::new(1));
+    let mut rig = Rig::new(Network::Regtest, Wide(storage.clone()));
+    fill(&mut rig, 120);
+    let runs = |name: &str| {
+        let files = storage.directory(name).unwrap().list().unwrap();
+        files.iter().filter(|file| file.ends_with(".run")).count()
+    };
+    rig.archive().rest(1).unwrap();
+    let before: usize = SEARCH_TABLES.into_iter().map(runs).sum();
+    rig.reopen();
+    while rig.archive().tidy().unwrap() {}
+    rig.check();
+    rig.archive().rest(2).unwrap();
+    let after: usize = SEARCH_TABLES.into_iter().map(runs).sum();
+    assert!(after + 30 < before, "{before} runs, then {after}");
     rig.reopen();
     rig.check();
 }
