@@ -3,7 +3,7 @@
 //! Every row has a key of its own, so a page is found for any place within a script: the first 64
 //! bits of the identity lead through the directory, and where a script fills several leaves their
 //! first keys are kept whole. The rows of one key in several runs are added up by
-//! [`Combine`](super::combine::Combine), not by a choice among them: it passes a run each key once.
+//! [`Combine`](super::combine::Combine), not by a choice among them.
 
 use varve_io::{Kind, PAGE_PAYLOAD_LEN};
 use varve_runs::{Codec, Keys, LeafBuilder, LeafPlace, LeafWalk, Pages, Secret};
@@ -48,8 +48,7 @@ impl Codec for History {
     const KIND: Kind = Kind(*b"HISTRYRN");
     const REPEATS: bool = false;
 
-    /// The key, and the source in a merge.
-    type Order = (Key, u32);
+    type Order = Key;
     type Row<'a> = &'a Row;
     type Hasher = ();
     type Builder = Builder;
@@ -73,8 +72,8 @@ impl Codec for History {
     }
 
     #[inline]
-    fn order(row: &&Row) -> (Key, u32) {
-        (row.key, row.source)
+    fn order(row: &&Row) -> Key {
+        row.key
     }
 
     #[inline]
@@ -82,7 +81,8 @@ impl Codec for History {
         row.weight() < 0
     }
 
-    /// Sources are told apart by their number, so no two rows are of equal order.
+    /// Rows that meet are added up by `combine`, which this table's merges use in place of a choice
+    /// of one of them.
     #[inline]
     fn settle<'a>(
         mut rows: impl Iterator<Item = (usize, &'a Row)>,

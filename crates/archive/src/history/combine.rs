@@ -1,78 +1,57 @@
 //! Adds up the rows of one key from several sources.
 //!
 //! ```text
-//!  pane or run ─► Tagged ─┐
-//!  pane or run ─► Tagged ─┼─► Merge ─► Combine ─► one row for each key that has anything left
-//!  pane or run ─► Tagged ─┘
+//!  pane or run ─┐
+//!  pane or run ─┼─► Combine ─► one row for each key that has anything left
+//!  pane or run ─┘
 //! ```
 //!
-//! [`Tagged`] numbers the rows of its source, so that a merge keeps all of one key, side by side.
-//! [`Combine`] adds their weights, or their sums. A row whose weight comes to zero is dropped. Sums
-//! stay even when they come to zero: a script's group begins with them, and that is how a lookup
-//! finds it.
+//! A flush has hundreds of panes, so the source that stands lowest is found by a heap. The rows of
+//! one key come out one after the other, and their weights, or their sums, are added. A row whose
+//! weight comes to zero is dropped. Sums stay even when they come to zero: a script's group begins
+//! with them, and that is how a lookup finds it.
 
-use varve_runs::{Merge, Source};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+
+use varve_runs::Source;
 
 use super::codec::History;
 use super::error::Result;
-use super::row::{Body, Row, Weight};
-
-/// Rows of all sources in order, one for each key.
-pub(super) type Combined<S> = Combine<Merge<History, Tagged<S>>>;
+use super::row::{Body, Key, Row, Weight};
 
 /// Adds up what `sources` have.
-pub(super) fn combine<S: Source<History>>(sources: Vec<S>) -> Result<Combined<S>> {
-    let tagged = (0..).zip(sources).map(|(number, source)| Tagged::new(source, number)).collect();
-    Combine::new(Merge::new(tagged, true)?)
+pub(super) fn combine<S: Source<History>>(sources: Vec<S>) -> Result<Combine<S>> {
+    let head = |(at, source): (usize, &S)| Some(Reverse((source.head()?.key, at)));
+    let heads = sources.iter().enumerate().filter_map(head).collect();
+    let mut combine = Combine { sources, heads, row: None };
+    combine.advance()?;
+    Ok(combine)
 }
 
-/// A source whose rows carry its number.
-#[derive(Debug)]
-pub(super) struct Tagged<S> {
-    source: S,
-    number: u32,
-    row: Option<Row>,
-}
-
-impl<S: Source<History>> Tagged<S> {
-    fn new(source: S, number: u32) -> Self {
-        let mut tagged = Self { source, number, row: None };
-        tagged.copy();
-        tagged
-    }
-
-    #[inline]
-    fn copy(&mut self) {
-        self.row = self.source.head().map(|row| Row { source: self.number, ..*row });
-    }
-}
-
-impl<S: Source<History>> Source<History> for Tagged<S> {
-    #[inline]
-    fn head(&self) -> Option<&Row> {
-        self.row.as_ref()
-    }
-
-    #[inline]
-    fn advance(&mut self) -> Result<()> {
-        self.source.advance()?;
-        self.copy();
-        Ok(())
-    }
-}
-
-/// A source in which every key has one row.
+/// A source of rows in order, in which every key has one row.
 #[derive(Debug)]
 pub(super) struct Combine<S> {
-    source: S,
+    sources: Vec<S>,
+    /// The key at which each source stands, the lowest first.
+    heads: BinaryHeap<Reverse<(Key, usize)>>,
     row: Option<Row>,
 }
 
 impl<S: Source<History>> Combine<S> {
-    fn new(source: S) -> Result<Self> {
-        let mut combine = Self { source, row: None };
-        combine.advance()?;
-        Ok(combine)
+    /// Takes the row of the source that stands lowest, and moves that source on.
+    fn pop(&mut self) -> Result<Option<Row>> {
+        let Some(mut lowest) = self.heads.peek_mut() else { return Ok(None) };
+        let Reverse((_, at)) = *lowest;
+        let source = self.sources.get_mut(at).expect("heads are those of sources");
+        let row = source.head().copied();
+        source.advance()?;
+        match source.head() {
+            Some(next) => *lowest = Reverse((next.key, at)),
+            None => drop(PeekMut::pop(lowest)),
+        }
+        Ok(row)
     }
 }
 
@@ -84,12 +63,12 @@ impl<S: Source<History>> Source<History> for Combine<S> {
 
     fn advance(&mut self) -> Result<()> {
         self.row = None;
-        while let Some(first) = self.source.head() {
-            let mut total = Total::of(first);
-            self.source.advance()?;
-            while let Some(next) = self.source.head().filter(|next| next.key == total.row.key) {
-                total.add(next);
-                self.source.advance()?;
+        while let Some(first) = self.pop()? {
+            let mut total = Total::of(&first);
+            while self.heads.peek().is_some_and(|Reverse((key, _))| *key == first.key) {
+                if let Some(next) = self.pop()? {
+                    total.add(&next);
+                }
             }
             self.row = total.row();
             if self.row.is_some() {
@@ -103,14 +82,14 @@ impl<S: Source<History>> Source<History> for Combine<S> {
 /// Rows of one key, added up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Total {
-    pub(super) row: Row,
+    row: Row,
     weight: i32,
 }
 
 impl Total {
     #[inline]
     pub(super) fn of(row: &Row) -> Self {
-        Self { row: Row { source: 0, ..*row }, weight: row.weight() }
+        Self { row: *row, weight: row.weight() }
     }
 
     #[inline]

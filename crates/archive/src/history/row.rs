@@ -102,14 +102,12 @@ pub(super) enum Weight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) key: Key,
-    /// Tells rows of one key apart while sources are merged; zero in every stored row.
-    pub(super) source: u32,
     pub(super) body: Body,
 }
 
 impl Row {
     pub(super) const fn new(identity: Identity, place: Place, body: Body) -> Self {
-        Self { key: Key { identity, place }, source: 0, body }
+        Self { key: Key { identity, place }, body }
     }
 
     /// Its weight; that of sums is 1.
