@@ -54,7 +54,7 @@ mod rules;
 mod tests;
 mod version;
 
-pub use chain::{Chain, ChainBlock, ChainChange, ChainError, Tip};
+pub use chain::{Chain, ChainBlock, ChainChange, ChainError, Moment, Tip};
 pub use entry::Entry;
 pub use event::{Event, Removal, Sink};
 pub use fee_rate::{FeeRate, Sum};

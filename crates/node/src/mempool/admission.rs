@@ -19,6 +19,7 @@ use super::draft::Draft;
 use super::entry::{Body, CoinAt};
 use super::event::{Event, Removal};
 use super::eviction::Floor;
+use super::orphanage::Orphanage;
 use super::policy::{Candidate, Judge, Policy};
 use super::reject::{MempoolError, Refusal, Reject, ReplaceError};
 use super::rules::{LooseVerifier, NextBlock};
@@ -65,6 +66,7 @@ pub(super) struct Admission<'a> {
     pub(super) policy: &'a Policy,
     pub(super) verifier: Option<&'a dyn LooseVerifier>,
     pub(super) floor: &'a mut Floor,
+    pub(super) orphans: &'a mut Orphanage,
     pub(super) now: u64,
 }
 

@@ -23,7 +23,7 @@ use varve_records::Transaction;
 use varve_types::{BlockHash, Format, Outpoint, Txid};
 
 use super::admission::{Admission, Terms};
-use super::chain::{Chain, ChainBlock, ChainChange};
+use super::chain::{ChainBlock, ChainChange, Moment};
 use super::draft::Draft;
 use super::entry::Body;
 use super::event::{Removal, Sink};
@@ -44,43 +44,35 @@ struct Joined {
 type Losers = HashMap<Txid, Txid>;
 
 impl Mempool {
-    /// Follows a move of the tip. `chain` is the chain after it.
+    /// Follows a move of the tip, to the chain of the moment.
     pub fn follow(
         &mut self,
-        chain: &dyn Chain,
+        at: Moment<'_>,
         change: ChainChange<'_>,
-        now: u64,
         sink: &mut dyn Sink,
     ) -> Result<(), MempoolError> {
-        if chain.tip().sequence <= self.version.tip.sequence {
+        let tip = at.chain.tip();
+        if tip.sequence <= self.version.tip.sequence {
             return Ok(());
         }
         let mut draft = Draft::new(&self.version);
-        draft.version.tip = chain.tip();
+        draft.version.tip = tip;
         let joined = Joined::of(change.connected);
         note_blocks(&mut draft, change);
         remove_mined(&mut draft, change.connected);
         remove_conflicts(&mut draft, &joined, change.connected);
-        let mut orphans = std::mem::take(&mut self.orphans);
-        joined.blocks.keys().for_each(|txid| drop(orphans.remove(txid)));
-        let format = self.params.network.format();
-        let returned = returned(change.disconnected, &joined, format)?;
+        let returned = returned(change.disconnected, &joined, self.params.network.format())?;
+        let mut admission = self.admission(at)?;
+        joined.blocks.keys().for_each(|txid| drop(admission.orphans.remove(txid)));
+        if !change.disconnected.is_empty() {
+            reconsider(&mut admission, &mut draft, &returned, (change, &joined))?;
+        }
         let mut arrived: Vec<Txid> = joined.blocks.keys().copied().collect();
         arrived.sort_unstable();
         arrived.extend(returned.iter().map(Transaction::txid));
-        let run = || {
-            let mut admission = self.admission(chain, now)?;
-            if !change.disconnected.is_empty() {
-                reconsider(&mut admission, &mut draft, &returned, (change, &joined))?;
-            }
-            adopt(&mut admission, &mut draft, &mut orphans, arrived)?;
-            admission.floor.make_room(&mut draft, admission.policy, now);
-            Ok(())
-        };
-        let done: Result<(), MempoolError> = run();
-        self.orphans = orphans;
-        done?;
-        self.finish(draft, now, sink).map(drop)
+        adopt(&mut admission, &mut draft, arrived)?;
+        admission.floor.make_room(&mut draft, admission.policy, at.now);
+        self.finish(draft, at.now, sink).map(drop)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the mempool asks of the confirmed chain, and what it is given of blocks.
 
+use std::fmt;
+
 use varve_consensus::{Ancestors, OwnedCoin};
 use varve_types::{Block, BlockHash, Height, Outpoint};
 
@@ -24,6 +26,21 @@ pub trait Chain: Ancestors {
     /// The coins at these outpoints, in their order; `None` where none is unspent. One call serves
     /// a batch of transactions.
     fn coins(&self, outpoints: &[Outpoint]) -> Result<Vec<Option<OwnedCoin>>, ChainError>;
+}
+
+/// Where and when a step is made.
+#[derive(Clone, Copy)]
+pub struct Moment<'a> {
+    /// The chain that the version of the step belongs to.
+    pub chain: &'a dyn Chain,
+    /// Seconds of the caller's clock.
+    pub now: u64,
+}
+
+impl fmt::Debug for Moment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Moment").field("tip", &self.chain.tip()).field("now", &self.now).finish()
+    }
 }
 
 /// The unspent set could not be asked.

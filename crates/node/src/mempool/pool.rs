@@ -20,7 +20,7 @@ use varve_records::{RecordError, Store, Transaction};
 use varve_types::Txid;
 
 use super::admission::{Admission, CoinCache, Terms, decode};
-use super::chain::Chain;
+use super::chain::Moment;
 use super::draft::{Draft, Net};
 use super::event::{Removal, Sink};
 use super::eviction::{self, Floor};
@@ -95,69 +95,34 @@ impl Mempool {
     /// Takes transactions in, in their order, as one step. Those that wait for one of them follow.
     pub fn accept(
         &mut self,
-        chain: &dyn Chain,
+        at: Moment<'_>,
         txs: &[Bytes],
         judge: Judge,
-        now: u64,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Verdict>, MempoolError> {
         let mut draft = Draft::new(&self.version);
         let format = self.params.network.format();
         let txs = txs.iter().map(|bytes| decode(bytes.clone(), format)).collect::<Vec<_>>();
-        let mut orphans = std::mem::take(&mut self.orphans);
-        let done = self.admit_all(chain, &txs, (judge, now), &mut draft, &mut orphans);
-        self.orphans = orphans;
-        let verdicts = done?;
-        let refused = self.finish(draft, now, sink)?;
-        Ok(verdicts.into_iter().map(|verdict| after(verdict, &refused)).collect())
-    }
-
-    fn admit_all(
-        &mut self,
-        chain: &dyn Chain,
-        txs: &[Result<Transaction, Reject>],
-        (judge, now): (Judge, u64),
-        draft: &mut Draft,
-        orphans: &mut Orphanage,
-    ) -> Result<Vec<Verdict>, MempoolError> {
-        let policy = self.policy;
-        let mut admission = self.admission(chain, now)?;
+        let mut admission = self.admission(at)?;
         let inputs = txs.iter().flatten().flat_map(Transaction::outpoints);
         admission.coins.fetch(inputs.filter(|input| !draft.version.contains(&input.txid)))?;
         let mut verdicts = Vec::with_capacity(txs.len());
         for tx in txs {
-            let tx = match tx {
-                Ok(tx) => tx,
-                Err(reject) => {
-                    verdicts.push(Err(reject.clone()));
-                    continue;
-                }
-            };
-            let terms = Terms { judge, time: now, fee_waived: false };
-            match verdict(admission.admit(draft, tx, terms))? {
-                Ok(txid) => {
-                    orphans.remove(&txid);
-                    verdicts.push(Ok(txid));
-                    adopt(&mut admission, draft, orphans, vec![txid])?;
-                }
-                Err(reject) => {
-                    if matches!(reject, Reject::Orphan { .. }) {
-                        orphans.insert(tx.clone(), judge, now, &policy);
-                    }
-                    verdicts.push(Err(reject));
-                }
-            }
+            verdicts.push(match tx {
+                Ok(tx) => arrive(&mut admission, &mut draft, tx, judge)?,
+                Err(reject) => Err(reject),
+            });
         }
-        Ok(verdicts)
+        let refused = self.finish(draft, at.now, sink)?;
+        Ok(verdicts.into_iter().map(|verdict| after(verdict, &refused)).collect())
     }
 
     /// Takes a child and its unconfirmed parents in, the child last: all or none. The fee of all
     /// together counts, so a child pays for a parent that would be refused alone.
     pub fn accept_package(
         &mut self,
-        chain: &dyn Chain,
+        at: Moment<'_>,
         txs: &[Bytes],
-        now: u64,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Verdict>, MempoolError> {
         let mut draft = Draft::new(&self.version);
@@ -168,8 +133,8 @@ impl Mempool {
             Ok(_) => return Ok(vec![Err(Reject::NoPackage(txs.len())); txs.len()]),
             Err(reject) => return Ok(vec![Err(reject); txs.len()]),
         };
-        let mut admission = self.admission(chain, now)?;
-        let admitted = admit_package(&mut admission, &mut draft, &decoded, now)?;
+        let mut admission = self.admission(at)?;
+        let admitted = admit_package(&mut admission, &mut draft, &decoded)?;
         let verdicts = match admitted {
             Ok(verdicts) => verdicts,
             Err((place, reject)) => {
@@ -182,13 +147,9 @@ impl Mempool {
             }
         };
         let taken: Vec<Txid> = verdicts.iter().flatten().copied().collect();
-        let mut orphans = std::mem::take(&mut self.orphans);
-        taken.iter().for_each(|txid| drop(orphans.remove(txid)));
-        let mut admission = self.admission(chain, now)?;
-        let adopted = adopt(&mut admission, &mut draft, &mut orphans, taken);
-        self.orphans = orphans;
-        adopted?;
-        let refused = self.finish(draft, now, sink)?;
+        taken.iter().for_each(|txid| drop(admission.orphans.remove(txid)));
+        adopt(&mut admission, &mut draft, taken)?;
+        let refused = self.finish(draft, at.now, sink)?;
         Ok(verdicts.into_iter().map(|verdict| after(verdict, &refused)).collect())
     }
 
@@ -218,16 +179,16 @@ impl Mempool {
     /// What transactions of a step above this chain are judged with.
     pub(super) fn admission<'a>(
         &'a mut self,
-        chain: &'a dyn Chain,
-        now: u64,
+        at: Moment<'a>,
     ) -> Result<Admission<'a>, MempoolError> {
         Ok(Admission {
-            next: NextBlock::new(&self.params, chain)?,
-            coins: CoinCache::new(chain),
+            next: NextBlock::new(&self.params, at.chain)?,
+            coins: CoinCache::new(at.chain),
             policy: &self.policy,
             verifier: self.verifier.as_deref(),
             floor: &mut self.floor,
-            now,
+            orphans: &mut self.orphans,
+            now: at.now,
         })
     }
 
@@ -287,20 +248,41 @@ fn after(verdict: Verdict, refused: &HashMap<Txid, RecordError>) -> Verdict {
     }
 }
 
+/// Admits one transaction, and what waited for it. An orphan is kept.
+fn arrive(
+    admission: &mut Admission<'_>,
+    draft: &mut Draft,
+    tx: Transaction,
+    judge: Judge,
+) -> Result<Verdict, MempoolError> {
+    let terms = Terms { judge, time: admission.now, fee_waived: false };
+    let verdict = verdict(admission.admit(draft, &tx, terms))?;
+    match verdict {
+        Ok(txid) => {
+            admission.orphans.remove(&txid);
+            adopt(admission, draft, vec![txid])?;
+        }
+        Err(Reject::Orphan { .. }) => {
+            admission.orphans.insert(tx, judge, admission.now, admission.policy);
+        }
+        Err(_) => {}
+    }
+    Ok(verdict)
+}
+
 /// Tries what waited for these transactions, and what waited for that.
 pub(super) fn adopt(
     admission: &mut Admission<'_>,
     draft: &mut Draft,
-    orphans: &mut Orphanage,
     mut arrived: Vec<Txid>,
 ) -> Result<(), MempoolError> {
     while let Some(parent) = arrived.pop() {
-        for (tx, judge) in orphans.take_children(&parent) {
+        for (tx, judge) in admission.orphans.take_children(&parent) {
             let terms = Terms { judge, time: admission.now, fee_waived: false };
             match verdict(admission.admit(draft, &tx, terms))? {
                 Ok(txid) => arrived.push(txid),
                 Err(Reject::Orphan { .. }) => {
-                    orphans.insert(tx, judge, admission.now, admission.policy);
+                    admission.orphans.insert(tx, judge, admission.now, admission.policy);
                 }
                 Err(_) => {}
             }
@@ -325,10 +307,10 @@ fn admit_package(
     admission: &mut Admission<'_>,
     draft: &mut Draft,
     txs: &[Transaction],
-    now: u64,
 ) -> Result<PackageVerdict, MempoolError> {
     let mut sum = Sum::default();
     let mut verdicts = Vec::with_capacity(txs.len());
+    let now = admission.now;
     let needed_rate = admission.floor.rate(admission.policy, now);
     for (place, tx) in txs.iter().enumerate() {
         let terms = Terms { judge: Judge::Ours, time: now, fee_waived: true };

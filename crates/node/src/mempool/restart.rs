@@ -19,7 +19,7 @@ use varve_records::{Store, StoreError, Transaction};
 use varve_types::{Height, Txid};
 
 use super::admission::Terms;
-use super::chain::Chain;
+use super::chain::Moment;
 use super::draft::Draft;
 use super::eviction::Floor;
 use super::ledger::Ledger;
@@ -50,14 +50,10 @@ struct Waiting {
 }
 
 impl Mempool {
-    /// Opens the mempool that is in a store, at the tip of a chain.
-    pub fn open(
-        parts: MempoolParts,
-        chain: &dyn Chain,
-        now: u64,
-    ) -> Result<(Self, Reloaded), MempoolError> {
+    /// Opens the mempool that is in a store, at the tip of the moment's chain.
+    pub fn open(parts: MempoolParts, at: Moment<'_>) -> Result<(Self, Reloaded), MempoolError> {
         let MempoolParts { store, params, policy, verifier } = parts;
-        let version = Arc::new(Version::new(chain.tip(), policy.push_rule));
+        let version = Arc::new(Version::new(at.chain.tip(), policy.push_rule));
         let mut mempool = Self {
             params,
             policy,
@@ -68,21 +64,16 @@ impl Mempool {
             version,
         };
         let waiting = waiting(&store)?;
-        let reloaded = mempool.reload(chain, waiting, now)?;
+        let reloaded = mempool.reload(at, waiting)?;
         mempool.list_leaving(&store)?;
         Ok((mempool, reloaded))
     }
 
-    fn reload(
-        &mut self,
-        chain: &dyn Chain,
-        waiting: Vec<Waiting>,
-        now: u64,
-    ) -> Result<Reloaded, MempoolError> {
+    fn reload(&mut self, at: Moment<'_>, waiting: Vec<Waiting>) -> Result<Reloaded, MempoolError> {
         let mut draft = Draft::new(&self.version);
         let mut reloaded = Reloaded::default();
         let mut dropped = Vec::new();
-        let mut admission = self.admission(chain, now)?;
+        let mut admission = self.admission(at)?;
         let inputs = waiting.iter().flat_map(|waiting| waiting.tx.outpoints());
         admission.coins.fetch(inputs)?;
         for Waiting { tx, created_at } in waiting {
@@ -92,13 +83,13 @@ impl Mempool {
                 dropped.push(tx);
             }
         }
-        admission.floor.make_room(&mut draft, admission.policy, now);
+        admission.floor.make_room(&mut draft, admission.policy, at.now);
         self.ledger.forget(&dropped)?;
         let (net, refused) = self.write(&mut draft)?;
         reloaded.kept = net.added.len();
         reloaded.dropped = dropped.iter().map(Transaction::txid).collect();
         reloaded.dropped.extend(refused.keys());
-        draft.version.min_rate = self.floor.rate(&self.policy, now);
+        draft.version.min_rate = self.floor.rate(&self.policy, at.now);
         self.version = Arc::new(draft.version);
         self.ledger.unlock(&net.added)?;
         Ok(reloaded)

@@ -153,14 +153,18 @@ impl Version {
 
     /// Removes entries. What builds on them may stay: it is of a block, or it follows.
     pub(super) fn remove(&mut self, ids: &Ids) -> Vec<Arc<Body>> {
-        // The sums first: they need the graph as it was.
-        for id in ids {
+        // The sums first: they need the graph as it was. Whole families have nobody outside.
+        let above = !self.ancestors(ids).is_subset(ids);
+        let below = !self.with_descendants(ids).is_subset(ids);
+        for id in ids.iter().filter(|_| above || below) {
             let own = self.at(*id).body.sum();
             let one = Ids::from([*id]);
-            for ancestor in self.ancestors(&one).difference(ids) {
+            let ancestors = if above { self.ancestors(&one) } else { Ids::new() };
+            for ancestor in ancestors.difference(ids) {
                 self.change(*ancestor, |entry| entry.descendants.subtract(&own));
             }
-            for descendant in self.with_descendants(&one).difference(ids) {
+            let descendants = if below { self.with_descendants(&one) } else { Ids::new() };
+            for descendant in descendants.difference(ids) {
                 self.change(*descendant, |entry| entry.ancestors.subtract(&own));
             }
         }

@@ -11,7 +11,7 @@ use varve_records::{Fields, MemoryDisk, MemoryEngine, Operation, Outcome, Record
 use varve_types::{Outpoint, Txid};
 
 use super::world::{Watch, World, child, open, spend};
-use crate::mempool::{Policy, Removal};
+use crate::mempool::{Moment, Policy, Removal};
 
 /// Fails all writes after a number of them.
 struct Failing {
@@ -113,7 +113,8 @@ fn a_replacement_that_fails_at_any_write_can_be_made_again() {
         let better = spend(&[coin], value, &[5], 90_000);
         let bytes = [better.bytes().into()];
         let judge = crate::mempool::Judge::Ours;
-        let done = world.pool.accept(&world.chain, &bytes, judge, world.now, &mut world.watch);
+        let at = Moment { chain: &world.chain, now: world.now };
+        let done = world.pool.accept(at, &bytes, judge, &mut world.watch);
         failures += usize::from(done.is_err());
         if done.is_err() && world.watch.version.is_none() {
             assert!(txs.iter().all(|tx| world.has(tx)), "readers see what was before");

@@ -13,7 +13,7 @@ use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
 use crate::commit_log::CommitSequence;
 use crate::mempool::{
     Chain, ChainBlock, ChainChange, ChainError, Event, Judge, Mempool, MempoolError, MempoolParts,
-    Policy, Reject, Reloaded, Sink, Tip, Verdict, Version,
+    Moment, Policy, Reject, Reloaded, Sink, Tip, Verdict, Version,
 };
 
 /// Coinbases of the tests are spendable after two blocks.
@@ -150,7 +150,7 @@ pub(super) fn open(
 ) -> Result<(Mempool, Reloaded), MempoolError> {
     let verifier = Some(Box::new(CoreVerifier) as Box<_>);
     let parts = MempoolParts { store: store(engine), params: params(), policy, verifier };
-    Mempool::open(parts, chain, now)
+    Mempool::open(parts, Moment { chain, now })
 }
 
 impl World {
@@ -184,7 +184,8 @@ impl World {
 
     pub(super) fn accept_many(&mut self, txs: &[&TxDraft], judge: Judge) -> Vec<Verdict> {
         let bytes: Vec<_> = txs.iter().map(|tx| tx.bytes().into()).collect();
-        self.pool.accept(&self.chain, &bytes, judge, self.now, &mut self.watch).unwrap()
+        let at = Moment { chain: &self.chain, now: self.now };
+        self.pool.accept(at, &bytes, judge, &mut self.watch).unwrap()
     }
 
     pub(super) fn accept(&mut self, tx: &TxDraft) -> Verdict {
@@ -201,7 +202,8 @@ impl World {
 
     pub(super) fn package(&mut self, txs: &[&TxDraft]) -> Vec<Verdict> {
         let bytes: Vec<_> = txs.iter().map(|tx| tx.bytes().into()).collect();
-        self.pool.accept_package(&self.chain, &bytes, self.now, &mut self.watch).unwrap()
+        let at = Moment { chain: &self.chain, now: self.now };
+        self.pool.accept_package(at, &bytes, &mut self.watch).unwrap()
     }
 
     /// Mines a block of these transactions on the tip.
@@ -232,7 +234,8 @@ impl World {
         let disconnected = &place(left, &left_blocks)[..];
         let connected = &place(joined, &joined_blocks)[..];
         let change = ChainChange { disconnected, connected };
-        self.pool.follow(&self.chain, change, self.now, &mut self.watch)
+        let at = Moment { chain: &self.chain, now: self.now };
+        self.pool.follow(at, change, &mut self.watch)
     }
 
     pub(super) fn restart(&mut self) -> Reloaded {
