@@ -30,12 +30,10 @@
 pub(crate) mod memory;
 pub(crate) mod mmap;
 
-use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
+use varve_types::{BlockHash, Height, Network, Outpoint, ScriptHash, Txid};
 
 use crate::link::{Bounds, HeaderLink, TxLink};
-use crate::row::{
-    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
-};
+use crate::row::{BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxRow, TxState};
 
 /// Why a back end failed.
 #[derive(Debug, thiserror::Error)]

@@ -82,8 +82,7 @@ pub use query::{
     TxPlace, TxSize,
 };
 pub use row::{
-    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxSlice,
-    TxState,
+    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxRow, TxSlice, TxState,
 };
 pub use snapshot::Snapshot;
 pub use source::{BlockNumber, BlockSource, MemoryBlocks, SourceError};

@@ -18,7 +18,7 @@
 use std::ops::Range;
 
 use varve_consensus::Work;
-use varve_types::{BlockHash, Header, Height, MerkleRoot, Outpoint, Txid};
+use varve_types::{BlockHash, Header, Height, MerkleRoot, Outpoint, ScriptHash, Txid};
 
 use crate::link::{HeaderLink, TxLink};
 use crate::source::BlockNumber;
@@ -125,18 +125,6 @@ impl TxSlice {
     #[must_use]
     pub const fn range(&self) -> Range<u32> {
         self.start..self.start.saturating_add(self.len)
-    }
-}
-
-/// The SHA-256 of an output script: the natural key of whoever can spend it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ScriptHash(pub [u8; 32]);
-
-impl ScriptHash {
-    /// The hash of this script.
-    #[must_use]
-    pub fn of(script: &[u8]) -> Self {
-        Self(varve_sha256::digest(script))
     }
 }
 

@@ -48,13 +48,13 @@ pub fn is_final(tx: &Tx<'_>, height: Height, time: u32) -> bool {
 
 /// Whether the sequences of a transaction mean relative lock times.
 #[must_use]
-pub(crate) fn has_relative(tx: &Tx<'_>) -> bool {
+pub fn has_relative(tx: &Tx<'_>) -> bool {
     tx.version() >= 2
 }
 
 /// Whether an input with this sequence, of an output made at `funded`, may be in the block at
 /// `height`.
-pub(crate) fn is_relatively_final<A: Ancestors + ?Sized>(
+pub fn is_relatively_final<A: Ancestors + ?Sized>(
     sequence: u32,
     funded: Height,
     height: Height,

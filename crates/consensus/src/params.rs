@@ -171,7 +171,7 @@ impl Params {
 
     /// Whether BIP68 holds at this height. The Genesis upgrade of BSV took it back.
     #[must_use]
-    pub(crate) fn has_relative_lock_times(&self, height: Height) -> bool {
+    pub fn has_relative_lock_times(&self, height: Height) -> bool {
         height >= self.heights.csv && !self.is_genesis_upgraded(height)
     }
 }

@@ -24,7 +24,7 @@ use crate::script::ScriptFlags;
 use crate::weight::WITNESS_SCALE;
 
 /// The most that the signature operations of a block may cost.
-pub(crate) const MAX_BLOCK_SIGOP_COST: u64 = 80_000;
+pub const MAX_BLOCK_SIGOP_COST: u64 = 80_000;
 
 const OP_CHECKSIGVERIFY: u8 = OP_CHECKSIG + 1;
 const OP_CHECKMULTISIGVERIFY: u8 = OP_CHECKMULTISIG + 1;
@@ -49,7 +49,7 @@ pub fn legacy(tx: &Tx<'_>) -> u64 {
 
 /// What one input adds to the cost of the legacy operations of its transaction.
 #[must_use]
-pub(crate) fn input_cost(
+pub fn input_cost(
     script: &[u8],
     witness: &Witness<'_>,
     spent_script: &[u8],

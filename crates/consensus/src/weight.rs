@@ -7,7 +7,7 @@
 use varve_types::{Block, Tx};
 
 /// What a byte outside of the witness weighs.
-pub(crate) const WITNESS_SCALE: u64 = 4;
+pub const WITNESS_SCALE: u64 = 4;
 /// The most that a block may weigh.
 pub const MAX_BLOCK_WEIGHT: u64 = 4_000_000;
 

@@ -65,6 +65,6 @@ pub use pool::{Mempool, MempoolParts, Verdict};
 pub use query::{HistoryItem, PushRow, ScriptDelta, SpentBy, Totals, UnspentOutput};
 pub use reject::{MempoolError, Reject, ReplaceError};
 pub use restart::Reloaded;
-pub use rows::{PushFlags, PushHash, PushRule, Side};
+pub use rows::Side;
 pub use rules::LooseVerifier;
 pub use version::Version;

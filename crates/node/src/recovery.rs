@@ -204,7 +204,10 @@ impl Organizer {
         if self.utxo.undo_from().is_none_or(|from| Some(from) > first) {
             return Ok(false);
         }
-        self.utxo.rewind_to_with(lowest, &ArchivedCoins::new(&self.stores))?;
+        let coins = ArchivedCoins::new(&self.stores);
+        while self.utxo.tip().is_some_and(|(height, _)| height > lowest) {
+            self.utxo.rewind_with(&coins)?;
+        }
         self.append_to(self.stores.tip, wanted)?;
         let fork = stats.unwrap_or(lowest);
         self.stores.confirm_stats(fork, self.stores.tip)?;

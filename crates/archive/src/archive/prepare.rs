@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 
 use varve_consensus::{BlockAt, block_base_size};
-use varve_types::BlockHash;
+use varve_types::{BlockHash, ScriptHash};
 
 use crate::backend::{Indexes, MakeRows};
 use crate::error::{ArchiveError, Result};
-use crate::row::{BlockKeys, ScriptHash};
+use crate::row::BlockKeys;
 use crate::side_by_side::side_by_side;
 
 /// Prepares blocks for archiving, in any thread.

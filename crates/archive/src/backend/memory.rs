@@ -9,16 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use varve_types::{BlockHash, Outpoint, Txid};
+use varve_types::{BlockHash, Outpoint, ScriptHash, Txid};
 
 use super::{
     Backend, BackendError, Chain, MakeRows, Mark, Match, Result, Saved, TableSize, Tables,
     Unindexed,
 };
 use crate::link::{Bounds, HeaderLink, TxLink};
-use crate::row::{
-    BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, ScriptHash, TxRow, TxState,
-};
+use crate::row::{BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxRow, TxState};
 
 /// Everything that is kept.
 #[derive(Clone, Debug, Default)]

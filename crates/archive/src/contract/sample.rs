@@ -1,11 +1,11 @@
 //! Rows and blocks for the tests of the contract: each made from a number, and unlike all others.
 
 use varve_consensus::Work;
-use varve_types::{BlockHash, Height, MerkleRoot, Network, Outpoint, Txid};
+use varve_types::{BlockHash, Height, MerkleRoot, Network, Outpoint, ScriptHash, Txid};
 
 use crate::backend::{Backend, Indexes, MakeRows as _, Mark, RowsOf};
 use crate::link::HeaderLink;
-use crate::row::{BlockKeys, BlockRow, HeaderRow, NewBlock, ScriptHash};
+use crate::row::{BlockKeys, BlockRow, HeaderRow, NewBlock};
 use crate::source::BlockNumber;
 
 /// The mark of these tests.

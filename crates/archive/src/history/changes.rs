@@ -5,7 +5,7 @@
 
 use varve_types::{Amount, Height, Outpoint};
 
-use crate::row::ScriptHash;
+use varve_types::ScriptHash;
 
 /// The longest script that is indexed; longer ones cannot be spent.
 const SCRIPT_MAX: usize = 10_000;

@@ -20,7 +20,7 @@ use siphasher::{sip, sip128};
 use varve_runs::StoreKey;
 use varve_types::Outpoint;
 
-use crate::row::ScriptHash;
+use varve_types::ScriptHash;
 
 /// Bits of the fingerprint, and of the check.
 pub(super) const HALF_BITS: u32 = 40;
@@ -99,7 +99,7 @@ impl HistoryKeys {
     #[inline]
     pub(super) fn identity(&self, script: &ScriptHash) -> Identity {
         let hasher = sip128::SipHasher13::new_with_key(&self.store.secret.to_bytes());
-        let (high, low) = hasher.hash(&script.0).as_u64();
+        let (high, low) = hasher.hash(script.as_bytes()).as_u64();
         let fingerprint = high >> (u64::BITS - HALF_BITS);
         let weak = (high & 0xff) * 0x01_0101_0101;
         let fingerprint = if self.one_byte { weak } else { fingerprint };
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn an_identity_depends_on_script_and_secret_and_has_two_independent_halves() {
-        let script = |byte| ScriptHash([byte; 32]);
+        let script = |byte| ScriptHash::from_bytes([byte; 32]);
         let identity = keys(1).identity(&script(7));
         assert_eq!(identity, keys(1).identity(&script(7)));
         assert_ne!(identity.check(), keys(2).identity(&script(7)).check());
@@ -147,8 +147,10 @@ mod tests {
         let strong = keys(1);
         let weak = HistoryKeys { one_byte: true, ..strong };
         for byte in 0..20 {
-            let (a, b) =
-                (weak.identity(&ScriptHash([byte; 32])), strong.identity(&ScriptHash([byte; 32])));
+            let (a, b) = (
+                weak.identity(&ScriptHash::from_bytes([byte; 32])),
+                strong.identity(&ScriptHash::from_bytes([byte; 32])),
+            );
             assert_eq!(a.fingerprint() % 0x01_0101_0101, 0);
             assert_eq!(a.check(), b.check());
         }

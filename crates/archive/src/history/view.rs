@@ -29,8 +29,8 @@ use super::sums::Sums;
 use super::table;
 use super::version::{Shared, Version};
 use crate::link::TxLink;
-use crate::row::ScriptHash;
 use crate::search::{LINK_BITS, Order};
+use varve_types::ScriptHash;
 
 /// Reads the table. Cheap to clone; any number of threads read while one writes.
 #[derive(Clone, Debug)]

@@ -37,13 +37,13 @@ impl<T: Tables> Snapshot<T> {
     }
 
     /// The filter header of a block; `None` when its filter was not made.
-    fn filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
+    pub fn filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
         Ok(self.filter(link)?.map(|row| row.header))
     }
 
     /// The filter header that stands below the block at this height of its chain: zero below
     /// genesis.
-    fn previous_filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
+    pub fn previous_filter_header(&self, link: HeaderLink) -> Result<Option<[u8; 32]>> {
         self.header(link)?.parent.map_or(Ok(Some([0; 32])), |parent| self.filter_header(parent))
     }
 

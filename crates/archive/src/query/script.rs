@@ -12,9 +12,9 @@ use varve_types::{Amount, Height};
 use super::{Output, Spender, TxPlace};
 use crate::backend::Tables;
 use crate::error::{ArchiveError, Result};
-use crate::row::ScriptHash;
 use crate::source::BlockSource;
 use crate::view::View;
+use varve_types::ScriptHash;
 
 /// Which rows a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

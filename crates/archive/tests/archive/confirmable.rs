@@ -158,7 +158,7 @@ fn repeated_coinbase<D: Disk>(disk: D) {
     };
     assert_eq!(heights(&rig), [(3, true), (1, true)]);
     assert_eq!(rig.view().to_tx(txid).unwrap().unwrap().height, Height::new(3));
-    let script = varve_archive::ScriptHash::of(&coinbase.outputs[0].script);
+    let script = varve_types::ScriptHash::of(&coinbase.outputs[0].script);
     let point = Outpoint::new(txid, 0);
     rig.model.activate(hash(&two));
     rig.follow();
@@ -198,7 +198,7 @@ fn made_again_after_spending<D: Disk>(disk: D) {
         rig.view().block_confirmable(&params, link).unwrap().unwrap().unwrap();
     }
     assert_eq!(rig.view().spenders(point).unwrap().len(), 2);
-    let script = varve_archive::ScriptHash::of(&coinbase.outputs[0].script);
+    let script = varve_types::ScriptHash::of(&coinbase.outputs[0].script);
     let unspent = rig.view().script_unspent(script, Amount::ZERO, Page::ALL).unwrap();
     assert!(unspent.iter().all(|output| output.point() != point), "both coins are spent");
 }

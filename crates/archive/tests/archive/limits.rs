@@ -5,13 +5,13 @@ use std::sync::Arc;
 use varve_archive::contract::Disk;
 use varve_archive::{
     Archive, ArchiveConfig, ArchiveError, Backend, BlockNumber, BlockState, Chain, Indexes,
-    MemoryBlocks, Page, Scope, ScriptHash, TxState, View,
+    MemoryBlocks, Page, Scope, TxState, View,
 };
 use varve_blocks::{BlockStore, Options, Synced};
 use varve_consensus::BlockAt;
 use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
-use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
+use varve_types::{Block, BlockHash, Height, Network, Outpoint, ScriptHash, Txid};
 
 use crate::back_ends::on_every_back_end;
 use crate::load;

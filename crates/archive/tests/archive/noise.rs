@@ -6,10 +6,10 @@ use varve_archive::contract::random::Dice;
 use varve_archive::{
     ArchiveError, Backend, BlockNumber, BlockRow, BlockState, Bounds, Chain, FilterRow, HeaderLink,
     HeaderRow, Mark, Match, MemoryBackend, MemoryDisk, MemoryTables, NewBlock, RowsOf, Saved,
-    ScriptHash, TableSize, Tables, TxLink, TxRow, TxState, Unindexed,
+    TableSize, Tables, TxLink, TxRow, TxState, Unindexed,
 };
 use varve_consensus::Params;
-use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
+use varve_types::{Block, BlockHash, Height, Network, Outpoint, ScriptHash, Txid};
 
 use crate::random::block_on;
 use crate::rig::Rig;

@@ -94,7 +94,7 @@ fn scripts_are_dropped_and_added_later() {
     rig.reopen();
     rig.check();
     let view = rig.view();
-    let paid = varve_archive::ScriptHash::of(&[]);
+    let paid = varve_types::ScriptHash::of(&[]);
     let all = view.script_history(paid, varve_archive::Scope::Both, varve_archive::Page::ALL);
     assert!(all.is_ok());
 }

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 use varve_archive::contract::Disk;
-use varve_archive::{Page, Scope, ScriptHash};
+use varve_archive::{Page, Scope};
 use varve_sim::{Config, Profile, write_chain};
+use varve_types::ScriptHash;
 use varve_types::{Amount, Outpoint};
 
 use crate::back_ends::on_every_back_end;

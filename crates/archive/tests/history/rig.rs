@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use varve_archive::TxLink;
 use varve_archive::history::{
     Batch, BlockChanges, Connected, Disconnected, Funded, HistoryKeys, HistoryOptions,
     HistoryTable, HistoryView, Mark, Nearer, Negation, Result, Spent, Sums, Unspent, UnspentCursor,
 };
 use varve_archive::search::Order;
-use varve_archive::{ScriptHash, TxLink};
 use varve_io::{Storage, StoreId};
 use varve_runs::{Compaction, Secret, StoreKey};
-use varve_types::{Amount, BlockHash, Height, Outpoint, Txid};
+use varve_types::{Amount, BlockHash, Height, Outpoint, ScriptHash, Txid};
 
 pub(crate) const KEY: StoreKey = StoreKey { id: StoreId([3; 16]), secret: Secret::new([4; 16]) };
 
@@ -39,7 +39,7 @@ pub(crate) const fn mix(number: u64) -> u64 {
 pub(crate) fn script(number: u64) -> ScriptHash {
     let mut bytes = [7; 32];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
-    ScriptHash(bytes)
+    ScriptHash::from_bytes(bytes)
 }
 
 pub(crate) fn outpoint(tx: u64, vout: u32) -> Outpoint {

@@ -21,16 +21,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use varve_records::fields::Fields;
+use varve_records::exchange::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
 use varve_records::operation::{
     MinedBlockInfo, NewRecord, SlotRef, Spend, SpendPart, SpendRules, Unit, Unspend,
 };
-use varve_records::prepare::CreateOptions;
-use varve_records::record::{BlockId, BlockRef, Body as RecordBody, Record};
-use varve_records::spending_data::SpendingData;
+use varve_records::record::{BlockId, BlockRef, Body as RecordBody, Record, SpendingData};
 use varve_records::store::TxUnit;
-use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
-use varve_records::{RecordError, Store, StoreError, Transaction};
+use varve_records::{CreateOptions, Fields, RecordError, Store, StoreError, Transaction};
 use varve_types::{Amount, Height, Outpoint, TxOut, Txid};
 
 use super::chain::Tip;

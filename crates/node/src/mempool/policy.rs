@@ -13,11 +13,11 @@
 //! 6. it pays all their fees and the incremental rate for its own size.
 
 use varve_types::Amount;
+use varve_types::pushdata::PushdataRule;
 
 use super::entry::{Body, EntryId};
 use super::fee_rate::{FeeRate, Sum};
 use super::reject::{Reject, ReplaceError};
-use super::rows::PushRule;
 use super::version::{Ids, Version};
 
 /// Sequences below this signal that a transaction can be replaced.
@@ -62,7 +62,7 @@ pub struct Policy {
     /// Seconds that one waits.
     pub orphan_expiry: u64,
     /// Which pushed items are indexed.
-    pub push_rule: PushRule,
+    pub push_rule: Option<PushdataRule>,
 }
 
 impl Default for Policy {
@@ -79,7 +79,7 @@ impl Default for Policy {
             max_orphans: 100,
             max_orphan_bytes: 10 << 20,
             orphan_expiry: 20 * 60,
-            push_rule: PushRule::Off,
+            push_rule: None,
         }
     }
 }

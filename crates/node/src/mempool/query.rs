@@ -3,13 +3,14 @@
 //! All answers are of the same moment. Questions by script or pushed item cost the rows they
 //! return; questions by txid or outpoint cost one search.
 
-use varve_archive::ScriptHash;
+use varve_types::pushdata::PushdataFlags;
 use varve_types::{Amount, Outpoint, Txid};
+use varve_types::{PushdataHash, ScriptHash};
 
 use super::chain::Tip;
 use super::entry::Entry;
 use super::fee_rate::{FeeRate, Sum};
-use super::rows::{PushFlags, PushHash, RowKey, Side};
+use super::rows::{RowKey, Side};
 use super::version::Version;
 
 /// The input that spends an output.
@@ -75,7 +76,7 @@ pub struct PushRow {
     /// The output or input that pushes it.
     pub side: Side,
     /// What kind of push it is.
-    pub flags: PushFlags,
+    pub flags: PushdataFlags,
 }
 
 /// The whole mempool in numbers.
@@ -196,9 +197,9 @@ impl Version {
 
     /// The outputs and inputs that push an item, in the order of arrival.
     #[must_use]
-    pub fn pushes(&self, item: PushHash) -> Vec<PushRow> {
+    pub fn pushes(&self, item: PushdataHash) -> Vec<PushRow> {
         let rows = self.pushes.from(&RowKey::first(item));
-        let row = |(key, flags): (&RowKey<PushHash>, &PushFlags)| PushRow {
+        let row = |(key, flags): (&RowKey<PushdataHash>, &PushdataFlags)| PushRow {
             txid: self.at(key.entry).txid(),
             side: key.side.side(),
             flags: *flags,

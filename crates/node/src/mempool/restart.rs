@@ -13,9 +13,8 @@
 use std::sync::Arc;
 
 use varve_records::engine::Scan;
-use varve_records::fields::Fields;
 use varve_records::record::{Body as RecordBody, Record};
-use varve_records::{Store, StoreError, Transaction};
+use varve_records::{Fields, Store, StoreError, Transaction};
 use varve_types::{Height, Txid};
 
 use super::admission::Terms;

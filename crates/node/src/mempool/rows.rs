@@ -10,21 +10,13 @@
 //! longer than 10,000 bytes have no rows, as in the confirmed index. A key orders rows by entry, so
 //! the rows of one transaction for one script are neighbours.
 //!
-//! Pushed data, by one of two rules:
-//!
-//! | rule | outputs | inputs |
-//! |---|---|---|
-//! | [`PushRule::KeysAndHashes`] | items of 20, 32, 33 or 65 bytes pushed by that opcode, none behind `OP_RETURN` | none |
-//! | [`PushRule::Documented`] | every item of 20 bytes or more; behind `OP_RETURN` flagged as data | items of 20, 33 or 65 bytes |
-//!
-//! The first is what Conduit's code does (with 32 bytes added, for P2WSH and P2TR), the second what
-//! its documents say.
+//! Which pushed items have rows is the rule of the confirmed index (`varve_types::PushdataRule`).
 
-use varve_archive::ScriptHash;
 use varve_records::Transaction;
-use varve_types::pushdata::{Push, Pushes};
+use varve_types::pushdata::{PushdataFlags, PushdataRule, PushedItem};
 use varve_types::script::MAX_SCRIPT_SIZE;
 use varve_types::script::opcode::OP_RETURN;
+use varve_types::{PushdataHash, ScriptHash};
 
 use super::entry::EntryId;
 
@@ -57,10 +49,6 @@ impl PackedSide {
     }
 }
 
-/// The SHA-256 of a pushed item, in the order of the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PushHash(pub [u8; 32]);
-
 /// Where a script or an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RowKey<H> {
@@ -75,34 +63,6 @@ impl<H> RowKey<H> {
         Self { hash, entry: EntryId(0), side: PackedSide(0) }
     }
 }
-
-/// Which pushed items are indexed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PushRule {
-    /// None.
-    #[default]
-    Off,
-    /// What Conduit's code indexes, and 32 bytes.
-    KeysAndHashes,
-    /// What Conduit's documents say.
-    Documented,
-}
-
-/// What kind of push a row is of: Conduit's flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PushFlags(pub u8);
-
-impl PushFlags {
-    /// An output pushes it.
-    pub const OUTPUT: Self = Self(1);
-    /// An input pushes it.
-    pub const INPUT: Self = Self(2);
-    /// An output pushes it behind `OP_RETURN`.
-    pub const DATA: Self = Self(1 | 4);
-}
-
-/// The shortest item that the documents speak of.
-const SHORTEST: usize = 20;
 
 /// Whether a script has rows.
 pub(super) fn is_indexed(script: &[u8]) -> bool {
@@ -135,38 +95,19 @@ pub(super) type ScriptRow = (RowKey<ScriptHash>, u64);
 pub(super) fn pushes(
     tx: &Transaction,
     entry: EntryId,
-    rule: PushRule,
-    mut each: impl FnMut(RowKey<PushHash>, PushFlags),
+    rule: Option<PushdataRule>,
+    mut each: impl FnMut(RowKey<PushdataHash>, PushdataFlags),
 ) {
-    let mut put = |push: &Push<'_>, side, flags| {
-        let (hash, side) = (PushHash(push.hash()), PackedSide::new(side));
-        each(RowKey { hash, entry, side }, flags);
+    let Some(rule) = rule else { return };
+    let mut put = |item: PushedItem<'_>, side| {
+        let (hash, side) = (item.hash(), PackedSide::new(side));
+        each(RowKey { hash, entry, side }, item.flags);
     };
-    if rule == PushRule::Off {
-        return;
-    }
     let view = tx.view();
     for (vout, output) in (0_u32..).zip(view.outputs()) {
-        for push in Pushes::new(output.script) {
-            match rule {
-                PushRule::KeysAndHashes if push.is_key_or_hash() && !push.after_return => {
-                    put(&push, Side::Output(vout), PushFlags::OUTPUT);
-                }
-                PushRule::Documented if push.data.len() >= SHORTEST => {
-                    let data = push.after_return;
-                    let flags = if data { PushFlags::DATA } else { PushFlags::OUTPUT };
-                    put(&push, Side::Output(vout), flags);
-                }
-                _ => {}
-            }
-        }
+        rule.of_output(output.script).for_each(|item| put(item, Side::Output(vout)));
     }
-    if rule == PushRule::Documented {
-        for (vin, input) in (0_u32..).zip(view.inputs()) {
-            let pushed = Pushes::new(input.script);
-            for push in pushed.filter(|push| matches!(push.data.len(), 20 | 33 | 65)) {
-                put(&push, Side::Input(vin), PushFlags::INPUT);
-            }
-        }
+    for (vin, input) in (0_u32..).zip(view.inputs()) {
+        rule.of_input(input.script).for_each(|item| put(item, Side::Input(vin)));
     }
 }

@@ -18,15 +18,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use varve_archive::ScriptHash;
+use varve_types::pushdata::{PushdataFlags, PushdataRule};
 use varve_types::{Outpoint, Txid};
+use varve_types::{PushdataHash, ScriptHash};
 
 use super::chain::Tip;
 use super::cow_map::CowMap;
 use super::entry::{Body, Entry, EntryId};
 use super::estimate::RecentBlocks;
 use super::fee_rate::{FeeRate, Sum};
-use super::rows::{self, PushFlags, PushHash, PushRule, RowKey};
+use super::rows::{self, RowKey};
 
 /// The mempool at one moment.
 #[derive(Clone, Debug)]
@@ -36,14 +37,14 @@ pub struct Version {
     pub(super) entries: CowMap<EntryId, Entry>,
     pub(super) spends: CowMap<Outpoint, Spender>,
     pub(super) scripts: CowMap<RowKey<ScriptHash>, u64>,
-    pub(super) pushes: CowMap<RowKey<PushHash>, PushFlags>,
+    pub(super) pushes: CowMap<RowKey<PushdataHash>, PushdataFlags>,
     pub(super) by_rate: CowMap<(FeeRate, EntryId), u64>,
     pub(super) by_worth: CowMap<(FeeRate, EntryId), ()>,
     pub(super) recent: RecentBlocks,
     pub(super) sum: Sum,
     pub(super) memory: u64,
     pub(super) min_rate: FeeRate,
-    push_rule: PushRule,
+    push_rule: Option<PushdataRule>,
     next_id: u64,
 }
 
@@ -58,7 +59,7 @@ pub(super) struct Spender {
 pub(super) type Ids = BTreeSet<EntryId>;
 
 impl Version {
-    pub(super) fn new(tip: Tip, push_rule: PushRule) -> Self {
+    pub(super) fn new(tip: Tip, push_rule: Option<PushdataRule>) -> Self {
         Self {
             tip,
             ids: CowMap::default(),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use hex_conservative::DisplayHex as _;
 use serde_json::Value;
-use varve_archive::{Page, Scope, ScriptHash};
+use varve_archive::{Page, Scope};
 use varve_consensus::contract::draft::TxDraft;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{FileOffset, Storage};
 use varve_node::{Error, Index, IndexSet, Options, Organizer, Prune, Report, SettingsChange};
 use varve_testdata::chains;
-use varve_types::{Block, BlockHash, Height, Network};
+use varve_types::{Block, BlockHash, Height, Network, ScriptHash};
 use varve_utxo::SetHash;
 
 use crate::miner::{Mined, bytes_of, young_options};

@@ -2,7 +2,7 @@
 //!
 //! Searches for many keys go to the primitive as one batch, so that their cache misses overlap.
 
-use varve_types::{BlockHash, Outpoint, Txid};
+use varve_types::{BlockHash, Outpoint, ScriptHash, Txid};
 
 use super::blocks::BlocksReader;
 use super::filters::FiltersReader;
@@ -11,7 +11,7 @@ use super::searches::SearchesReader;
 use crate::backend::{Match, Result, Tables};
 use crate::link::{HeaderLink, TxLink};
 use crate::primitive::{Link, RecordReader};
-use crate::row::{BlockRow, FilterRow, HeaderRow, ScriptHash, TxRow, TxState};
+use crate::row::{BlockRow, FilterRow, HeaderRow, TxRow, TxState};
 
 /// The tables on disk, as a reader sees them.
 #[derive(Clone, Debug)]

@@ -23,7 +23,7 @@ use std::sync::{Arc, OnceLock};
 
 use varve_io::Storage;
 use varve_runs::{MANIFEST_FILE, Secret, StoreKey};
-use varve_types::{Outpoint, Txid};
+use varve_types::{Outpoint, ScriptHash, Txid};
 
 use super::blocks::BlocksReader;
 use super::depth::Depth;
@@ -32,7 +32,7 @@ use super::{Error, MmapConfig};
 use crate::backend::{BackendError, MakeRows, Match, Result};
 use crate::link::TxLink;
 use crate::primitive::{KeyHasher as _, Keyed, Manifest};
-use crate::row::{BlockKeys, ScriptHash};
+use crate::row::BlockKeys;
 use crate::search::{
     Batch, Fingerprint, SearchError, SearchMemory, SearchOptions, SearchReader, SearchSize,
     SearchTable, Settled,
@@ -82,7 +82,7 @@ impl MakeRows for MmapRowMaker {
         let print = |key: &[u8]| Fingerprint::new(self.hasher.hash(key));
         let txids = (0..).zip(keys.txids).map(|(at, txid)| (print(txid.as_bytes()), at));
         let spends = keys.spends.iter().map(|(point, at)| (print(&point.to_bytes()), *at));
-        let scripts = keys.scripts.iter().map(|(script, at)| (print(&script.0), *at));
+        let scripts = keys.scripts.iter().map(|(script, at)| (print(script.as_bytes()), *at));
         MmapRows { tx: Batch::new(txids), spend: Batch::new(spends), script: Batch::new(scripts) }
     }
 }
@@ -351,7 +351,7 @@ impl SearchesReader {
 
     pub(super) fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
         let Some(table) = &self.script else { return Ok(()) };
-        table.find(scripts.iter().map(|script| self.hasher.hash(&script.0)), out)
+        table.find(scripts.iter().map(|script| self.hasher.hash(script.as_bytes())), out)
     }
 }
 

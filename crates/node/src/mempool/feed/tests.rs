@@ -5,7 +5,6 @@ use varve_types::{BlockHash, Txid};
 use super::{Feed, FeedActions, FeedChange, FeedEvent, Listing};
 use crate::commit_log::CommitSequence;
 use crate::mempool::chain::Tip;
-use crate::mempool::rows::PushRule;
 use crate::mempool::version::Version;
 
 const TIP: BlockHash = BlockHash::from_bytes([7; 32]);
@@ -24,7 +23,7 @@ fn removed(counter: u32, number: u8, sequence: u64) -> FeedEvent {
 
 fn empty() -> Version {
     let sequence = CommitSequence(1);
-    Version::new(Tip { height: 5.into(), hash: TIP, sequence }, PushRule::Off)
+    Version::new(Tip { height: 5.into(), hash: TIP, sequence }, None)
 }
 
 fn list() -> FeedActions {

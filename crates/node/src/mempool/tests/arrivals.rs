@@ -299,7 +299,7 @@ fn what_the_node_accepted_takes_the_place_of_what_we_had() {
 #[test]
 fn an_output_that_is_frozen_by_order_is_refused_by_the_records() {
     use varve_records::operation::SlotRef;
-    use varve_records::utxo_hash::UtxoHash;
+    use varve_records::record::UtxoHash;
     use varve_types::TxOut;
 
     let mut world = World::usual();

@@ -275,7 +275,7 @@ fn transactions_of_five_blocks_that_move_into_one_answer_the_same() {
     txs.iter().for_each(|tx| world.mine(&[tx]));
     let kids: Vec<_> = txs.iter().map(|tx| child(tx, 0, &[1], 1_000)).collect();
     kids.iter().for_each(|tx| world.take(tx));
-    let script = varve_archive::ScriptHash::of(&super::world::script(1));
+    let script = varve_types::ScriptHash::of(&super::world::script(1));
     let answers = |world: &World| {
         let version = world.version();
         let spender = |tx| version.spender(&Outpoint::new(tx, 0));

@@ -1,7 +1,7 @@
 //! Conduit's defects that concern the mempool, each by the number it has in the list of facts.
 
-use varve_archive::ScriptHash;
 use varve_types::Outpoint;
+use varve_types::ScriptHash;
 
 use super::world::{World, child, script, spend};
 use crate::mempool::{Event, Judge};

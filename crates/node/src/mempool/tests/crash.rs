@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use varve_records::engine::{
     Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
-use varve_records::{Fields, MemoryDisk, MemoryEngine, Operation, Outcome, Record};
+use varve_records::operation::Outcome;
+use varve_records::{Fields, MemoryDisk, MemoryEngine, Operation, Record};
 use varve_types::{Outpoint, Txid};
 
 use super::world::{Watch, World, child, open, spend};
@@ -52,7 +53,7 @@ impl Engine for Failing {
         self.engine.scan(scan, after, limit)
     }
 
-    fn intents(&self) -> Result<Vec<varve_records::intent::Intent>, EngineError> {
+    fn intents(&self) -> Result<Vec<varve_records::conflicts::Intent>, EngineError> {
         self.engine.intents()
     }
 

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use varve_archive::ScriptHash;
 use varve_consensus::contract::draft::TxDraft;
-use varve_types::pushdata::Pushes;
+use varve_types::ScriptHash;
+use varve_types::pushdata::{PushdataFlags, PushdataRule};
 use varve_types::{Outpoint, Txid};
 
 use super::world::{MATURITY, TestChain, script};
-use crate::mempool::{FeeRate, Policy, PushFlags, PushHash, PushRow, Side, SpentBy, Sum, Version};
+use crate::mempool::{FeeRate, Policy, PushRow, Side, SpentBy, Sum, Version};
 use varve_types::Amount;
 
 #[derive(Default)]
@@ -396,7 +396,7 @@ impl Model {
     }
 
     fn check_pushes(&self, version: &Version, wanted: &[u8]) {
-        let item = PushHash(Pushes::new(wanted).next().unwrap().hash());
+        let item = PushdataRule::Conduit.of_output(wanted).next().unwrap().hash();
         let mut rows: Vec<(Txid, u32)> = Vec::new();
         for tx in &self.txs {
             let paying = (0..).zip(&tx.outputs).filter(|(_, output)| output.script == wanted);
@@ -404,7 +404,7 @@ impl Model {
         }
         rows.sort_unstable();
         let row = |row: &PushRow| {
-            assert_eq!(row.flags, PushFlags::OUTPUT);
+            assert_eq!(row.flags, PushdataFlags::OUTPUT);
             let Side::Output(vout) = row.side else { panic!("inputs push nothing here") };
             (row.txid, vout)
         };

@@ -1,10 +1,11 @@
 //! Answers with numbers that can be read off: paging, history, histograms, estimates, pushed data.
 
-use varve_archive::ScriptHash;
 use varve_types::Txid;
+use varve_types::pushdata::PushdataRule;
+use varve_types::{PushdataHash, ScriptHash};
 
 use super::world::{World, child, script, spend};
-use crate::mempool::{FeeRate, Policy, PushFlags, PushHash, PushRule, Side};
+use crate::mempool::{FeeRate, Policy, Side};
 
 #[test]
 fn history_is_in_the_order_of_electrums_status() {
@@ -81,8 +82,8 @@ fn histograms_and_estimates_follow_the_rates() {
 #[test]
 fn pushed_items_by_both_rules() {
     let item = [9_u8; 20];
-    let hash = PushHash(varve_sha256::digest(&item));
-    for rule in [PushRule::KeysAndHashes, PushRule::Documented] {
+    let hash = PushdataHash::of(&item);
+    for rule in [Some(PushdataRule::Conduit), Some(PushdataRule::Documented)] {
         let mut world = World::new(10, Policy { push_rule: rule, ..Policy::default() });
         let (coin, value) = world.coin(1);
         let mut tx = spend(&[coin], value, &[9, 1], 1_000);
@@ -96,13 +97,13 @@ fn pushed_items_by_both_rules() {
             .version()
             .pushes(hash)
             .iter()
-            .map(|row| (row.txid, row.side, row.flags))
+            .map(|row| (row.txid, row.side, row.flags.bits()))
             .collect();
-        let output = (tx.txid(), Side::Output(0), PushFlags::OUTPUT);
-        let data = (tx.txid(), Side::Output(1), PushFlags::DATA);
-        let input = (signed.txid(), Side::Input(0), PushFlags::INPUT);
+        let output = (tx.txid(), Side::Output(0), 1);
+        let data = (tx.txid(), Side::Output(1), 1 | 4);
+        let input = (signed.txid(), Side::Input(0), 2);
         match rule {
-            PushRule::KeysAndHashes => assert_eq!(rows, [output]),
+            Some(PushdataRule::Conduit) => assert_eq!(rows, [output]),
             _ => assert_eq!(rows, [output, data, input]),
         }
     }

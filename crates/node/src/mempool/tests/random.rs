@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use varve_consensus::contract::draft::TxDraft;
+use varve_records::Fields;
 use varve_records::engine::Scan;
-use varve_records::fields::Fields;
+use varve_types::pushdata::PushdataRule;
 use varve_types::{Outpoint, Txid};
 
 use super::model::{Model, Rules};
 use super::world::{World, spend};
-use crate::mempool::{Event, Judge, Policy, PushRule, Removal, Version};
+use crate::mempool::{Event, Judge, Policy, Removal, Version};
 
 /// SplitMix64.
 pub(super) struct Dice(pub(super) u64);
@@ -299,7 +300,7 @@ fn lives() -> u64 {
 }
 
 fn policy() -> Policy {
-    Policy { push_rule: PushRule::KeysAndHashes, max_relatives: 6, ..Policy::default() }
+    Policy { push_rule: Some(PushdataRule::Conduit), max_relatives: 6, ..Policy::default() }
 }
 
 #[test]

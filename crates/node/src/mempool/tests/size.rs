@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use varve_consensus::contract::draft::{InputDraft, OutputDraft, TxDraft};
 use varve_records::Transaction;
+use varve_types::pushdata::PushdataRule;
 use varve_types::{Amount, BlockHash, Format, Height, Outpoint, TxOut, Txid};
 
 use crate::commit_log::CommitSequence;
 use crate::mempool::Tip;
 use crate::mempool::entry::{Body, CoinAt};
-use crate::mempool::rows::PushRule;
 use crate::mempool::version::{Ids, Version};
 
 /// A transaction like most: two inputs of P2WPKH with witnesses, two outputs, 370 bytes.
@@ -68,7 +68,7 @@ fn measure_entries_versions_and_blocks() {
     let count = std::env::var("VARVE_MEASURE").ok().and_then(|count| count.parse().ok());
     let count: u32 = count.unwrap_or(3_000);
     let tip = Tip { height: 1.into(), hash: BlockHash::ZERO, sequence: CommitSequence(1) };
-    let mut version = Version::new(tip, PushRule::KeysAndHashes);
+    let mut version = Version::new(tip, Some(PushdataRule::Conduit));
     let before = resident();
     let mut last = None;
     let mut held = Arc::new(version.clone());
