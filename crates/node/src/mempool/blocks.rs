@@ -67,10 +67,9 @@ impl Mempool {
         if !change.disconnected.is_empty() {
             reconsider(&mut admission, &mut draft, &returned, (change, &joined))?;
         }
-        let mut arrived: Vec<Txid> = joined.blocks.keys().copied().collect();
-        arrived.sort_unstable();
-        arrived.extend(returned.iter().map(Transaction::txid));
-        adopt(&mut admission, &mut draft, arrived)?;
+        let arrived = change.connected.iter().flat_map(|block| block.block.txids());
+        let arrived = arrived.chain(returned.iter().map(Transaction::txid));
+        adopt(&mut admission, &mut draft, arrived.collect())?;
         admission.floor.make_room(&mut draft, admission.policy, at.now);
         self.finish(draft, at.now, sink).map(drop)
     }
