@@ -12,10 +12,10 @@
 //!
 //! Pushed data, by one of two rules:
 //!
-//! | rule | outputs | inputs |
-//! |---|---|---|
-//! | [`PushRule::KeysAndHashes`] | items of 20, 32, 33 or 65 bytes pushed by that opcode, none behind `OP_RETURN` | none |
-//! | [`PushRule::Documented`] | every item of 20 bytes or more; behind `OP_RETURN` flagged as data | items of 20, 33 or 65 bytes |
+//! - [`PushRule::KeysAndHashes`]: items of outputs of 20, 32, 33 or 65 bytes that are pushed by the
+//!   opcode of that number, none behind `OP_RETURN`.
+//! - [`PushRule::Documented`]: every item of an output of 20 bytes or more, flagged as data behind
+//!   `OP_RETURN`; items of inputs of 20, 33 or 65 bytes.
 //!
 //! The first is what Conduit's code does (with 32 bytes added, for P2WSH and P2TR), the second what
 //! its documents say.
