@@ -2,8 +2,8 @@
 //!
 //! The durable half is a store of records (`varve_records`): unmined transactions, and the outputs
 //! of confirmed ones that they spend, imported when first spent. On top of it, in memory, the graph
-//! of the unconfirmed, who spends what, the order of arrival and of fee rates, and the rows by which
-//! scripts and pushed items find them.
+//! of the unconfirmed, who spends what, the order of arrival and of fee rates, and the rows by
+//! which scripts and pushed items find them.
 //!
 //! ```text
 //!  arrivals ─► admission ─┐                        ┌─► readers hold a Version

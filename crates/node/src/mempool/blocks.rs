@@ -4,16 +4,16 @@
 //! 2. *Conflicts*: what spends an output that a joined block spends leaves, with all that builds on
 //!    it.
 //! 3. When blocks left: their transactions, coinbases apart, that no joined block holds come back,
-//!    parents first. Every unconfirmed transaction that a shorter chain could make invalid is taken
-//!    out and judged again behind them: what builds on a transaction of a block that left, has a lock
-//!    time that the new tip has not passed or a relative one, or spends a coinbase that is young
-//!    again. What fails is a loser when a joined block spends what it or its parent spent, otherwise
-//!    invalid: descendants of coinbases that left are so.
+//!    parents first. Every unconfirmed transaction that a shorter chain could make invalid is
+//!    taken out and judged again behind them: what builds on a transaction of a block that left,
+//!    has a lock time that the new tip has not passed or a relative one, or spends a coinbase that
+//!    is young again. What fails is a loser when a joined block spends what it or its parent spent,
+//!    otherwise invalid: descendants of coinbases that left are so.
 //! 4. *Orphans* that waited for a transaction of a joined block are tried.
 //! 5. The mempool is brought back within its memory share.
 //!
-//! The step is applied once for each commit: a commit sequence that is not above that of the version
-//! changes nothing.
+//! The step is applied once for each commit: a commit sequence that is not above that of the
+//! version changes nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,10 +67,9 @@ impl Mempool {
         if !change.disconnected.is_empty() {
             reconsider(&mut admission, &mut draft, &returned, (change, &joined))?;
         }
-        let mut arrived: Vec<Txid> = joined.blocks.keys().copied().collect();
-        arrived.sort_unstable();
-        arrived.extend(returned.iter().map(Transaction::txid));
-        adopt(&mut admission, &mut draft, arrived)?;
+        let arrived = change.connected.iter().flat_map(|block| block.block.txids());
+        let arrived = arrived.chain(returned.iter().map(Transaction::txid));
+        adopt(&mut admission, &mut draft, arrived.collect())?;
         admission.floor.make_room(&mut draft, admission.policy, at.now);
         self.finish(draft, at.now, sink).map(drop)
     }

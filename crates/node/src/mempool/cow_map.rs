@@ -208,7 +208,8 @@ fn remove<K: Ord + Clone, V: Clone>(node: &mut Arc<Node<K, V>>, key: &K) -> Opti
     }
 }
 
-/// Drops a child that is empty (its parent drops a node without children), and merges one that is sparse with a neighbour.
+/// Drops a child that is empty (its parent drops a node without children), and merges one that is
+/// sparse with a neighbour.
 fn tidy<K: Clone, V: Clone>(children: &mut Vec<(K, Arc<Node<K, V>>)>, at: usize) {
     let size = |place: usize| children.get(place).map(|(_, child)| child.size());
     let Some(len) = size(at).filter(|len| *len < SPARSE) else { return };

@@ -10,11 +10,12 @@
 //! events:      kept                    applied
 //! ```
 //!
-//! 1. Without a listing events are kept, up to a number; when there are more, the oldest are dropped
-//!    and the listing must be newer than them.
-//! 2. A listing says what to fetch and what to drop. Kept events with a sequence at or above its own
-//!    are applied on top; those below are part of it.
-//! 3. A gap in the counter, or in the mempool sequence, voids everything: a new listing is asked for.
+//! 1. Without a listing events are kept, up to a number; when there are more, the oldest are
+//!    dropped and the listing must be newer than them.
+//! 2. A listing says what to fetch and what to drop. Kept events with a sequence at or above its
+//!    own are applied on top; those below are part of it.
+//! 3. A gap in the counter, or a mempool sequence that goes back, voids everything: a new listing
+//!    is asked for.
 //! 4. While node and mempool stand on different tips nothing is dropped because a listing lacks it:
 //!    it may be in a block that is on its way. Another listing is asked for then.
 //!

@@ -18,21 +18,20 @@
 //! All writes of a kind are one call of the engine. A crash between two calls leaves records that a
 //! restart puts right, because every step here can be repeated.
 
+mod import;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use varve_records::exchange::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
-use varve_records::operation::{
-    MinedBlockInfo, NewRecord, SlotRef, Spend, SpendPart, SpendRules, Unit, Unspend,
-};
+use varve_records::operation::{MinedBlockInfo, SlotRef, SpendRules, Unspend};
 use varve_records::record::{BlockId, BlockRef, Body as RecordBody, Record, SpendingData};
 use varve_records::store::TxUnit;
 use varve_records::{CreateOptions, Fields, RecordError, Store, StoreError, Transaction};
-use varve_types::{Amount, Height, Outpoint, TxOut, Txid};
+use varve_types::{Height, Outpoint, Txid};
 
 use super::chain::Tip;
 use super::draft::{BlockMarks, Net};
-use super::entry::{Body, CoinAt};
+use super::entry::Body;
 use super::event::Removal;
 use super::version::Version;
 
@@ -50,12 +49,6 @@ pub(super) struct Ledger {
     leaving: BTreeMap<Height, Vec<Txid>>,
     /// Records that are marked as conflicting.
     losers: HashSet<Txid>,
-}
-
-/// The outputs of one confirmed transaction that are wanted.
-struct Import<'a> {
-    at: CoinAt,
-    outputs: BTreeMap<u32, TxOut<'a>>,
 }
 
 impl Ledger {
@@ -189,55 +182,6 @@ impl Ledger {
         self.delete(&stale)
     }
 
-    /// Gives confirmed parents records with the outputs that are spent.
-    fn import(&self, added: &[Arc<Body>], tip: Tip) -> Result<()> {
-        let mut wanted: BTreeMap<Txid, Import<'_>> = BTreeMap::new();
-        for body in added {
-            for (input, at) in body.tx.inputs().zip(&body.coins) {
-                if let (Some(spent), Some(at)) = (input.spent, at) {
-                    let new = || Import { at: *at, outputs: BTreeMap::new() };
-                    let parent = wanted.entry(input.outpoint.txid).or_insert_with(new);
-                    parent.outputs.insert(input.outpoint.vout, spent);
-                }
-            }
-        }
-        let outpoints: Vec<Outpoint> = wanted
-            .iter()
-            .flat_map(|(txid, import)| {
-                import.outputs.keys().map(|vout| Outpoint::new(*txid, *vout))
-            })
-            .collect();
-        let mut has_record = HashSet::new();
-        let mut lacks = HashSet::new();
-        for (outpoint, view) in outpoints.iter().zip(self.store.engine().slots(&outpoints)?) {
-            if let Some(view) = view {
-                has_record.insert(outpoint.txid);
-                if view.slot.is_none() {
-                    lacks.insert(outpoint.txid);
-                }
-            }
-        }
-        wanted.retain(|txid, _| !has_record.contains(txid) || lacks.contains(txid));
-        let extended: Vec<Txid> =
-            wanted.keys().filter(|txid| lacks.contains(txid)).copied().collect();
-        let before = self.untouched(&extended, Fields::ALL)?;
-        let settings = self.store.settings();
-        let mut units = Vec::new();
-        for (txid, import) in &wanted {
-            let old = before.get(txid);
-            if lacks.contains(txid) && old.is_none() {
-                continue;
-            }
-            units.push(import_unit(*txid, import, old, settings)?);
-            units.extend(old.into_iter().flat_map(|old| spends_of(old, tip)));
-        }
-        self.store.delete(&before.keys().copied().collect::<Vec<_>>())?;
-        for answer in self.store.submit(units)? {
-            answer?;
-        }
-        Ok(())
-    }
-
     /// Frees what newcomers spend from holders that are no longer unconfirmed: the coin is unspent
     /// on this chain, so the holder left it with a block.
     fn free_stale(&self, added: &[Arc<Body>], version: &Version) -> Result<()> {
@@ -352,49 +296,6 @@ impl Ledger {
         });
         Ok(free.map(|record| (record.txid, record)).collect())
     }
-}
-
-/// The record of a parent with the outputs that are wanted and those that it had.
-fn import_unit(
-    txid: Txid,
-    import: &Import<'_>,
-    old: Option<&Record>,
-    settings: &varve_records::Settings,
-) -> Result<Unit> {
-    let CoinAt { height, coinbase } = import.at;
-    let mut outputs: BTreeMap<u32, (Amount, Vec<u8>)> = BTreeMap::new();
-    if let Some(RecordBody::Outputs(bytes)) = old.and_then(|old| old.body.as_ref()) {
-        let bad = |error| StoreError::BadTransaction { txid, error };
-        for had in UtxoWrapper::parse(bytes).map_err(bad)?.outputs() {
-            outputs.insert(had.index, (had.output.value, had.output.script.to_vec()));
-        }
-    }
-    for (vout, output) in &import.outputs {
-        outputs.insert(*vout, (output.value, output.script.to_vec()));
-    }
-    let mut bytes = Vec::new();
-    let wrapped = outputs.iter().map(|(index, (value, script))| WrappedOutput {
-        index: *index,
-        output: TxOut { value: *value, script },
-    });
-    write_wrapper(&WrapperHead { txid, height, coinbase }, wrapped, &mut bytes);
-    let options = CreateOptions { height, blocks: vec![block_at(height)], ..Default::default() };
-    let (txid, new) = NewRecord::outputs_only(bytes.into(), &options, settings)?;
-    Ok(Unit { txid, spend: None, create: Some(new) })
-}
-
-/// The spends that a record held before it was written again.
-fn spends_of(old: &Record, tip: Tip) -> impl Iterator<Item = Unit> {
-    let rules = SpendRules { ignore_locked: true, ..SpendRules::at(above(tip.height, 1)) };
-    let txid = old.txid;
-    (0_u32..).zip(&old.utxos).filter_map(move |(vout, slot)| {
-        let slot = (*slot)?;
-        let by = slot.spender()?;
-        let outpoint = Outpoint::new(txid, vout);
-        let spend = Spend { outpoint, hash: slot.hash, vin: by.vin };
-        let spend = Some(SpendPart { spends: vec![spend], rules });
-        Some(Unit { txid: by.txid, spend, create: None })
-    })
 }
 
 const fn block_at(height: Height) -> BlockRef {

@@ -10,7 +10,7 @@
 //! A step that fails before 2 has changed nothing that a reader can see, and a restart puts the
 //! records right. A batch of arrivals is one step: three writes however many transactions it has.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -148,7 +148,7 @@ impl Mempool {
         };
         let taken: Vec<Txid> = verdicts.iter().flatten().copied().collect();
         taken.iter().for_each(|txid| drop(admission.orphans.remove(txid)));
-        adopt(&mut admission, &mut draft, taken)?;
+        adopt(&mut admission, &mut draft, taken.into())?;
         let refused = self.finish(draft, at.now, sink)?;
         Ok(verdicts.into_iter().map(|verdict| after(verdict, &refused)).collect())
     }
@@ -260,7 +260,7 @@ fn arrive(
     match verdict {
         Ok(txid) => {
             admission.orphans.remove(&txid);
-            adopt(admission, draft, vec![txid])?;
+            adopt(admission, draft, VecDeque::from([txid]))?;
         }
         Err(Reject::Orphan { .. }) => {
             admission.orphans.insert(tx, judge, admission.now, admission.policy);
@@ -270,17 +270,17 @@ fn arrive(
     Ok(verdict)
 }
 
-/// Tries what waited for these transactions, and what waited for that.
+/// Tries what waited for these transactions, in their order, and what waited for that.
 pub(super) fn adopt(
     admission: &mut Admission<'_>,
     draft: &mut Draft,
-    mut arrived: Vec<Txid>,
+    mut arrived: VecDeque<Txid>,
 ) -> Result<(), MempoolError> {
-    while let Some(parent) = arrived.pop() {
+    while let Some(parent) = arrived.pop_front() {
         for (tx, judge) in admission.orphans.take_children(&parent) {
             let terms = Terms { judge, time: admission.now, fee_waived: false };
             match verdict(admission.admit(draft, &tx, terms))? {
-                Ok(txid) => arrived.push(txid),
+                Ok(txid) => arrived.push_back(txid),
                 Err(Reject::Orphan { .. }) => {
                     admission.orphans.insert(tx, judge, admission.now, admission.policy);
                 }

@@ -85,7 +85,7 @@ fn prepared(writes: usize) -> (World, Vec<varve_consensus::contract::draft::TxDr
     (world, txs)
 }
 
-/// After a restart, whatever is in the mempool is in the records, spent, unlocked, and nothing else.
+/// After a restart, what is in the mempool is in the records, spent and unlocked, and nothing else.
 fn check_after_restart(world: &mut World) -> Vec<Txid> {
     world.restart();
     let txids = world.version().txids(None, usize::MAX);

@@ -1,6 +1,6 @@
 //! The plainest mempool: a list of transactions, everything else recomputed from it each time.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use varve_consensus::contract::draft::TxDraft;
 use varve_types::ScriptHash;
@@ -132,11 +132,12 @@ impl Model {
         taken
     }
 
-    fn adopt(&mut self, chain: &TestChain, mut arrived: Vec<TxDraft>, policy: &Policy) {
-        while let Some(parent) = arrived.pop() {
+    fn adopt(&mut self, chain: &TestChain, arrived: Vec<TxDraft>, policy: &Policy) {
+        let mut arrived = VecDeque::from(arrived);
+        while let Some(parent) = arrived.pop_front() {
             for (orphan, rules) in self.take_children(&parent) {
                 if self.try_one(chain, &orphan, policy, rules) {
-                    arrived.push(orphan);
+                    arrived.push_back(orphan);
                 }
             }
         }
@@ -259,7 +260,15 @@ impl Model {
     }
 
     /// A move of the tip: what came back, then what was here, each if it is still valid.
-    pub(super) fn follow(&mut self, chain: &TestChain, returned: Vec<TxDraft>, policy: &Policy) {
+    pub(super) fn follow(
+        &mut self,
+        chain: &TestChain,
+        joined: Vec<TxDraft>,
+        returned: Vec<TxDraft>,
+        policy: &Policy,
+    ) {
+        let mut arrived = joined.clone();
+        arrived.extend(returned.iter().filter(|tx| !joined.contains(tx)).cloned());
         let mut confirmed: Vec<TxDraft> = Vec::new();
         for link in &chain.links {
             confirmed.extend(link.draft.txs.iter().cloned());
@@ -281,12 +290,7 @@ impl Model {
             }
         }
         self.orphans.retain(|txid, _| !known.contains(txid));
-        let parents: Vec<TxDraft> = confirmed.into_iter().chain(self.txs.clone()).collect();
-        for parent in parents {
-            for (orphan, rules) in self.take_children(&parent) {
-                self.arrive(chain, &orphan, policy, rules);
-            }
-        }
+        self.adopt(chain, arrived, policy);
     }
 
     /// Compares every answer of a version with a recomputed one.

@@ -219,7 +219,8 @@ impl Life {
         self.world.follow(&left, &joined).unwrap();
         self.note();
         if self.predicts {
-            self.model.follow(&self.world.chain, returned, &self.world.policy);
+            let joined = joined.iter().flat_map(|(_, draft)| draft.txs.clone()).collect();
+            self.model.follow(&self.world.chain, joined, returned, &self.world.policy);
         } else {
             self.follow_events(&returned);
         }
