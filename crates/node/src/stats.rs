@@ -159,8 +159,8 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// Opens the log of a folder with pruned blocks, where a damaged one cannot start again: that is
-    /// left for `verify` to report.
+    /// Opens the log of a folder with pruned blocks, where a damaged one cannot start again: that
+    /// is left for `verify` to report.
     pub(crate) fn open_pruned(&self, directory: &DataDirectory) -> Result<(), Error> {
         let opened = open_for_append(directory, Damaged::Refused);
         match opened {
