@@ -25,6 +25,7 @@ mod checker;
 mod durable;
 mod feeder;
 mod fetch;
+mod indexes;
 mod intake;
 mod judge;
 mod kept;
@@ -319,24 +320,6 @@ impl Organizer {
         set_memory(budget, |memory| self.utxo.set_memory(memory))
     }
 
-    /// Brings indexes that were just chosen, or that a crash has set back, to the confirmed tip.
-    pub(crate) fn catch_up_indexes(
-        &mut self,
-        report: &mut dyn FnMut(Report<'_>),
-    ) -> Result<(), Error> {
-        let (indexes, workers) = (self.settings.indexes, self.options.workers);
-        if indexes.has(Index::Filter) {
-            let index = Index::Filter;
-            let progress = &mut |done, all| report(Report::Indexed { index, done, all });
-            self.stores.catch_up_filters(workers, progress)?;
-        }
-        if indexes.has(Index::Stats) {
-            let (tip, index) = (self.snapshot().tip.0, Index::Stats);
-            self.stats_at(tip, &mut |done, all| report(Report::Indexed { index, done, all }))?;
-        }
-        Ok(())
-    }
-
     /// Rewinds the set until it is on the branch of the target.
     fn turn(&mut self, intake: &Intake<'_>) -> Result<(), Error> {
         // A disk that was full may have kept the last joiner from taking its steps back.
@@ -344,15 +327,6 @@ impl Organizer {
         let target = intake.target(&self.stores);
         self.check_reach(target)?;
         self.rewind_to_branch(target)
-    }
-
-    /// Blocks between two checkpoints, at most. Where blocks are pruned, indexes that a crash has
-    /// set back to their checkpoint are computed again out of undo records, so there must be
-    /// records down to it.
-    fn checkpoint_every(&self) -> u32 {
-        let is_needed =
-            self.settings.prune != Prune::Off && !Wanted::of(self.settings).is_nothing();
-        if is_needed { (self.options.undo.blocks / 2).max(1) } else { u32::MAX }
     }
 
     fn judge(&self, options: &SyncOptions) -> Judge {

@@ -20,6 +20,7 @@ use varve_types::{Block, Coin, Height, Outpoint};
 use crate::connected::{Connected, Spent, Wanted};
 use crate::error::Error;
 use crate::snapshot::ArchiveView;
+use crate::stores::Stores;
 
 /// Blocks of a batch for each thread.
 const BLOCKS_EACH: usize = 8;
@@ -131,6 +132,19 @@ impl Recompute {
             .collect();
         let coins = coins_on_branch(&self.view, parent, &points)?;
         Ok(points.into_iter().zip(coins).filter_map(|(p, coin)| Some((p, coin?))).collect())
+    }
+}
+
+impl Stores {
+    /// Recomputes blocks of the confirmed chain, on `threads` threads.
+    pub(crate) fn recompute(
+        &self,
+        view: ArchiveView,
+        wanted: Wanted,
+        threads: NonZeroUsize,
+    ) -> Recompute {
+        let params = self.chain.read().tree.params().clone();
+        Recompute { params, view, wanted, threads }
     }
 }
 

@@ -24,6 +24,7 @@
 //!
 //! Nothing here acknowledges anything, so a crash in the middle is a crash before it began.
 
+mod indexes;
 mod rebuild;
 
 use std::sync::Arc;
@@ -45,7 +46,6 @@ use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
 use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
-use crate::filters::filtered;
 use crate::header_tree::HeaderId;
 use crate::organizer::{LeftOut, Options, Organizer, connect};
 use crate::settings::{Index, IndexSet, Prune, Settings};
@@ -124,10 +124,6 @@ impl Organizer {
         let (archive_now, reader) = (archive.snapshot(), blocks.reader());
         let snapshot =
             NodeSnapshot { sequence, tip: at, utxo: version, archive: archive_now, blocks: reader };
-        let stats = match settings.indexes.has(Index::Stats) {
-            true => Stats::kept(&directory)?,
-            false => Stats::default(),
-        };
         let stores = Stores {
             chain: SharedChain::new(chain),
             blocks,
@@ -144,7 +140,7 @@ impl Organizer {
             published: Arc::new(ArcSwap::from_pointee(snapshot)),
             since_checkpoint: 0,
             connected_since: 0,
-            stats,
+            stats: Stats::default(),
         };
         let left_out = LeftOut::default();
         let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
@@ -179,39 +175,6 @@ impl Organizer {
         let is_indexed = self.restore_indexes()?;
         self.stores.publish((height, hash), Arc::clone(self.utxo.latest()));
         Ok(is_indexed)
-    }
-
-    /// Where blocks are pruned, an index that a crash has set back cannot search for what the
-    /// blocks above it spend. The set knows: it is rewound to the index by its undo records, and
-    /// appends the same blocks again. Whether that was necessary. (Where all blocks are held, the
-    /// next sync searches, on all threads, and the set stays.)
-    fn restore_indexes(&mut self) -> Result<bool, Error> {
-        let wanted = Wanted::of(self.settings);
-        let (tip, _) = self.stores.tip_at();
-        let is_pruned = self.stores.blocks.reader().first_held()? > BlockNumber::ZERO;
-        if wanted.is_nothing() || !is_pruned {
-            return Ok(false);
-        }
-        let view = self.stores.view();
-        let filters = if wanted.filter { filtered(self.stores.archive.now())? } else { Some(tip) };
-        let stats =
-            if wanted.change { self.stores.stats.indexed_to(&view, tip)? } else { Some(tip) };
-        let Some(lowest) = filters.min(stats).filter(|lowest| *lowest < tip) else {
-            return Ok(false);
-        };
-        // Without records the index stays behind; the next sync says that it cannot catch up.
-        let first = lowest.checked_add(1);
-        if self.utxo.undo_from().is_none_or(|from| Some(from) > first) {
-            return Ok(false);
-        }
-        let coins = ArchivedCoins::new(&self.stores);
-        while self.utxo.tip().is_some_and(|(height, _)| height > lowest) {
-            self.utxo.rewind_with(&coins)?;
-        }
-        self.append_to(self.stores.tip, wanted)?;
-        let fork = stats.unwrap_or(lowest);
-        self.stores.confirm_stats(fork, self.stores.tip)?;
-        Ok(true)
     }
 
     /// The block that the unspent set stands at, when the tree knows it.

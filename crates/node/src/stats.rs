@@ -26,6 +26,7 @@ mod log;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use varve_blocks::BlockNumber;
 use varve_io::Error::NotFound;
 use varve_types::muhash::MuHash;
 use varve_types::{BlockHash, Coin, Height, Outpoint, Reader};
@@ -33,10 +34,12 @@ use varve_types::{BlockHash, Coin, Height, Outpoint, Reader};
 use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
+use crate::header_tree::HeaderId;
 use crate::organizer::Organizer;
 use crate::recompute::Recompute;
 use crate::snapshot::ArchiveView;
 use crate::store_files::STATS;
+use crate::stores::Stores;
 
 pub(crate) use log::{CHECKPOINT, PREFIX, StatsLog};
 
@@ -150,16 +153,23 @@ impl SetChange {
 /// The figures as the writer has them: the log, and changes of blocks that no commit has.
 #[derive(Default)]
 pub(crate) struct Stats {
-    /// Opened by the index when the node opens, else by the first question.
+    /// Opened by the first sync with the index, else by the first question.
     log: Mutex<Option<StatsLog>>,
     changes: BTreeMap<(Height, BlockHash), SetChange>,
 }
 
 impl Stats {
-    /// Those of a folder whose log is kept with every commit.
-    pub(crate) fn kept(directory: &DataDirectory) -> Result<Self, Error> {
-        let log = Mutex::new(Some(open_for_append(directory)?));
-        Ok(Self { log, changes: BTreeMap::new() })
+    /// Opens the log of a folder with pruned blocks, where a damaged one cannot start again: that
+    /// is left for `verify` to report.
+    pub(crate) fn open_pruned(&self, directory: &DataDirectory) -> Result<(), Error> {
+        let opened = open_for_append(directory, Damaged::Refused);
+        match opened {
+            Ok(log) => *self.lock() = Some(log),
+            Err(Error::Storage(error)) if error.is_damage() || matches!(error, NotFound { .. }) => {
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<StatsLog>> {
@@ -267,7 +277,11 @@ impl Organizer {
         let mut log = self.stores.stats.lock();
         let log = match &mut *log {
             Some(log) => log,
-            none => none.insert(open_for_append(&self.directory)?),
+            none => {
+                let is_pruned = snapshot.blocks.first_held()? > BlockNumber::ZERO;
+                let damaged = if is_pruned { Damaged::Refused } else { Damaged::Removed };
+                none.insert(open_for_append(&self.directory, damaged)?)
+            }
         };
         if height < log.last(&view, tip)?.height {
             return log.row(height);
@@ -295,6 +309,22 @@ impl Organizer {
     }
 }
 
+impl Stores {
+    /// Appends the figures of the blocks above `fork` up to `tip`.
+    pub(crate) fn confirm_stats(&mut self, fork: Height, tip: HeaderId) -> Result<(), Error> {
+        let mut above: Vec<(Height, BlockHash)> = {
+            let tree = &self.chain.read().tree;
+            let branch = std::iter::successors(Some(tip), |id| tree.parent(*id));
+            let above = branch.take_while(|id| tree.height(*id) >= fork);
+            above.map(|id| (tree.height(id), tree.hash(id))).collect()
+        };
+        match above.pop() {
+            Some(fork) => self.stats.confirm(fork, above.into_iter().rev()),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The highest row in a folder that no writer has open, at most up to the tip.
 pub(crate) fn counted(directory: &DataDirectory, tip: Height) -> Result<Option<Height>, Error> {
     let last = read_stats(directory)?.and_then(|log| log.rows().checked_sub(1));
@@ -311,11 +341,24 @@ fn read_stats(directory: &DataDirectory) -> Result<Option<StatsLog>, Error> {
     Ok(Some(log).filter(StatsLog::is_whole))
 }
 
-/// The log, to be appended to. All of it can be rebuilt, so one that is damaged starts again.
-fn open_for_append(directory: &DataDirectory) -> Result<StatsLog, Error> {
+/// What becomes of a damaged log, or of one that begins late.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Damaged {
+    /// It starts again: all rows can be computed again.
+    Removed,
+    /// It is an error: blocks are pruned.
+    Refused,
+}
+
+/// The log, to be appended to.
+fn open_for_append(directory: &DataDirectory, damaged: Damaged) -> Result<StatsLog, Error> {
     let store = directory.identity().store;
     let open = || StatsLog::open(directory.root().directory("stats")?, store);
-    match open() {
+    let opened = open();
+    if damaged == Damaged::Refused {
+        return Ok(opened?);
+    }
+    match opened {
         Ok(log) if log.is_whole() => Ok(log),
         Err(error) if !error.is_damage() && !matches!(error, NotFound { .. }) => Err(error.into()),
         _ => {

@@ -14,7 +14,6 @@
 //! 4. readers get the new [`NodeSnapshot`] by one atomic store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -29,13 +28,12 @@ use crate::budget::{Budget, Measured};
 use crate::chain::SharedChain;
 use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
-use crate::connected::{Connected, Wanted};
+use crate::connected::Connected;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
 use crate::owned_block::{Bytes, OwnedBlock};
-use crate::recompute::Recompute;
 use crate::rest::Rest;
-use crate::snapshot::{ArchiveView, NodeSnapshot};
+use crate::snapshot::NodeSnapshot;
 use crate::source::HeaderBytes;
 use crate::stats::Stats;
 
@@ -246,31 +244,6 @@ impl Stores {
             self.stats.connected(height, block, change);
         }
         Ok(())
-    }
-
-    /// Appends the figures of the blocks above `fork` up to `tip`.
-    pub(crate) fn confirm_stats(&mut self, fork: Height, tip: HeaderId) -> Result<(), Error> {
-        let mut above: Vec<(Height, BlockHash)> = {
-            let tree = &self.chain.read().tree;
-            let branch = std::iter::successors(Some(tip), |id| tree.parent(*id));
-            let above = branch.take_while(|id| tree.height(*id) >= fork);
-            above.map(|id| (tree.height(id), tree.hash(id))).collect()
-        };
-        match above.pop() {
-            Some(fork) => self.stats.confirm(fork, above.into_iter().rev()),
-            None => Ok(()),
-        }
-    }
-
-    /// Recomputes blocks of the confirmed chain, on `threads` threads.
-    pub(crate) fn recompute(
-        &self,
-        view: ArchiveView,
-        wanted: Wanted,
-        threads: NonZeroUsize,
-    ) -> Recompute {
-        let params = self.chain.read().tree.params().clone();
-        Recompute { params, view, wanted, threads }
     }
 
     /// Makes durable what no commit has yet of marks and of checks in place. The tip stays.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use varve_consensus::contract::draft::TxDraft;
+use varve_io::FileOffset;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_node::source::SourceError;
 use varve_node::{Error, Event, Giver, Limits, Options, Organizer, Prune, SettingsChange, Source};
@@ -422,4 +423,30 @@ fn power_cuts_with_indexes_over_pruned_blocks() {
                 == node.snapshot().archive.to_confirmed(Height::new(61));
         assert_eq!(found, expected[usize::from(is_branch)][..found.len()], "after {n}, {crash:?}");
     }
+}
+
+/// Figures that cannot be computed again are not removed when they are damaged: opening works, and
+/// both questions and `verify` name the file.
+#[test]
+fn damaged_figures_over_pruned_blocks_are_kept_and_reported() {
+    const FILE: &str = "stats/checkpoint";
+    let storage = Arc::new(FaultyStorage::new(4));
+    let mut node = Organizer::open(storage.clone(), indexed(pruned(1))).unwrap();
+    take(&mut node, &old_spends(60));
+    assert!(node.pruned_below().unwrap().is_some());
+    drop(node);
+    assert!(storage.flip_bit(FILE, FileOffset::new(40), 1));
+    let mut node = Organizer::open(storage.clone(), plain()).unwrap();
+    let blocks = bytes_of(&old_spends(61));
+    let errors = [
+        node.stats_at(Height::new(5), &mut |_, _| {}).map(drop).unwrap_err(),
+        node.verify(&mut |_, _| {}).map(drop).unwrap_err(),
+        sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap_err(),
+    ];
+    assert!(errors.iter().all(|error| error.to_string().contains("checkpoint")), "{errors:?}");
+    drop(node);
+    assert!(storage.flip_bit(FILE, FileOffset::new(40), 1), "the file is still there");
+    let mut node = Organizer::open(storage, plain()).unwrap();
+    take(&mut node, &old_spends(61));
+    assert_eq!(answers(&node).len(), 66);
 }
