@@ -18,6 +18,7 @@ compile_error!("a node needs a verifier of scripts: build with the feature `core
 
 mod budget;
 mod chain;
+mod chain_moment;
 mod checked;
 pub mod commit_log;
 mod data_directory;
