@@ -181,7 +181,7 @@ pub enum Error {
     /// The memory that was given is too little for the records.
     #[error(
         "--memory {}M is too little for the records, whose index takes {}M; pass --memory {}M or \
-         more", given >> 20, index.div_ceil(1 << 20), needed.div_ceil(1 << 20)
+         more", given >> 20, index.div_ceil(1 << 20), needed >> 20
     )]
     RecordsMemory {
         /// The bytes that were given.
@@ -205,13 +205,6 @@ pub enum Error {
     /// The store of records failed.
     #[error(transparent)]
     Records(#[from] varve_records::StoreError),
-}
-
-impl Error {
-    /// That scripts of this network cannot be checked.
-    pub(crate) const fn no_scripts(network: Network) -> Self {
-        Self::Node(varve_node::Error::NoScripts { network })
-    }
 }
 
 impl From<varve_node::Error> for Error {

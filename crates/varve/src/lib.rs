@@ -34,7 +34,7 @@ pub use source::Source;
 pub use status::{IndexStatus, Status, StoreSizes};
 pub use sync::{AssumeValid, Checks, StopHandle, SyncEvent, SyncJob, SyncThread, Synced};
 pub use tips::Tips;
-pub use unspent_set::{Imported, UnspentSet, shown_hash};
+pub use unspent_set::{ExportError, Imported, UnspentSet, shown_hash};
 
 pub use varve_io::ReportingAllocator;
 pub use varve_node::source::{SourceError, Warning};
@@ -43,4 +43,4 @@ pub use varve_node::{
 };
 pub use varve_types as types;
 pub use varve_types::{Amount, BlockHash, Height, MerkleRoot, Network, Outpoint, Txid};
-pub use varve_utxo::{MemorySplit, SetHash, SnapshotError, Statistics};
+pub use varve_utxo::{MemorySplit, SetHash, Statistics};

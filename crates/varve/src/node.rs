@@ -34,7 +34,8 @@ use crate::tips::{Announcer, Tips};
 /// A handle: clones are the same node, and may be used from any thread. One thread at a time
 /// writes ([`sync`](Self::sync), [`invalidate`](Self::invalidate), …; a second one gets
 /// [`Error::Busy`]), while any number of threads take [snapshots](Self::snapshot), which never wait
-/// for the writer. The folder is locked against other processes until the last handle is dropped.
+/// for the writer. The folder is locked against other processes until the last handle and the last
+/// snapshot are dropped.
 #[derive(Clone)]
 pub struct Node {
     shared: Arc<Shared>,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use varve_archive::{ArchiveError, HeaderLink, TxPlace};
-use varve_node::{ArchiveView, ChainTip, Invalid, NodeSnapshot, ScriptsChecked};
+use varve_node::{ArchiveView, ChainTip, Invalid, NodeReader, NodeSnapshot, ScriptsChecked};
 use varve_types::{BlockHash, Height, Network, Outpoint, Tx, Txid};
 use varve_utxo::{SetHash, Statistics};
 
@@ -29,7 +29,11 @@ pub struct Snapshot {
 #[derive(Clone)]
 enum Moment {
     AtRest(Arc<AtRest>),
-    Live(Arc<NodeSnapshot>),
+    /// The reader keeps the folder locked.
+    Live {
+        snapshot: Arc<NodeSnapshot>,
+        _reader: NodeReader,
+    },
 }
 
 impl Snapshot {
@@ -38,7 +42,7 @@ impl Snapshot {
             Front::AtRest(at_rest) => (at_rest.reading.view(), Moment::AtRest(Arc::clone(at_rest))),
             Front::Live(reader) => {
                 let snapshot = reader.snapshot();
-                (snapshot.view(), Moment::Live(snapshot))
+                (snapshot.view(), Moment::Live { snapshot, _reader: reader.clone() })
             }
         };
         Self { network, view, moment }
@@ -49,7 +53,7 @@ impl Snapshot {
     pub fn tip(&self) -> Tip {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.tip().into(),
-            Moment::Live(snapshot) => snapshot.tip.into(),
+            Moment::Live { snapshot, .. } => snapshot.tip.into(),
         }
     }
 
@@ -142,9 +146,9 @@ impl Snapshot {
     pub fn unspent(&self) -> Result<UnspentSet, Error> {
         let version = match &self.moment {
             Moment::AtRest(at_rest) => at_rest.set()?,
-            Moment::Live(snapshot) => Arc::clone(&snapshot.utxo),
+            Moment::Live { snapshot, .. } => Arc::clone(&snapshot.utxo),
         };
-        Ok(UnspentSet::of_node(version, self.network))
+        Ok(UnspentSet::of_node(version, self.clone()))
     }
 
     /// The figures of the unspent set, as Core's `gettxoutsetinfo` has them. Walks the whole set.
@@ -157,7 +161,7 @@ impl Snapshot {
     pub fn chain_tips(&self) -> Vec<ChainTip> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.chain_tips().to_vec(),
-            Moment::Live(snapshot) => snapshot.chain_tips(),
+            Moment::Live { snapshot, .. } => snapshot.chain_tips(),
         }
     }
 
@@ -166,7 +170,7 @@ impl Snapshot {
     pub fn header_height(&self) -> Height {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.header_height(),
-            Moment::Live(snapshot) => snapshot.header_height(),
+            Moment::Live { snapshot, .. } => snapshot.header_height(),
         }
     }
 
@@ -174,7 +178,7 @@ impl Snapshot {
     pub fn invalid(&self, hash: BlockHash) -> Result<Option<Invalid>, Error> {
         match &self.moment {
             Moment::AtRest(at_rest) => Ok(at_rest.reading.invalid(&hash)?),
-            Moment::Live(snapshot) => Ok(snapshot.invalid(&hash)),
+            Moment::Live { snapshot, .. } => Ok(snapshot.invalid(&hash)),
         }
     }
 
@@ -183,7 +187,7 @@ impl Snapshot {
     pub fn invalid_blocks(&self) -> Vec<Invalid> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.invalid_blocks().collect(),
-            Moment::Live(snapshot) => snapshot.invalid_blocks(),
+            Moment::Live { snapshot, .. } => snapshot.invalid_blocks(),
         }
     }
 
@@ -192,7 +196,7 @@ impl Snapshot {
     pub fn scripts(&self) -> ScriptsChecked {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.scripts(),
-            Moment::Live(snapshot) => snapshot.scripts(),
+            Moment::Live { snapshot, .. } => snapshot.scripts(),
         }
     }
 

@@ -11,7 +11,7 @@ use varve_types::{BlockHash, Height, Network};
 use crate::answer::Tip;
 use crate::error::Error;
 use crate::node::Node;
-use crate::source::{Source, Traits};
+use crate::source::Source;
 use crate::system;
 
 /// Up to where scripts are taken on trust when they are checked at all.
@@ -36,17 +36,21 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Peers are strangers: their scripts are checked, but for those that Core's developers vouch
-    /// for. Files and interfaces are those of the user's own node, which has checked them.
-    fn new(
+    /// What a sync from this source checks. By default the scripts of peers, who are strangers, but
+    /// for those that Core's developers vouch for; and spends alone with files and interfaces, which
+    /// are those of the user's own node. Scripts of BSV networks cannot be checked.
+    pub fn of(
+        source: &Source,
         network: Network,
-        source: Traits,
         verify: Option<Verify>,
         assume_valid: AssumeValid,
-    ) -> Self {
-        let is_strange = source.is_of_strangers && !network.is_bsv();
+    ) -> Result<Self, Error> {
+        let is_strange = source.traits().is_of_strangers && !network.is_bsv();
         let by_default = if is_strange { Verify::Scripts } else { Verify::Spends };
         let verify = verify.unwrap_or(by_default);
+        if verify == Verify::Scripts && network.is_bsv() {
+            return Err(varve_node::Error::NoScripts { network }.into());
+        }
         let assume_valid = match assume_valid {
             AssumeValid::Block(block) => Some(block),
             AssumeValid::BuiltIn if is_strange => {
@@ -55,7 +59,7 @@ impl Checks {
             AssumeValid::BuiltIn | AssumeValid::Off => None,
         };
         let assume_valid = assume_valid.filter(|_| verify == Verify::Scripts);
-        Self { verify, assume_valid }
+        Ok(Self { verify, assume_valid })
     }
 }
 
@@ -159,20 +163,17 @@ impl<'e> SyncJob<'e> {
         self.stop.clone()
     }
 
-    /// What is going to be checked. Scripts of BSV networks cannot be.
-    pub fn checks(&self) -> Result<Checks, Error> {
-        let (network, source) = (self.node.network(), self.source.traits());
-        let checks = Checks::new(network, source, self.verify, self.assume_valid);
-        if checks.verify == Verify::Scripts && network.is_bsv() {
-            return Err(Error::no_scripts(network));
-        }
-        Ok(checks)
+    /// The height that the chain does not go above, if there is one.
+    #[must_use]
+    pub const fn height_limit(&self) -> Option<Height> {
+        self.stop_height
     }
 
     /// Syncs in this thread. What was committed stays, also when an error ends it.
     pub fn run(self) -> Result<Synced, Error> {
-        let Checks { verify, assume_valid } = self.checks()?;
-        let Self { node, source, stop_height, stop, mut on_event, .. } = self;
+        let Self { node, source, verify, assume_valid, stop_height, stop, mut on_event } = self;
+        let Checks { verify, assume_valid } =
+            Checks::of(&source, node.network(), verify, assume_valid)?;
         let (clock, traits, follow) = (system::stopwatch(), source.traits(), source.is_following());
         let options = SyncOptions {
             verify,
@@ -282,34 +283,34 @@ impl Drop for SyncThread {
 mod tests {
     use super::*;
 
-    const OWN: Traits = Traits { is_of_strangers: false, all_branches: true };
-    const STRANGE: Traits = Traits { is_of_strangers: true, all_branches: false };
-
     #[test]
     fn scripts_of_strangers_are_checked_and_those_of_the_own_node_on_request() {
         let other = BlockHash::from_bytes([0x1f; 32]);
+        let peers = || Source::peers(["127.0.0.1".parse().unwrap()]);
+        let own = [Source::folder("blocks"), Source::rpc("127.0.0.1:8332".parse().unwrap())];
         for network in Network::ALL {
             let built_in = Options::new(network, [0; 32]).params.assume_valid;
-            let checks = |source, verify, assume_valid| {
-                let Checks { verify, assume_valid } =
-                    Checks::new(network, source, verify, assume_valid);
-                (verify, assume_valid)
+            let checks = |source: &Source, verify, assume_valid| {
+                let checks = Checks::of(source, network, verify, assume_valid).ok()?;
+                Some((checks.verify, checks.assume_valid))
             };
-            let spends = (Verify::Spends, None);
-            assert_eq!(checks(OWN, None, AssumeValid::BuiltIn), spends, "{network}");
-            let all = checks(OWN, Some(Verify::Scripts), AssumeValid::BuiltIn);
-            assert_eq!(all, (Verify::Scripts, None), "{network}");
+            let (spends, scripts) = (Some((Verify::Spends, None)), Some((Verify::Scripts, None)));
+            for own in &own {
+                assert_eq!(checks(own, None, AssumeValid::BuiltIn), spends, "{network}");
+                let all = checks(own, Some(Verify::Scripts), AssumeValid::BuiltIn);
+                assert_eq!(all, scripts.filter(|_| !network.is_bsv()), "{network}");
+            }
+            let found = checks(&peers(), None, AssumeValid::BuiltIn);
             if network.is_bsv() {
-                assert_eq!(checks(STRANGE, None, AssumeValid::BuiltIn), spends, "{network}");
+                assert_eq!(found, spends, "{network}");
                 continue;
             }
             assert_eq!(built_in.is_some(), network != Network::Regtest, "{network}");
-            let found = checks(STRANGE, None, AssumeValid::BuiltIn);
-            assert_eq!(found, (Verify::Scripts, built_in), "{network}");
-            assert_eq!(checks(STRANGE, None, AssumeValid::Off), (Verify::Scripts, None));
-            let found = checks(STRANGE, None, AssumeValid::Block(other));
-            assert_eq!(found, (Verify::Scripts, Some(other)));
-            assert_eq!(checks(STRANGE, Some(Verify::Spends), AssumeValid::BuiltIn), spends);
+            assert_eq!(found, Some((Verify::Scripts, built_in)), "{network}");
+            assert_eq!(checks(&peers(), None, AssumeValid::Off), scripts);
+            let found = checks(&peers(), None, AssumeValid::Block(other));
+            assert_eq!(found, Some((Verify::Scripts, Some(other))));
+            assert_eq!(checks(&peers(), Some(Verify::Spends), AssumeValid::BuiltIn), spends);
         }
     }
 }

@@ -4,18 +4,19 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use varve_io::{Disk, LOCK_FILE, Storage as _, StoreId};
 use varve_types::{BlockHash, Height, Network, Outpoint};
 use varve_utxo::{
-    Database, MANIFEST_FILE, Options, Secret, SetHash, SnapshotHeader, Statistics, StoreKey,
-    Version, is_store_file,
+    Database, MANIFEST_FILE, Options, Secret, SetHash, SnapshotError, SnapshotHeader, Statistics,
+    StoreKey, Version, is_store_file,
 };
 
 use crate::answer::{Output, Tip};
 use crate::builder::{Builder, UTXO, check_store_free, holds_chain, make_folder};
 use crate::error::Error;
+use crate::snapshot::Snapshot;
 use crate::snapshot_base::SnapshotBase;
 use crate::system;
 
@@ -27,8 +28,14 @@ const BUFFER: usize = 1 << 20;
 pub struct UnspentSet {
     version: Arc<Version>,
     network: Network,
-    /// The database of a folder that has no chain, which holds its lock.
-    _database: Option<Arc<Database>>,
+    _held: Held,
+}
+
+/// What keeps the folder locked.
+#[derive(Clone)]
+enum Held {
+    Node(#[expect(dead_code, reason = "held for its lock")] Snapshot),
+    Set(#[expect(dead_code, reason = "held for its lock")] Arc<Mutex<Database>>),
 }
 
 /// What an import has filled a folder with: [`Builder::import_unspent`].
@@ -43,9 +50,20 @@ pub struct Imported {
     pub checked: bool,
 }
 
+/// Why a set was not exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The output refused the bytes.
+    #[error("the outputs cannot be written: {0}")]
+    Write(#[source] std::io::Error),
+    /// The set cannot be read.
+    #[error(transparent)]
+    Read(Error),
+}
+
 impl UnspentSet {
-    pub(crate) const fn of_node(version: Arc<Version>, network: Network) -> Self {
-        Self { version, network, _database: None }
+    pub(crate) fn of_node(version: Arc<Version>, snapshot: Snapshot) -> Self {
+        Self { version, network: snapshot.network(), _held: Held::Node(snapshot) }
     }
 
     /// The block that the set stands at.
@@ -84,8 +102,11 @@ impl UnspentSet {
         &self,
         out: &mut dyn Write,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<u64, varve_utxo::Error> {
-        self.version.export(self.network, out, progress)
+    ) -> Result<u64, ExportError> {
+        self.version.export(self.network, out, progress).map_err(|error| match error {
+            varve_utxo::Error::Snapshot(SnapshotError::Write(error)) => ExportError::Write(error),
+            other => ExportError::Read(other.into()),
+        })
     }
 }
 
@@ -106,9 +127,9 @@ impl Builder {
         let database = there.then(|| self.open_database(&path)).transpose()?;
         // An import that was cut off leaves an empty set, which is none.
         let database = database.filter(|database| database.tip().is_some());
-        let database = Arc::new(database.ok_or(Error::NoSet { path })?);
+        let database = database.ok_or(Error::NoSet { path })?;
         let (version, network) = (database.snapshot(), self.network_or_mainnet());
-        Ok(UnspentSet { version, network, _database: Some(database) })
+        Ok(UnspentSet { version, network, _held: Held::Set(Arc::new(Mutex::new(database))) })
     }
 
     /// Fills an empty folder with the outputs of a file that Core's `dumptxoutset` wrote. When that

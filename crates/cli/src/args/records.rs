@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use varve_records::Settings;
-use varve_records::intent::IntentId;
-use varve_records::key::BatchSize;
-use varve_types::{Network, Outpoint, Txid};
+use varve::records::Settings;
+use varve::records::intent::IntentId;
+use varve::records::key::BatchSize;
+use varve::{Network, Outpoint, Txid};
 
 use super::size;
 

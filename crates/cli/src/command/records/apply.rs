@@ -19,7 +19,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use varve_types::Txid;
+use varve::Txid;
 
 use super::arguments::Arguments;
 use super::failure::Failure;

@@ -7,12 +7,13 @@
 use bytes::Bytes;
 use hex_conservative::FromHex as _;
 use serde_json::{Map, Value};
-use varve_records::Transaction;
-use varve_records::operation::MinedBlockInfo;
-use varve_records::record::{BlockId, BlockRef};
-use varve_records::spending_data::SpendingData;
-use varve_records::utxo_hash::UtxoHash;
-use varve_types::{Format, Height, Outpoint, Txid};
+use varve::records::Transaction;
+use varve::records::operation::MinedBlockInfo;
+use varve::records::record::{BlockId, BlockRef};
+use varve::records::spending_data::SpendingData;
+use varve::records::utxo_hash::UtxoHash;
+use varve::types::Format;
+use varve::{Height, Outpoint, Txid};
 
 use super::failure::Failure;
 

@@ -7,12 +7,12 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Map, Value, json};
-use varve_records::meta::Meta;
-use varve_records::record::{BlockRef, Body, PartCounts, Record};
-use varve_records::slot::{SPENT_LEN, Slot};
-use varve_records::utxo_wrapper::{UtxoWrapper, WrappedOutput};
-use varve_records::{Fields, Transaction};
-use varve_types::{Height, Txid};
+use varve::records::meta::Meta;
+use varve::records::record::{BlockRef, Body, PartCounts, Record};
+use varve::records::slot::{SPENT_LEN, Slot};
+use varve::records::utxo_wrapper::{UtxoWrapper, WrappedOutput};
+use varve::records::{Fields, Transaction};
+use varve::{Height, Txid};
 
 use super::failure::{Failure, spending_data};
 

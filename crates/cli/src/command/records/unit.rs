@@ -6,14 +6,14 @@
 //! transaction that is not in extended form.
 
 use serde_json::{Value, json};
-use varve_records::freeze_window::Tier;
-use varve_records::operation::{SlotRef, Spend, SpendPart, SpendRules, Unit};
-use varve_records::outcome::{Spent, SpentHow};
-use varve_records::prepare::CreateOptions;
-use varve_records::record::Body;
-use varve_records::utxo_hash::UtxoHash;
-use varve_records::{Fields, RecordError, SlotError, SlotView, SpendItem, Transaction};
-use varve_types::{Height, Outpoint, Txid};
+use varve::records::freeze_window::Tier;
+use varve::records::operation::{SlotRef, Spend, SpendPart, SpendRules, Unit};
+use varve::records::outcome::{Spent, SpentHow};
+use varve::records::prepare::CreateOptions;
+use varve::records::record::Body;
+use varve::records::utxo_hash::UtxoHash;
+use varve::records::{Fields, RecordError, SlotError, SlotView, SpendItem, Transaction};
+use varve::{Height, Outpoint, Txid};
 
 use super::arguments::{Arguments, HEIGHT, required};
 use super::failure::{Failure, place};

@@ -1,14 +1,15 @@
 //! Orders from outside: freezing outputs and binding them to other scripts.
 
 use serde_json::Value;
-use varve_records::freeze_window::FreezeWindow;
-use varve_records::operation::SlotRef;
-use varve_records::record::Body;
-use varve_records::store::Item;
-use varve_records::utxo_hash::UtxoHash;
-use varve_records::utxo_wrapper::UtxoWrapper;
-use varve_records::{Fields, RecordError, SlotError};
-use varve_types::{Amount, Outpoint, TxOut};
+use varve::records::freeze_window::FreezeWindow;
+use varve::records::operation::SlotRef;
+use varve::records::record::Body;
+use varve::records::store::Item;
+use varve::records::utxo_hash::UtxoHash;
+use varve::records::utxo_wrapper::UtxoWrapper;
+use varve::records::{Fields, RecordError, SlotError};
+use varve::types::TxOut;
+use varve::{Amount, Outpoint};
 
 use super::all_or_failure;
 use crate::command::records::arguments::{Arguments, required};

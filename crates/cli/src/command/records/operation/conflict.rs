@@ -1,13 +1,13 @@
 //! Double spends: who lost, who wins after all, and what builds on them.
 
 use serde_json::{Value, json};
-use varve_records::conflicts::{self, CLOSURE_BUDGET, ConflictBlock, ConflictError, Retry};
-use varve_records::intent::{Intent, IntentId};
-use varve_records::operation::Unspend;
-use varve_records::record::BlockId;
-use varve_records::store::{ConflictingParents, Store};
-use varve_records::{ErrorCode, RecordError};
-use varve_types::{BlockHash, Txid};
+use varve::records::conflicts::{self, CLOSURE_BUDGET, ConflictBlock, ConflictError, Retry};
+use varve::records::intent::{Intent, IntentId};
+use varve::records::operation::Unspend;
+use varve::records::record::BlockId;
+use varve::records::store::{ConflictingParents, Store};
+use varve::records::{ErrorCode, RecordError};
+use varve::{BlockHash, Txid};
 
 use super::all_or_failure;
 use crate::command::records::arguments::{Arguments, HEIGHT, required};

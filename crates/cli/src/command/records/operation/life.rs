@@ -1,12 +1,12 @@
 //! What happens to a record between its creation and its removal.
 
 use serde_json::{Map, Value, json};
-use varve_records::operation::{MinedBlockInfo, SlotRef, Unspend};
-use varve_records::record::BlockId;
-use varve_records::spending_data::SpendingData;
-use varve_records::utxo_hash::UtxoHash;
-use varve_records::{RecordError, SlotView, StoreError};
-use varve_types::{Outpoint, Txid};
+use varve::records::operation::{MinedBlockInfo, SlotRef, Unspend};
+use varve::records::record::BlockId;
+use varve::records::spending_data::SpendingData;
+use varve::records::utxo_hash::UtxoHash;
+use varve::records::{RecordError, SlotView, StoreError};
+use varve::{Outpoint, Txid};
 
 use super::all_or_failure;
 use crate::command::records::arguments::{Arguments, HEIGHT, required};

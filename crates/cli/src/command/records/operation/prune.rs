@@ -1,12 +1,12 @@
 //! Removing what nobody needs, and taking up again what waits for a block.
 
 use serde_json::{Value, json};
-use varve_records::ErrorCode;
-use varve_records::outcome::Pruned;
-use varve_records::pruner::{PruneAt, prune as run};
-use varve_records::record::BlockId;
-use varve_records::restart::{LeftOut, RecoveryError, recover};
-use varve_types::Txid;
+use varve::Txid;
+use varve::records::ErrorCode;
+use varve::records::outcome::Pruned;
+use varve::records::pruner::{PruneAt, prune as run};
+use varve::records::record::BlockId;
+use varve::records::restart::{LeftOut, RecoveryError, recover};
 
 use super::conflict;
 use crate::command::records::arguments::{Arguments, HEIGHT};

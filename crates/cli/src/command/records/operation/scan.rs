@@ -2,10 +2,10 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
-use varve_records::Scan;
-use varve_records::engine::Cursor;
-use varve_records::store::UnminedTx;
-use varve_types::{Height, Outpoint, Txid};
+use varve::records::Scan;
+use varve::records::engine::Cursor;
+use varve::records::store::UnminedTx;
+use varve::{Height, Outpoint, Txid};
 
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
 use crate::command::records::failure::Failure;

@@ -1,7 +1,7 @@
 //! The block on which the store stands.
 
 use serde_json::{Value, json};
-use varve_records::block_state::BlockState;
+use varve::records::block_state::BlockState;
 
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
 use crate::command::records::failure::Failure;
