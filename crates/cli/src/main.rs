@@ -42,7 +42,7 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     panic::report();
-    let matches = planned::added_to(Args::command()).get_matches();
+    let matches = planned::with_planned(Args::command()).get_matches();
     if let Some(refusal) = planned::refusal(&matches) {
         eprintln!("error: {refusal}");
         return ExitCode::from(USAGE);

@@ -1,5 +1,89 @@
-//! Varve keeps a Bitcoin-family chain in one folder: blocks, history, unspent outputs, live
-//! transactions. This crate is all that a program needs to embed it.
+//! A chain database to embed: the blocks of a Bitcoin-family chain, their history, the unspent
+//! outputs and live transactions, in one folder.
+//!
+//! This crate is the front door. It takes clock, randomness and disk from the system, and re-exports
+//! the types that its answers are made of, so `use varve::…` is all that a program needs.
+//!
+//! # Open and look up
+//!
+//! A [`Node`] is a folder with a chain. A [`Snapshot`] is one moment of it: every answer is that of
+//! one [tip](Snapshot::tip).
+//!
+//! ```
+//! use varve::{Height, Network, Node, Outpoint};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path();
+//! # Node::builder().network(Network::Regtest).datadir(path).create()?;
+//! let node = Node::open(path)?; // milliseconds, whatever the length of the chain
+//! let snapshot = node.snapshot();
+//!
+//! let genesis = snapshot.block(Height::GENESIS)?.ok_or("every chain has one")?;
+//! let coinbase = Outpoint::new(genesis.txids[0], 0);
+//! assert_eq!(snapshot.tip().hash, Network::Regtest.genesis_hash());
+//! assert_eq!(snapshot.tx(coinbase.txid)?.map(|tx| tx.position), Some(0));
+//! assert_eq!(snapshot.spender(coinbase)?, None); // no input spends it, and none ever can:
+//! assert_eq!(snapshot.utxo(coinbase)?, None); // genesis is not in the unspent set
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Sync
+//!
+//! [`Node::sync`] takes blocks from a [`Source`]: a node's block files, peers, a node's RPC
+//! interface, a pipe, or blocks made in this process. It runs in the calling thread
+//! ([`run`](SyncJob::run)) or in its own ([`start`](SyncJob::start)); [`Node::follow`] stays and
+//! takes new blocks as they come. Readers go on meanwhile, and [`Node::tips`] wakes them when the
+//! tip has moved.
+//!
+//! ```
+//! use varve::{Network, Node, SetHash, Source};
+//! use varve_sim::{Chain, Config, Profile};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let node = Node::builder().network(Network::Regtest).datadir(folder.path()).create()?;
+//! let mut tips = node.tips();
+//!
+//! let chain = Chain::new(&Config::new(Profile::Dense, 20, 7))?;
+//! let sync = node.sync(Source::blocks(chain.map(|block| block.bytes))).start()?;
+//! let first = tips.next().ok_or("the node is open")?;
+//! assert!(node.snapshot().header(first.hash)?.is_some());
+//!
+//! let done = sync.wait()?;
+//! assert_eq!((done.tip.height.to_u32(), done.shortfall), (20, None));
+//! assert_eq!(node.snapshot().stats(SetHash::Muhash)?.txouts, 20);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A sync checks proof of work, block rules and spends always, and scripts as [`Checks::of`] says. A
+//! block that breaks a rule is no error: it is reported as a [`SyncEvent`] and left out.
+//! [`Synced::shortfall`] says what is missing at the end, if anything is. To end a sync early,
+//! [stop](StopHandle::stop) it: it commits what it has reached and makes that durable. A process
+//! that is killed loses nothing that was committed; the next opening replays the rest.
+//!
+//! # One writer, many readers
+//!
+//! | | |
+//! |---|---|
+//! | [`Node`] | a handle: `Clone + Send + Sync`; the folder is locked while one exists |
+//! | [`Node::open`] | opens for questions: no writer, no header tree, no replay |
+//! | [`Node::sync`], [`invalidate`](Node::invalidate), … | open the writers at the first call; a second writing thread gets [`Error::Busy`] |
+//! | [`Node::snapshot`] | does not wait for a sync; once, while the writers open |
+//! | [`Tips`] | a subscription; keeps no node open |
+//!
+//! # Parts
+//!
+//! - [`UnspentSet`]: the unspent outputs of a snapshot, or of a folder that was filled from a file
+//!   of Core's `dumptxoutset` ([`Builder::import_unspent`]); statistics and export.
+//! - [`records`]: live transactions, with or without a chain beside them.
+//! - [`types`]: borrowed views of blocks and transactions, scripts, networks.
+//! - Engines alone, without this crate: `varve-utxo` under your own consensus rules
+//!   (`examples/unspent_set.rs`).
+//!
+//! Must not know: HTTP, JSON, flags. Layer 4.
 
 #![forbid(unsafe_code)]
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Opening a folder at rest opens no writer. The first call that writes opens them and turns the
-//! front; readers go on meanwhile.
+//! front to them (`at_rest`).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ use crate::tips::{Announcer, Tips};
 ///
 /// A handle: clones are the same node, and may be used from any thread. One thread at a time
 /// writes ([`sync`](Self::sync), [`invalidate`](Self::invalidate), …; a second one gets
-/// [`Error::Busy`]), while any number of threads take [snapshots](Self::snapshot), which never wait
-/// for the writer. The folder is locked against other processes until the last handle and the last
+/// [`Error::Busy`]), while any number of threads take [snapshots](Self::snapshot), which do not wait
+/// for a sync. The folder is locked against other processes until the last handle and the last
 /// snapshot are dropped.
 #[derive(Clone)]
 pub struct Node {
@@ -116,7 +116,8 @@ impl Node {
     }
 
     /// The node as it is now: one moment of history, unspent outputs and blocks, which stays as it
-    /// is for as long as it is held. Does not wait for a sync.
+    /// is for as long as it is held. Does not wait for a sync; on a folder at rest, a question waits
+    /// while the first write opens the writers.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(&self.front(), self.network())
@@ -246,7 +247,7 @@ impl Node {
 
     fn open_writers(&self) -> Result<Organizer, Error> {
         let Front::AtRest(at_rest) = self.front() else { return Err(Error::Poisoned) };
-        let writers = at_rest.open_writers()?;
+        let writers = at_rest.wake()?;
         let mut front = self.shared.front.write().unwrap_or_else(PoisonError::into_inner);
         *front = Front::Live(writers.reader());
         Ok(writers)

@@ -9,7 +9,7 @@ use varve_types::{BlockHash, Height, Network, Outpoint, Tx, Txid};
 use varve_utxo::{SetHash, Statistics};
 
 use crate::answer::{Block, BlockHeader, BlockId, Output, Spender, Tip, Transaction};
-use crate::at_rest::AtRest;
+use crate::at_rest::{AtRest, State};
 use crate::error::Error;
 use crate::node::Front;
 use crate::unspent_set::UnspentSet;
@@ -22,7 +22,6 @@ use crate::unspent_set::UnspentSet;
 #[derive(Clone)]
 pub struct Snapshot {
     network: Network,
-    view: ArchiveView,
     moment: Moment,
 }
 
@@ -32,20 +31,29 @@ enum Moment {
     /// The reader keeps the folder locked.
     Live {
         snapshot: Arc<NodeSnapshot>,
+        view: ArchiveView,
         _reader: NodeReader,
     },
 }
 
 impl Snapshot {
     pub(crate) fn of(front: &Front, network: Network) -> Self {
-        let (view, moment) = match front {
-            Front::AtRest(at_rest) => (at_rest.reading.view(), Moment::AtRest(Arc::clone(at_rest))),
+        let moment = match front {
+            Front::AtRest(at_rest) => Moment::AtRest(Arc::clone(at_rest)),
             Front::Live(reader) => {
                 let snapshot = reader.snapshot();
-                (snapshot.view(), Moment::Live { snapshot, _reader: reader.clone() })
+                Moment::Live { view: snapshot.view(), snapshot, _reader: reader.clone() }
             }
         };
-        Self { network, view, moment }
+        Self { network, moment }
+    }
+
+    /// Asks the history. Must not be called within another question.
+    fn ask<T>(&self, question: impl FnOnce(&ArchiveView) -> Result<T, Error>) -> Result<T, Error> {
+        match &self.moment {
+            Moment::AtRest(at_rest) => at_rest.ask(|state| question(state.view())),
+            Moment::Live { view, .. } => question(view),
+        }
     }
 
     /// The last block of the confirmed chain.
@@ -65,74 +73,74 @@ impl Snapshot {
 
     /// The header of a block, on any branch; `None` when it is not known.
     pub fn header(&self, block: impl Into<BlockId>) -> Result<Option<BlockHeader>, Error> {
-        let link = self.link(block.into())?;
-        link.map(|link| self.header_at(link)).transpose()
+        let block = block.into();
+        self.ask(|view| find(view, block)?.map(|link| header_at(view, link)).transpose())
     }
 
     /// A block, on any branch; `None` when its header is not known. A block whose header alone is
     /// known is [`Error::NotStored`] or [`Error::Refused`].
     pub fn block(&self, block: impl Into<BlockId>) -> Result<Option<Block>, Error> {
-        let Some(link) = self.link(block.into())? else { return Ok(None) };
-        let header = self.header_at(link)?;
-        let stored = self.view.txids(link)?.zip(self.view.raw_block(link)?);
-        let Some((txids, bytes)) = stored else {
-            let hash = header.hash;
-            return Err(match self.invalid(hash)? {
+        let (block, format) = (block.into(), self.network.format());
+        let found = self.ask(|view| {
+            let Some(link) = find(view, block)? else { return Ok(None) };
+            let stored = view.txids(link)?.zip(view.raw_block(link)?);
+            Ok(Some((header_at(view, link)?, stored)))
+        })?;
+        match found {
+            None => Ok(None),
+            Some((header, Some((txids, bytes)))) => {
+                Ok(Some(Block { header, txids, bytes, format }))
+            }
+            Some((BlockHeader { hash, .. }, None)) => Err(match self.invalid(hash)? {
                 Some(invalid) => Error::Refused { hash, reason: invalid.reason.to_string() },
                 None => Error::NotStored { hash },
-            });
-        };
-        Ok(Some(Block { header, txids, bytes, format: self.network.format() }))
+            }),
+        }
     }
 
     /// A transaction of a stored block, on any branch; `None` when no stored block holds it.
     pub fn tx(&self, txid: Txid) -> Result<Option<Transaction>, Error> {
-        let Some(place) = self.view.to_tx(txid)? else { return Ok(None) };
-        let block = self.header_at(place.block)?;
-        let hash = block.hash;
-        let bytes = self.view.raw_tx(place.link)?.ok_or(Error::NotStored { hash })?;
-        let (position, blocks) = (place.position, self.blocks_of(&place)?);
         let format = self.network.format();
-        Ok(Some(Transaction { txid, block, position, blocks, bytes, format }))
-    }
-
-    /// The blocks that hold a transaction, newest first, as far as is known: others may be pruned.
-    fn blocks_of(&self, place: &TxPlace) -> Result<Vec<BlockHash>, Error> {
-        let links = match self.view.blocks_of(place.txid) {
-            Err(ArchiveError::Pruned { .. }) => vec![place.block],
-            found => found?.into_iter().map(|(link, _)| link).collect(),
-        };
-        links.into_iter().map(|link| Ok(self.view.header(link)?.hash)).collect()
+        self.ask(|view| {
+            let Some(place) = view.to_tx(txid)? else { return Ok(None) };
+            let block = header_at(view, place.block)?;
+            let hash = block.hash;
+            let bytes = view.raw_tx(place.link)?.ok_or(Error::NotStored { hash })?;
+            let (position, blocks) = (place.position, blocks_of(view, &place)?);
+            Ok(Some(Transaction { txid, block, position, blocks, bytes, format }))
+        })
     }
 
     /// An output of a stored transaction, spent or not; `None` when there is none.
     pub fn output(&self, outpoint: Outpoint) -> Result<Option<Output>, Error> {
-        Ok(self.view.output(outpoint)?.map(Output::archived))
+        self.ask(|view| Ok(view.output(outpoint)?.map(Output::archived)))
     }
 
     /// The outputs that a transaction spends, in the order of its inputs. `None` for the input of a
     /// coinbase, and where the output is not known because its block is pruned or was never read.
     pub fn spent_outputs(&self, tx: &Tx<'_>) -> Result<Vec<Option<Output>>, Error> {
-        let spent = |outpoint| match self.view.output(outpoint) {
+        let spent = |view: &ArchiveView, outpoint| match view.output(outpoint) {
             Err(ArchiveError::Pruned { .. } | ArchiveError::BelowBase { .. }) => Ok(None),
             found => Ok(found?.map(Output::archived)),
         };
-        let inputs = tx.inputs();
-        inputs
-            .map(|input| if tx.is_coinbase() { Ok(None) } else { spent(input.outpoint) })
-            .collect()
+        if tx.is_coinbase() {
+            return Ok(vec![None; tx.inputs().count()]);
+        }
+        self.ask(|view| tx.inputs().map(|input| spent(view, input.outpoint)).collect())
     }
 
     /// The input of the confirmed chain that spends an output; `None` when it is unspent. An output
     /// that no stored block has is [`Error::UnknownOutput`].
     pub fn spender(&self, outpoint: Outpoint) -> Result<Option<Spender>, Error> {
-        if self.view.output(outpoint)?.is_none() {
-            return Err(Error::UnknownOutput { outpoint });
-        }
-        let Some(spender) = self.view.confirmed_spender(outpoint)? else { return Ok(None) };
-        let block = self.view.header(spender.tx.block)?.hash;
-        let (txid, height) = (spender.tx.txid, spender.tx.height);
-        Ok(Some(Spender { txid, vin: spender.vin, height, block }))
+        self.ask(|view| {
+            if view.output(outpoint)?.is_none() {
+                return Err(Error::UnknownOutput { outpoint });
+            }
+            let Some(spender) = view.confirmed_spender(outpoint)? else { return Ok(None) };
+            let block = view.header(spender.tx.block)?.hash;
+            let (txid, height) = (spender.tx.txid, spender.tx.height);
+            Ok(Some(Spender { txid, vin: spender.vin, height, block }))
+        })
     }
 
     /// An unspent output; `None` when it is spent or never was. For many at once, and for walks over
@@ -177,7 +185,10 @@ impl Snapshot {
     /// Whether and why a block cannot be in the chain: it was found invalid, or one below it was.
     pub fn invalid(&self, hash: BlockHash) -> Result<Option<Invalid>, Error> {
         match &self.moment {
-            Moment::AtRest(at_rest) => Ok(at_rest.reading.invalid(&hash)?),
+            Moment::AtRest(at_rest) => at_rest.ask(|state| match state {
+                State::Asleep(at_rest) => Ok(at_rest.reading.invalid(&hash)?),
+                State::Woken(woken) => Ok(woken.snapshot.invalid(&hash)),
+            }),
             Moment::Live { snapshot, .. } => Ok(snapshot.invalid(&hash)),
         }
     }
@@ -199,20 +210,29 @@ impl Snapshot {
             Moment::Live { snapshot, .. } => snapshot.scripts(),
         }
     }
+}
 
-    fn link(&self, block: BlockId) -> Result<Option<HeaderLink>, Error> {
-        match block {
-            BlockId::Hash(hash) => Ok(self.view.to_header(hash)?),
-            BlockId::Height(height) => Ok(self.view.to_confirmed(height)),
-        }
+fn find(view: &ArchiveView, block: BlockId) -> Result<Option<HeaderLink>, Error> {
+    match block {
+        BlockId::Hash(hash) => Ok(view.to_header(hash)?),
+        BlockId::Height(height) => Ok(view.to_confirmed(height)),
     }
+}
 
-    fn header_at(&self, link: HeaderLink) -> Result<BlockHeader, Error> {
-        let row = self.view.header(link)?;
-        let below = row.parent.map(|parent| self.view.header(parent)).transpose()?;
-        let confirmed = self.view.to_confirmed(row.height) == Some(link);
-        Ok(BlockHeader::new(&row, below.map(|row| row.hash), confirmed))
-    }
+fn header_at(view: &ArchiveView, link: HeaderLink) -> Result<BlockHeader, Error> {
+    let row = view.header(link)?;
+    let below = row.parent.map(|parent| view.header(parent)).transpose()?;
+    let confirmed = view.to_confirmed(row.height) == Some(link);
+    Ok(BlockHeader::new(&row, below.map(|row| row.hash), confirmed))
+}
+
+/// The blocks that hold a transaction, newest first, as far as is known: others may be pruned.
+fn blocks_of(view: &ArchiveView, place: &TxPlace) -> Result<Vec<BlockHash>, Error> {
+    let links = match view.blocks_of(place.txid) {
+        Err(ArchiveError::Pruned { .. }) => vec![place.block],
+        found => found?.into_iter().map(|(link, _)| link).collect(),
+    };
+    links.into_iter().map(|link| Ok(view.header(link)?.hash)).collect()
 }
 
 impl fmt::Debug for Snapshot {

@@ -3,11 +3,14 @@
 use std::error::Error as StdError;
 use std::io;
 
-use varve_node::{Budget, ChainTip, Index, Invalid, Prune, ScriptsChecked, Settings};
+use varve_node::{
+    Budget, ChainTip, Index, Invalid, NodeReader, Prune, Reading, ScriptsChecked, Settings,
+};
 use varve_types::{Height, Network};
 use varve_utxo::MemorySplit;
 
 use crate::answer::Tip;
+use crate::at_rest::State;
 use crate::error::Error;
 use crate::node::Front;
 use crate::snapshot::Snapshot;
@@ -77,41 +80,14 @@ impl Status {
         memory: Option<(Budget, MemorySplit)>,
     ) -> Result<Self, Error> {
         let snapshot = Snapshot::of(front, network);
-        let (kept, stores, memory) = match front {
-            Front::AtRest(at_rest) => {
-                let reading = &at_rest.reading;
-                let rows = reading.view().bounds();
-                let (coins, runs) = reading.coins();
-                let stores = StoreSizes {
-                    blocks: reading.blocks().count(),
-                    headers: rows.headers,
-                    transactions: rows.txs,
-                    archive_bytes: reading.archive_bytes()?,
-                    coins,
-                    runs,
-                    commits: reading.sequence().0,
-                };
-                let kept =
-                    Kept::new(reading.settings(), reading.pruned_below()?, |i| reading.indexed(i))?;
-                (kept, stores, Some(reading.memory()))
-            }
-            Front::Live(reader) => {
-                let now = reader.snapshot();
-                let rows = now.archive.bounds();
-                let stores = StoreSizes {
-                    blocks: now.blocks.count(),
-                    headers: rows.headers,
-                    transactions: rows.txs,
-                    archive_bytes: reader.archive_bytes()?,
-                    coins: now.utxo.coin_count(),
-                    runs: now.utxo.runs().as_slice().len(),
-                    commits: now.sequence.0,
-                };
-                let kept =
-                    Kept::new(reader.settings(), now.pruned_below()?, |i| reader.indexed(i))?;
-                (kept, stores, memory)
-            }
+        let parts = match front {
+            Front::Live(reader) => Parts::live(reader, memory)?,
+            Front::AtRest(at_rest) => at_rest.ask(|state| match state {
+                State::Asleep(at_rest) => Parts::at_rest(&at_rest.reading),
+                State::Woken(woken) => Parts::live(&woken.reader, memory),
+            })?,
         };
+        let Parts { kept, stores, memory } = parts;
         Ok(Self {
             network,
             tip: snapshot.tip(),
@@ -131,6 +107,49 @@ impl Status {
     #[must_use]
     pub const fn can_check_scripts(&self) -> bool {
         !self.network.is_bsv() && self.pruned_below.is_none()
+    }
+}
+
+/// What is read from the stores themselves.
+struct Parts {
+    kept: Kept,
+    stores: StoreSizes,
+    memory: Option<(Budget, MemorySplit)>,
+}
+
+impl Parts {
+    fn at_rest(reading: &Reading) -> Result<Self, Error> {
+        let rows = reading.view().bounds();
+        let (coins, runs) = reading.coins();
+        let stores = StoreSizes {
+            blocks: reading.blocks().count(),
+            headers: rows.headers,
+            transactions: rows.txs,
+            archive_bytes: reading.archive_bytes()?,
+            coins,
+            runs,
+            commits: reading.sequence().0,
+        };
+        let indexed = |index| reading.indexed(index);
+        let kept = Kept::new(reading.settings(), reading.pruned_below()?, indexed)?;
+        Ok(Self { kept, stores, memory: Some(reading.memory()) })
+    }
+
+    fn live(reader: &NodeReader, memory: Option<(Budget, MemorySplit)>) -> Result<Self, Error> {
+        let now = reader.snapshot();
+        let rows = now.archive.bounds();
+        let stores = StoreSizes {
+            blocks: now.blocks.count(),
+            headers: rows.headers,
+            transactions: rows.txs,
+            archive_bytes: reader.archive_bytes()?,
+            coins: now.utxo.coin_count(),
+            runs: now.utxo.runs().as_slice().len(),
+            commits: now.sequence.0,
+        };
+        let indexed = |index| reader.indexed(index);
+        let kept = Kept::new(reader.settings(), now.pruned_below()?, indexed)?;
+        Ok(Self { kept, stores, memory })
     }
 }
 

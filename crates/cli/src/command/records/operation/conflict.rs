@@ -1,4 +1,4 @@
-//! Double spends: who lost, who wins after all, and what builds on them.
+//! Double spends: losers, late winners, and what builds on them.
 
 use serde_json::{Value, json};
 use varve::records::conflicts::{self, CLOSURE_BUDGET, ConflictBlock, ConflictError, Retry};
@@ -175,8 +175,8 @@ fn code(error: &ConflictError) -> ErrorCode {
     }
 }
 
-/// Resumes what was cut off, as every opening of a store does. What is stuck is reported, and stays
-/// until somebody retries it or gives it up.
+/// Resumes resolutions that were cut off, as every opening of a store does. A resolution that is
+/// stuck is reported, and stays until it is retried or abandoned.
 pub(in crate::command::records) fn replay(store: &Store) -> Result<(), Failure> {
     let replayed = conflicts::replay(store).map_err(failure)?;
     for (id, error) in replayed.stuck {

@@ -19,8 +19,8 @@ use crate::command::records::unit::{UnitLine, slot_ref};
 pub(super) fn spend_multi(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let answers = session.perform_units(UnitLine::of_each(arguments, session)?)?;
     let item = |answer: Result<Value, Failure>| match answer {
-        Ok(mut told) => {
-            told.get_mut("spends").and_then(|spends| spends.get_mut(0)).map(Value::take)
+        Ok(mut answer) => {
+            answer.get_mut("spends").and_then(|spends| spends.get_mut(0)).map(Value::take)
         }
         Err(Failure::Store(StoreError::Record(RecordError::Spend(items)))) => {
             items.first().map(spend_item)
@@ -43,7 +43,7 @@ pub(super) fn unspend(session: &Session, arguments: &Arguments<'_>) -> Result<Va
     Ok(json!({ "spends": outpoints.into_iter().zip(taken).map(item).collect::<Value>() }))
 }
 
-/// What a line takes back: `spends`, one spend with its fields in the line itself, or all inputs
+/// The spends that a line reverses: `spends`, one spend with its fields in the line itself, or all inputs
 /// of `tx`.
 fn unspends(session: &Session, arguments: &Arguments<'_>) -> Result<Vec<Unspend>, Failure> {
     if arguments.has(&["tx"]) {
@@ -51,7 +51,7 @@ fn unspends(session: &Session, arguments: &Arguments<'_>) -> Result<Vec<Unspend>
         let outpoints = tx.outpoints();
         let views = session.store.engine().slots(&outpoints)?;
         let spend = |(vin, (outpoint, view)): (u32, (Outpoint, Option<SlotView>))| {
-            // Without a slot no hash is right, and the store says what is missing.
+            // Without a slot no hash is right, and the store reports what is missing.
             let hash = view.and_then(|view| view.slot).map(|slot| slot.hash);
             let hash = hash.unwrap_or(UtxoHash::from_bytes([0; 32]));
             let by = SpendingData::new(tx.txid(), vin);

@@ -1,4 +1,4 @@
-//! Removing what nobody needs, and taking up again what waits for a block.
+//! Removing records that are no longer needed, and resuming with unmined ones after a restart.
 
 use serde_json::{Value, json};
 use varve::Txid;

@@ -12,7 +12,7 @@ use crate::command::records::failure::Failure;
 use crate::command::records::session::Session;
 use crate::command::records::shape::txids;
 
-/// Records that are asked for at once.
+/// Records in a page by default.
 const PAGE: usize = 1_000;
 /// The longest page that a line can ask for.
 const LONGEST_PAGE: usize = 100_000;

@@ -1,4 +1,4 @@
-//! The block on which the store stands.
+//! The tip that the store judges by.
 
 use serde_json::{Value, json};
 use varve::records::block_state::BlockState;
