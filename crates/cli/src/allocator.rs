@@ -23,7 +23,8 @@ const EARLY: [(&str, &str); 3] = [
 ];
 const NO_ARENA: (&str, &str) = ("MIMALLOC_DISALLOW_ARENA_ALLOC", "1");
 
-/// Starts the process again, with an allocator that keeps little freed memory, if `memory` is small.
+/// Starts the process again, with an allocator that keeps little freed memory, if `memory` is
+/// small.
 pub(crate) fn release_early(memory: u64) {
     let is_set = |(name, _): &(&str, &str)| env::var_os(name).is_some();
     if memory >= ENOUGH || EARLY.iter().any(is_set) {

@@ -1,9 +1,9 @@
 //! The `varve` command, on the library `varve` alone.
 //!
 //! `args` declares the command line, `command` has a module for each command, `data_dir` names the
-//! folder, `progress` shows long work, `output` prints, `panic` reports bugs. An error is one sentence on
-//! standard error that says what to do next; exit code 1, or 2 for a mistake in the command line.
-//! With `--json` standard output carries one JSON object and nothing else.
+//! folder, `progress` shows long work, `output` prints, `panic` reports bugs. An error is one
+//! sentence on standard error that says what to do next; exit code 1, or 2 for a mistake in the
+//! command line. With `--json` standard output carries one JSON object and nothing else.
 
 #![forbid(unsafe_code)]
 
@@ -75,7 +75,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The error and its causes in one sentence. A cause that the sentence contains already is left out.
+/// The error and its causes in one sentence. A cause that the sentence contains already is left
+/// out.
 fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {

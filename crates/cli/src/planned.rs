@@ -1,7 +1,7 @@
 //! Commands that are planned and not built.
 //!
-//! Typing one gives an error that says so, rather than "unrecognized subcommand" or the suggestion of
-//! a similar name. A command that is built leaves this table and gets its variant in `args`.
+//! Typing one gives an error that says so, rather than "unrecognized subcommand" or the suggestion
+//! of a similar name. A command that is built leaves this table and gets its variant in `args`.
 
 use clap::{Arg, ArgMatches, Command};
 

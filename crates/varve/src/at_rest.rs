@@ -4,10 +4,10 @@
 //! there without the writers ([`Reading`]): tables are opened when a question first touches them,
 //! and the unspent set when it is first asked for. That is sound only while nobody writes.
 //!
-//! When the node is to be synced after all, it *wakes*: the writers open in the same process, and the
-//! folder stays locked in between. Snapshots that were taken at rest turn to the writers' first
-//! snapshot, which is the same moment, and keep it. Questions share a lock and waking takes it alone,
-//! so no question reads a file that a writer changes.
+//! When the node is to be synced after all, it *wakes*: the writers open in the same process, and
+//! the folder stays locked in between. Snapshots that were taken at rest turn to the writers' first
+//! snapshot, which is the same moment, and keep it. Questions share a lock and waking takes it
+//! alone, so no question reads a file that a writer changes.
 //!
 //! ```text
 //!  question ──read──┐                          ┌──► the files at rest      before

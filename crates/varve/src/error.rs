@@ -145,7 +145,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        source: varve_utxo::Error,
+        source: Box<varve_utxo::Error>,
     },
     /// A snapshot file whose base block is not one that is known.
     #[error("the file does not say at which height its base block {base} is; pass --height HEIGHT")]
@@ -201,17 +201,17 @@ pub enum Error {
     },
     /// The stores of the chain failed.
     #[error(transparent)]
-    Node(varve_node::Error),
+    Node(Box<varve_node::Error>),
     /// The store of records failed.
     #[error(transparent)]
-    Records(#[from] varve_records::StoreError),
+    Records(Box<varve_records::StoreError>),
 }
 
 impl From<varve_node::Error> for Error {
     fn from(error: varve_node::Error) -> Self {
         match error {
             varve_node::Error::Pruned { height } => Self::Pruned { height },
-            other => Self::Node(other),
+            other => Self::Node(Box::new(other)),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A chain database to embed: the blocks of a Bitcoin-family chain, their history, the unspent
 //! outputs and live transactions, in one folder.
 //!
-//! This crate is the front door. It takes clock, randomness and disk from the system, and re-exports
-//! the types that its answers are made of, so `use varve::…` is all that a program needs.
+//! This crate is the front door. It takes clock, randomness and disk from the system and re-exports
+//! the types of its answers, so `use varve::…` is all that a program needs.
 //!
 //! # Open and look up
 //!
@@ -23,8 +23,8 @@
 //! let coinbase = Outpoint::new(genesis.txids[0], 0);
 //! assert_eq!(snapshot.tip().hash, Network::Regtest.genesis_hash());
 //! assert_eq!(snapshot.tx(coinbase.txid)?.map(|tx| tx.position), Some(0));
-//! assert_eq!(snapshot.spender(coinbase)?, None); // no input spends it, and none ever can:
-//! assert_eq!(snapshot.utxo(coinbase)?, None); // genesis is not in the unspent set
+//! assert_eq!(snapshot.spender(coinbase)?, None);
+//! assert_eq!(snapshot.utxo(coinbase)?, None); // the output of genesis is not in the set
 //! # Ok(())
 //! # }
 //! ```
@@ -58,30 +58,24 @@
 //! # }
 //! ```
 //!
-//! A sync checks proof of work, block rules and spends always, and scripts as [`Checks::of`] says. A
-//! block that breaks a rule is no error: it is reported as a [`SyncEvent`] and left out.
-//! [`Synced::shortfall`] says what is missing at the end, if anything is. To end a sync early,
-//! [stop](StopHandle::stop) it: it commits what it has reached and makes that durable. A process
-//! that is killed loses nothing that was committed; the next opening replays the rest.
+//! Proof of work, block rules and spends are always checked, scripts as [`Checks::of`] says. A
+//! block that breaks a rule is no error: it is reported as a [`SyncEvent`] and left out, and
+//! [`Synced::shortfall`] says whether the chain should go further. A sync that is
+//! [stopped](StopHandle::stop) commits what it has reached; a process that is killed loses nothing
+//! that was committed.
 //!
 //! # One writer, many readers
 //!
-//! | | |
-//! |---|---|
-//! | [`Node`] | a handle: `Clone + Send + Sync`; the folder is locked while one exists |
-//! | [`Node::open`] | opens for questions: no writer, no header tree, no replay |
-//! | [`Node::sync`], [`invalidate`](Node::invalidate), … | open the writers at the first call; a second writing thread gets [`Error::Busy`] |
-//! | [`Node::snapshot`] | does not wait for a sync; once, while the writers open |
-//! | [`Tips`] | a subscription; keeps no node open |
+//! A [`Node`] is a handle: `Clone + Send + Sync`. [`Node::open`] opens for questions alone, and the
+//! first call that writes opens the writers. A second writing thread gets [`Error::Busy`].
+//! Snapshots do not wait for a sync. The folder is locked while a handle or a snapshot exists; [`Tips`]
+//! keep nothing.
 //!
-//! # Parts
+//! # More
 //!
-//! - [`UnspentSet`]: the unspent outputs of a snapshot, or of a folder that was filled from a file
-//!   of Core's `dumptxoutset` ([`Builder::import_unspent`]); statistics and export.
-//! - [`records`]: live transactions, with or without a chain beside them.
-//! - [`types`]: borrowed views of blocks and transactions, scripts, networks.
-//! - Engines alone, without this crate: `varve-utxo` under your own consensus rules
-//!   (`examples/unspent_set.rs`).
+//! [`UnspentSet`] counts, exports and imports unspent outputs; [`records`] holds live transactions;
+//! [`types`] has borrowed views of blocks and transactions. Engines can be used without this crate:
+//! `examples/unspent_set.rs` runs `varve-utxo` under its own rules.
 //!
 //! Must not know: HTTP, JSON, flags. Layer 4.
 
@@ -92,12 +86,8 @@ mod at_rest;
 mod builder;
 mod error;
 mod node;
-mod peer_address;
-mod record_tip;
 pub mod records;
-mod rpc_url;
 mod snapshot;
-mod snapshot_base;
 mod source;
 mod status;
 mod sync;
@@ -111,10 +101,8 @@ pub use answer::{
 pub use builder::Builder;
 pub use error::Error;
 pub use node::{Node, Verdict};
-pub use peer_address::{ParsePeerAddressError, PeerAddress};
-pub use rpc_url::RpcUrl;
 pub use snapshot::Snapshot;
-pub use source::Source;
+pub use source::{ParsePeerAddressError, PeerAddress, RpcUrl, Source};
 pub use status::{IndexStatus, Status, StoreSizes};
 pub use sync::{AssumeValid, Checks, StopHandle, SyncEvent, SyncJob, SyncThread, Synced};
 pub use tips::Tips;

@@ -31,11 +31,11 @@ use crate::tips::{Announcer, Tips};
 
 /// A chain in a folder.
 ///
-/// A handle: clones are the same node, and may be used from any thread. One thread at a time
-/// writes ([`sync`](Self::sync), [`invalidate`](Self::invalidate), …; a second one gets
-/// [`Error::Busy`]), while any number of threads take [snapshots](Self::snapshot), which do not wait
-/// for a sync. The folder is locked against other processes until the last handle and the last
-/// snapshot are dropped.
+/// A handle: clones are the same node, and may be used from any thread. One thread at a time writes
+/// ([`sync`](Self::sync), [`invalidate`](Self::invalidate), …; a second one gets [`Error::Busy`]),
+/// while any number of threads take [snapshots](Self::snapshot), which do not wait for a sync. The
+/// folder is locked against other processes until the last handle and the last snapshot are
+/// dropped.
 #[derive(Clone)]
 pub struct Node {
     shared: Arc<Shared>,
@@ -70,9 +70,9 @@ pub struct Verdict {
 impl Node {
     /// Opens the chain in an existing folder, with the default settings.
     ///
-    /// Takes milliseconds when the folder was left in order, whatever the length of the chain; after
-    /// a crash, what was lost is replayed first. [`Node::builder`] has the settings, and makes new
-    /// folders.
+    /// Takes milliseconds when the folder was left in order, whatever the length of the chain;
+    /// after a crash, what was lost is replayed first. [`Node::builder`] has the settings, and
+    /// makes new folders.
     ///
     /// ```no_run
     /// let node = varve::Node::open("chain")?;
@@ -116,8 +116,8 @@ impl Node {
     }
 
     /// The node as it is now: one moment of history, unspent outputs and blocks, which stays as it
-    /// is for as long as it is held. Does not wait for a sync; on a folder at rest, a question waits
-    /// while the first write opens the writers.
+    /// is for as long as it is held. Does not wait for a sync; on a folder at rest, a question
+    /// waits while the first write opens the writers.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::of(&self.front(), self.network())
@@ -148,7 +148,7 @@ impl Node {
     /// ```no_run
     /// # use varve::{Node, Source};
     /// let node = Node::builder().datadir("chain").open_or_create()?;
-    /// let done = node.sync(Source::folder("/home/satoshi/.bitcoin")).run()?;
+    /// let done = node.sync(Source::folder("bitcoin")).run()?;
     /// println!("{} blocks, now at {}", done.connected, done.tip);
     /// # Ok::<(), varve::Error>(())
     /// ```

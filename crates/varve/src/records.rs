@@ -10,6 +10,8 @@
 //!  └── tip              the tip that was set last
 //! ```
 
+mod tip;
+
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +26,8 @@ pub use varve_records::*;
 
 use crate::builder::make_folder;
 use crate::error::Error;
-use crate::record_tip::TipFile;
 use crate::system;
+use tip::TipFile;
 
 /// A store of records that is open, on the tip that was set last.
 ///
@@ -119,5 +121,5 @@ fn check_memory(index: u64, options: &EmbeddedOptions, memory: u64) -> Result<()
 }
 
 fn failed(error: impl Into<StoreError>) -> Error {
-    Error::Records(error.into())
+    Error::Records(Box::new(error.into()))
 }

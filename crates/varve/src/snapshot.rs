@@ -28,12 +28,14 @@ pub struct Snapshot {
 #[derive(Clone)]
 enum Moment {
     AtRest(Arc<AtRest>),
-    /// The reader keeps the folder locked.
-    Live {
-        snapshot: Arc<NodeSnapshot>,
-        view: ArchiveView,
-        _reader: NodeReader,
-    },
+    Live(Arc<Live>),
+}
+
+struct Live {
+    snapshot: Arc<NodeSnapshot>,
+    view: ArchiveView,
+    /// Keeps the folder locked.
+    _reader: NodeReader,
 }
 
 impl Snapshot {
@@ -42,7 +44,11 @@ impl Snapshot {
             Front::AtRest(at_rest) => Moment::AtRest(Arc::clone(at_rest)),
             Front::Live(reader) => {
                 let snapshot = reader.snapshot();
-                Moment::Live { view: snapshot.view(), snapshot, _reader: reader.clone() }
+                Moment::Live(Arc::new(Live {
+                    view: snapshot.view(),
+                    snapshot,
+                    _reader: reader.clone(),
+                }))
             }
         };
         Self { network, moment }
@@ -52,7 +58,7 @@ impl Snapshot {
     fn ask<T>(&self, question: impl FnOnce(&ArchiveView) -> Result<T, Error>) -> Result<T, Error> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.ask(|state| question(state.view())),
-            Moment::Live { view, .. } => question(view),
+            Moment::Live(live) => question(&live.view),
         }
     }
 
@@ -61,7 +67,7 @@ impl Snapshot {
     pub fn tip(&self) -> Tip {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.tip().into(),
-            Moment::Live { snapshot, .. } => snapshot.tip.into(),
+            Moment::Live(live) => live.snapshot.tip.into(),
         }
     }
 
@@ -143,8 +149,8 @@ impl Snapshot {
         })
     }
 
-    /// An unspent output; `None` when it is spent or never was. For many at once, and for walks over
-    /// all of them, see [`unspent`](Self::unspent).
+    /// An unspent output; `None` when it is spent or never was. For many at once, and for walks
+    /// over all of them, see [`unspent`](Self::unspent).
     pub fn utxo(&self, outpoint: Outpoint) -> Result<Option<Output>, Error> {
         Ok(self.unspent()?.get(&[outpoint])?.pop().flatten())
     }
@@ -154,7 +160,7 @@ impl Snapshot {
     pub fn unspent(&self) -> Result<UnspentSet, Error> {
         let version = match &self.moment {
             Moment::AtRest(at_rest) => at_rest.set()?,
-            Moment::Live { snapshot, .. } => Arc::clone(&snapshot.utxo),
+            Moment::Live(live) => Arc::clone(&live.snapshot.utxo),
         };
         Ok(UnspentSet::of_node(version, self.clone()))
     }
@@ -169,7 +175,7 @@ impl Snapshot {
     pub fn chain_tips(&self) -> Vec<ChainTip> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.chain_tips().to_vec(),
-            Moment::Live { snapshot, .. } => snapshot.chain_tips(),
+            Moment::Live(live) => live.snapshot.chain_tips(),
         }
     }
 
@@ -178,7 +184,7 @@ impl Snapshot {
     pub fn header_height(&self) -> Height {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.header_height(),
-            Moment::Live { snapshot, .. } => snapshot.header_height(),
+            Moment::Live(live) => live.snapshot.header_height(),
         }
     }
 
@@ -189,7 +195,7 @@ impl Snapshot {
                 State::Asleep(at_rest) => Ok(at_rest.reading.invalid(&hash)?),
                 State::Woken(woken) => Ok(woken.snapshot.invalid(&hash)),
             }),
-            Moment::Live { snapshot, .. } => Ok(snapshot.invalid(&hash)),
+            Moment::Live(live) => Ok(live.snapshot.invalid(&hash)),
         }
     }
 
@@ -198,7 +204,7 @@ impl Snapshot {
     pub fn invalid_blocks(&self) -> Vec<Invalid> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.invalid_blocks().collect(),
-            Moment::Live { snapshot, .. } => snapshot.invalid_blocks(),
+            Moment::Live(live) => live.snapshot.invalid_blocks(),
         }
     }
 
@@ -207,7 +213,7 @@ impl Snapshot {
     pub fn scripts(&self) -> ScriptsChecked {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.scripts(),
-            Moment::Live { snapshot, .. } => snapshot.scripts(),
+            Moment::Live(live) => live.snapshot.scripts(),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Where a sync takes headers and blocks from.
 
+mod peer_address;
+mod rpc_url;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,9 +18,10 @@ use varve_types::Network;
 use varve_types::blk::write_record;
 
 use crate::error::Error;
-use crate::peer_address::PeerAddress;
-use crate::rpc_url::RpcUrl;
 use crate::system;
+
+pub use peer_address::{ParsePeerAddressError, PeerAddress};
+pub use rpc_url::RpcUrl;
 
 /// Where a sync takes headers and blocks from.
 ///
@@ -47,8 +51,8 @@ pub(crate) struct Traits {
 }
 
 impl Source {
-    /// Block files as a node writes them: a folder of `blk*.dat`, a folder with `blocks/` in it, one
-    /// block file, or a named pipe. `xor.dat` beside them is applied.
+    /// Block files as a node writes them: a folder of `blk*.dat`, a folder with `blocks/` in it,
+    /// one block file, or a named pipe. `xor.dat` beside them is applied.
     pub fn folder(path: impl Into<PathBuf>) -> Self {
         Self::new(Kind::Folder(path.into()))
     }

@@ -37,8 +37,8 @@ pub struct Checks {
 
 impl Checks {
     /// What a sync from this source checks. By default the scripts of peers, who are strangers, but
-    /// for those that Core's developers vouch for; and spends alone with files and interfaces, which
-    /// are those of the user's own node. Scripts of BSV networks cannot be checked.
+    /// for those that Core's developers vouch for; and spends alone with files and interfaces,
+    /// which are those of the user's own node. Scripts of BSV networks cannot be checked.
     pub fn of(
         source: &Source,
         network: Network,
@@ -89,6 +89,8 @@ impl StopHandle {
 /// What happens during a sync, in the order in which it happens.
 pub type SyncEvent<'a> = Report<'a>;
 
+type OnEvent<'e> = Box<dyn FnMut(SyncEvent<'_>) + Send + 'e>;
+
 /// A sync that has not started: [`Node::sync`], [`Node::follow`].
 #[must_use = "a sync does nothing before it is run or started"]
 pub struct SyncJob<'e> {
@@ -98,7 +100,7 @@ pub struct SyncJob<'e> {
     assume_valid: AssumeValid,
     stop_height: Option<Height>,
     stop: StopHandle,
-    on_event: Option<Box<dyn FnMut(SyncEvent<'_>) + Send + 'e>>,
+    on_event: Option<OnEvent<'e>>,
 }
 
 /// What a sync came to.
@@ -153,7 +155,7 @@ impl<'e> SyncJob<'e> {
     /// Calls `on_event` in the syncing thread with everything that happens.
     pub fn on_event<'n>(self, on_event: impl FnMut(SyncEvent<'_>) + Send + 'n) -> SyncJob<'n> {
         let Self { node, source, verify, assume_valid, stop_height, stop, .. } = self;
-        let on_event: Option<Box<dyn FnMut(SyncEvent<'_>) + Send + 'n>> = Some(Box::new(on_event));
+        let on_event: Option<OnEvent<'n>> = Some(Box::new(on_event));
         SyncJob { node, source, verify, assume_valid, stop_height, stop, on_event }
     }
 

@@ -1,5 +1,7 @@
 //! The set of unspent outputs: that of a node at one moment, or one that was imported alone.
 
+mod snapshot_base;
+
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{BufReader, Write};
@@ -17,8 +19,8 @@ use crate::answer::{Output, Tip};
 use crate::builder::{Builder, UTXO, check_store_free, holds_chain, make_folder};
 use crate::error::Error;
 use crate::snapshot::Snapshot;
-use crate::snapshot_base::SnapshotBase;
 use crate::system;
+use snapshot_base::SnapshotBase;
 
 /// Bytes of a snapshot file that are read at once.
 const BUFFER: usize = 1 << 20;
@@ -149,7 +151,7 @@ impl Builder {
         let read = |source| Error::Read { path: file.to_owned(), source };
         let open = || File::open(file).map_err(read);
         let header = SnapshotHeader::read(open()?, network).map_err(varve_utxo::Error::from);
-        let wrong = |source| Error::Import { path: file.to_owned(), source };
+        let wrong = |error| Error::Import { path: file.to_owned(), source: Box::new(error) };
         let header = header.map_err(wrong)?;
         let base = SnapshotBase::find(network, header.base);
         let height = base_height(header.base, base, height)?;

@@ -1,7 +1,7 @@
 //! `varve records`: live transactions.
 //!
-//! Every command but `bench` is the short form of a line of `apply`: it makes the line, executes it,
-//! and prints the answer for people or as JSON.
+//! Every command but `bench` is the short form of a line of `apply`: it makes the line, executes
+//! it, and prints the answer for people or as JSON.
 
 mod apply;
 mod arguments;

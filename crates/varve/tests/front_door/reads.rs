@@ -64,8 +64,8 @@ fn stale_blocks_answer_by_hash() {
 }
 
 /// A snapshot of a folder at rest may not have opened the unspent set, or a table of the history,
-/// when the writers open and move on. It must still answer for its own moment, and so must one of the
-/// live node and a set that was opened before.
+/// when the writers open and move on. It must still answer for its own moment, and so must one of
+/// the live node and a set that was opened before.
 #[test]
 fn a_snapshot_keeps_its_moment_when_the_node_wakes_and_moves_on() {
     let folder = tempfile::tempdir().unwrap();

@@ -48,7 +48,7 @@ impl Session {
     /// Sets the tip and writes it to the folder.
     pub(super) fn set_tip(&self, state: BlockState) -> Result<(), Failure> {
         self.store.set_tip(state).map_err(|error| match error {
-            varve::Error::Records(error) => Failure::Store(error),
+            varve::Error::Records(error) => Failure::Store(*error),
             other => Failure::Tip(other),
         })
     }

@@ -1,8 +1,9 @@
 //! Lines that create or spend.
 //!
-//! A transaction that comes without the outputs it spends gets them from the records of its parents,
-//! or from its own record if it was created before. With neither, a spend is `TX_NOT_FOUND`, and a
-//! creation `PROCESSING`, as for any transaction that is not in extended form.
+//! A transaction that comes without the outputs it spends gets them from the records of its
+//! parents, or from its own record if it was created before. With neither, a spend is
+//! `TX_NOT_FOUND`, and a creation `PROCESSING`, as for any transaction that is not in extended
+//! form.
 
 use serde_json::{Value, json};
 use varve::records::freeze_window::Tier;

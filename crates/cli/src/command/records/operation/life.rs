@@ -43,8 +43,8 @@ pub(super) fn unspend(session: &Session, arguments: &Arguments<'_>) -> Result<Va
     Ok(json!({ "spends": outpoints.into_iter().zip(taken).map(item).collect::<Value>() }))
 }
 
-/// The spends that a line reverses: `spends`, one spend with its fields in the line itself, or all inputs
-/// of `tx`.
+/// The spends that a line reverses: `spends`, one spend with its fields in the line itself, or all
+/// inputs of `tx`.
 fn unspends(session: &Session, arguments: &Arguments<'_>) -> Result<Vec<Unspend>, Failure> {
     if arguments.has(&["tx"]) {
         let tx = arguments.tx(session.store.settings().format)?;

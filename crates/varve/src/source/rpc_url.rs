@@ -13,8 +13,8 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct RpcUrl {
     /// `host:port`.
-    pub(crate) address: String,
-    pub(crate) login: Login,
+    pub(super) address: String,
+    pub(super) login: Login,
 }
 
 impl FromStr for RpcUrl {
@@ -42,20 +42,20 @@ impl FromStr for RpcUrl {
 }
 
 /// Host and port. A colon within brackets belongs to the host.
-pub(crate) fn split_port(text: &str) -> (&str, Option<&str>) {
+pub(super) fn split_port(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':').filter(|_| !text.ends_with(']')) {
         Some((host, port)) => (host, Some(port)),
         None => (text, None),
     }
 }
 
-pub(crate) fn is_host(host: &str) -> bool {
+pub(super) fn is_host(host: &str) -> bool {
     let bracketed = host.starts_with('[') && host.ends_with(']') && host.len() > 2;
     let strange = |letter: char| letter.is_whitespace() || "/@[]:".contains(letter);
     bracketed || (!host.is_empty() && !host.contains(strange))
 }
 
-pub(crate) fn is_port(port: &str) -> bool {
+pub(super) fn is_port(port: &str) -> bool {
     port.parse::<u16>().is_ok_and(|port| port > 0)
 }
 

@@ -8,17 +8,17 @@ use varve_types::{BlockHash, Network};
 
 /// The height and the set hash of one base block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SnapshotBase {
+pub(super) struct SnapshotBase {
     network: Network,
-    pub(crate) height: u32,
+    pub(super) height: u32,
     block: &'static str,
     /// `hash_serialized_3` of the set.
-    pub(crate) set_hash: &'static str,
+    pub(super) set_hash: &'static str,
 }
 
 impl SnapshotBase {
     /// The base with this hash; `None` when it is not in the list.
-    pub(crate) fn find(network: Network, block: BlockHash) -> Option<&'static Self> {
+    pub(super) fn find(network: Network, block: BlockHash) -> Option<&'static Self> {
         let block = block.to_string();
         BASES.iter().find(|base| base.network == network && base.block == block)
     }

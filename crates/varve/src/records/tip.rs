@@ -23,17 +23,17 @@ const VERSION: u32 = 1;
 
 /// The file of the tip.
 #[derive(Debug)]
-pub(crate) struct TipFile {
+pub(super) struct TipFile {
     directory: Arc<dyn Storage>,
 }
 
 impl TipFile {
-    pub(crate) fn new(directory: Arc<dyn Storage>) -> Self {
+    pub(super) fn new(directory: Arc<dyn Storage>) -> Self {
         Self { directory }
     }
 
     /// The tip that was written last; `None` when there is none.
-    pub(crate) fn load(&self) -> Result<Option<BlockState>, Error> {
+    pub(super) fn load(&self) -> Result<Option<BlockState>, Error> {
         let Some(found) = load(self.directory.as_ref(), NAME, KIND)? else { return Ok(None) };
         let wrong = |what| Error::RecordsTip { path: self.directory.path().join(NAME), what };
         if found.version != VERSION {
@@ -48,7 +48,7 @@ impl TipFile {
     }
 
     /// Writes it, durably.
-    pub(crate) fn save(&self, state: BlockState) -> varve_io::Result<()> {
+    pub(super) fn save(&self, state: BlockState) -> varve_io::Result<()> {
         let mut payload = [0; 8];
         let (height, median_time) = payload.split_at_mut(4);
         height.copy_from_slice(&state.height.to_u32().to_le_bytes());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 
-use crate::rpc_url::{is_host, is_port, split_port};
+use super::rpc_url::{is_host, is_port, split_port};
 
 /// The address of a peer. Without a port, the network's own is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
