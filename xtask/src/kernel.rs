@@ -16,7 +16,13 @@ pub(crate) fn run() -> Result<bool> {
     let target = Metadata::load()?.target.join("kernel");
     for args in [
         &["test", "--package=varve-consensus", "--features=kernel"][..],
-        &["build", "--release", "--package=varve", "--no-default-features", "--features=kernel"],
+        &[
+            "build",
+            "--release",
+            "--package=varve-cli",
+            "--no-default-features",
+            "--features=kernel",
+        ],
     ] {
         let mut cargo = run::cargo();
         cargo.args(args).arg("--target-dir").arg(&target);

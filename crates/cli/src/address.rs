@@ -1,11 +1,12 @@
-//! What an output script is, for people: its class, and the address that wallets show for it.
+//! The class of an output script, and the address that wallets show for it.
 
 use bitcoin::consensus::Params;
 use bitcoin::{Address, Script};
-use varve_types::Network;
-use varve_types::script::Class;
+use varve::Network;
+use varve::types::script::Class;
 
-/// The address of a script, where it has one. BSV knows no witness, so it has the old kinds alone.
+/// The address of a script, if it has one. BSV has no witness programs, so the old kinds alone have
+/// addresses there.
 pub(crate) fn address(script: &[u8], network: Network) -> Option<String> {
     let params = match network {
         Network::Mainnet | Network::Bsv => Params::MAINNET,

@@ -1,27 +1,25 @@
-//! What can be typed. Every command, flag and default is here and nowhere else.
+//! The command line: every command, flag and default.
 
-pub(crate) mod address;
 pub(crate) mod records;
+mod simulate;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use varve_node::{IndexSet, Prune};
-use varve_sim::Profile;
-use varve_types::{BlockHash, Height, Network, Outpoint, Txid};
-use varve_utxo::SetHash;
+use varve::{
+    AssumeValid, BlockHash, BlockId, Height, IndexSet, Network, Outpoint, PeerAddress, Prune,
+    RpcUrl, SetHash, Txid,
+};
 
-use self::address::RpcAddress;
+pub(crate) use self::simulate::{Demo, Sim};
 
 /// A chain database: history, unspent outputs, live transactions and search in one store.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 
-    /// What every command takes.
     #[command(flatten)]
     pub global: Global,
 }
@@ -46,10 +44,10 @@ pub(crate) struct Global {
     pub memory: u64,
 }
 
-/// The commands that exist today.
+/// The commands that are built.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Simulate a chain, read it back, check it against the expected answers, and sum it up
+    /// Simulate a chain, sync it, check it against the expected answers, and print a summary
     #[command(after_help = "\
 Examples:
   varve demo
@@ -65,7 +63,7 @@ Examples:
   varve sim --out big --blocks 120 --profile bsv")]
     Sim(Sim),
 
-    /// Take blocks from a node's files, another node or a pipe; check and store them
+    /// Take blocks from a node's files, another node or a pipe, check them and store them
     #[command(after_help = "\
 Examples:
   varve sync --from ~/.bitcoin
@@ -77,7 +75,7 @@ Examples:
   varve sync --from ~/.bitcoin --index filter,stats")]
     Sync(Sync),
 
-    /// Tell which chain is stored, how far it goes, and what the stores hold
+    /// Show which chain is stored, how far it goes, and what the stores hold
     #[command(after_help = "\
 Examples:
   varve status
@@ -91,7 +89,7 @@ Examples:
   varve verify --network regtest --datadir data --json")]
     Verify,
 
-    /// Make everything anew that derives from blocks
+    /// Rebuild everything that derives from blocks
     #[command(after_help = "\
 Examples:
   varve repair
@@ -110,8 +108,7 @@ Examples:
         block: BlockHash,
     },
 
-    /// Take back the marks of a block, of its ancestors and of its descendants; they are checked
-    /// again
+    /// Remove the invalid marks of a block, its ancestors and its descendants, and check them again
     #[command(after_help = "\
 Examples:
   varve reconsider 00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac
@@ -140,8 +137,8 @@ Examples:
   varve block 124 --network regtest --datadir data --json")]
     Block {
         /// Its hash, or a height of the confirmed chain
-        #[arg(value_name = "HASH|HEIGHT", value_parser = block_name)]
-        block: BlockName,
+        #[arg(value_name = "HASH|HEIGHT")]
+        block: BlockId,
     },
 
     /// Show which input of the confirmed chain spends an output
@@ -155,11 +152,11 @@ Examples:
         outpoint: Outpoint,
     },
 
-    /// Ask, count, export or import the unspent outputs of a data directory
+    /// Look up, count, export or import the unspent outputs of a data directory
     #[command(subcommand)]
     Utxo(Utxo),
 
-    /// Ask, freeze, lock, prune and fill the records of live transactions
+    /// Look up, freeze, lock, prune and fill the records of live transactions
     Records(records::Records),
 }
 
@@ -173,43 +170,43 @@ pub(crate) struct Sync {
     pub from: Option<PathBuf>,
 
     /// A node to fetch from; may be given more than once
-    #[arg(long = "peer", value_name = "HOST:PORT", group = "source", value_parser = address::peer)]
-    pub peers: Vec<String>,
+    #[arg(long = "peer", value_name = "HOST:PORT", group = "source")]
+    pub peers: Vec<PeerAddress>,
 
-    /// The interface of a node: http://user:password@host:port
-    #[arg(long, value_name = "URL", group = "source", value_parser = address::rpc)]
-    pub rpc: Option<RpcAddress>,
+    /// The REST or RPC interface of a node: http://user:password@host:port
+    #[arg(long, value_name = "URL", group = "source")]
+    pub rpc: Option<RpcUrl>,
 
     /// Do not go above this height
-    #[arg(long, value_name = "HEIGHT")]
-    pub stop_height: Option<u32>,
+    #[arg(long, value_name = "HEIGHT", value_parser = height)]
+    pub stop_height: Option<Height>,
 
-    /// What is checked of each block beside its form
+    /// What is checked of each block besides its form
     ///
     /// [default: scripts with --peer; spends with --from and --rpc, whose node has checked them]
     #[arg(long, value_enum)]
     pub verify: Option<VerifyKind>,
 
-    /// Do not check the scripts of this block and of those below it, once it is on the best chain
-    /// and two weeks old; 0 checks all
+    /// Skip the scripts of this block and of those below it, once it is on the best chain and two
+    /// weeks old; 0 checks all
     ///
     /// [default: with --peer a block that is built in for each network, else 0]
     #[arg(long, value_name = "HASH|0", value_parser = assume_valid)]
     pub assume_valid: Option<AssumeValid>,
 
-    /// Go on as new blocks come
+    /// Keep running and take new blocks as they come
     #[arg(long)]
     pub follow: bool,
 
-    /// Keep about so many bytes of the youngest blocks, and always the last 4,096; `off` keeps all
+    /// Keep about SIZE bytes of the youngest blocks, and always the last 4,096; `off` keeps all
     ///
-    /// [default: as before; off in a new folder]
+    /// [default: unchanged; off in a new folder]
     #[arg(long, value_name = "SIZE|off", value_parser = prune)]
     pub prune: Option<Prune>,
 
-    /// What to keep beside the chain: `none`, or some of address,filter,stats
+    /// The optional indexes: `none`, or some of address,filter,stats
     ///
-    /// [default: as before; none in a new folder]
+    /// [default: unchanged; none in a new folder]
     #[arg(long, value_name = "LIST")]
     pub index: Option<IndexSet>,
 }
@@ -223,7 +220,7 @@ pub(crate) enum VerifyKind {
     Scripts,
 }
 
-impl From<VerifyKind> for varve_node::Verify {
+impl From<VerifyKind> for varve::Verify {
     fn from(kind: VerifyKind) -> Self {
         match kind {
             VerifyKind::Spends => Self::Spends,
@@ -232,13 +229,8 @@ impl From<VerifyKind> for varve_node::Verify {
     }
 }
 
-/// Up to where scripts are taken on trust.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AssumeValid {
-    /// Nowhere.
-    Off,
-    /// Up to this block.
-    Block(BlockHash),
+fn height(text: &str) -> Result<Height, std::num::ParseIntError> {
+    text.parse().map(Height::new)
 }
 
 fn assume_valid(text: &str) -> Result<AssumeValid, String> {
@@ -250,7 +242,7 @@ fn assume_valid(text: &str) -> Result<AssumeValid, String> {
     }
 }
 
-/// What can be done with the unspent outputs.
+/// Commands on the unspent outputs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Utxo {
     /// Show one unspent output
@@ -279,8 +271,8 @@ Examples:
         hash: Option<HashKind>,
 
         /// The set as it was at this height of the confirmed chain
-        #[arg(long, value_name = "HEIGHT")]
-        at: Option<u32>,
+        #[arg(long, value_name = "HEIGHT", value_parser = height)]
+        at: Option<Height>,
     },
 
     /// Write all unspent outputs to a file that Bitcoin Core's loadtxoutset takes
@@ -290,8 +282,8 @@ Examples:
   varve utxo export utxo.dat --network signet --datadir data
   varve utxo export - | zstd > utxo.dat.zst
 
-The file appears under its name when it is complete. What the command says of it goes to standard
-output, or to standard error when the outputs themselves go there.")]
+The file appears under its name when it is complete. The summary goes to standard output, or to
+standard error when the outputs themselves go to standard output.")]
     Export {
         /// The file to write, which must not exist; `-` for standard output
         file: PathBuf,
@@ -311,8 +303,8 @@ Core 31 knows are built in, and the hash is checked; for any other pass --height
         file: PathBuf,
 
         /// The height of the base block
-        #[arg(long, value_name = "HEIGHT")]
-        height: Option<u32>,
+        #[arg(long, value_name = "HEIGHT", value_parser = height)]
+        height: Option<Height>,
     },
 }
 
@@ -338,23 +330,6 @@ impl From<HashKind> for SetHash {
     }
 }
 
-/// What a block is called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BlockName {
-    /// Its hash.
-    Hash(BlockHash),
-    /// Its height in the confirmed chain.
-    Height(Height),
-}
-
-/// A hash of 64 digits, which may all be decimal, or else a height.
-fn block_name(text: &str) -> Result<BlockName, String> {
-    let hash = text.parse().map(BlockName::Hash);
-    hash.or_else(|_| text.parse().map(|height| BlockName::Height(Height::new(height)))).map_err(
-        |_: std::num::ParseIntError| "write a height, or a block hash of 64 digits".to_owned(),
-    )
-}
-
 /// A number of bytes: `4096`, `512M`, `2G`, `2GiB`.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
@@ -371,10 +346,10 @@ fn size(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "write a number of bytes, or one with K, M or G: 512M".to_owned())
 }
 
-/// A budget of memory: some bytes.
+/// A budget of memory, which is not zero.
 fn memory(text: &str) -> Result<u64, String> {
     match size(text)? {
-        0 => Err("nothing works without memory; write a size such as 512M, or leave it out".into()),
+        0 => Err("write a size above 0, such as 512M, or leave it out".into()),
         bytes => Ok(bytes),
     }
 }
@@ -385,57 +360,6 @@ fn prune(text: &str) -> Result<Prune, String> {
         "off" => Ok(Prune::Off),
         _ => size(text).map(Prune::To),
     }
-}
-
-/// Arguments of `varve demo`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Demo {
-    /// Blocks above genesis
-    #[arg(long, value_name = "N", default_value_t = 200)]
-    pub blocks: u32,
-
-    /// Seed of the chain
-    #[arg(long, value_name = "S", default_value_t = 7)]
-    pub seed: u64,
-
-    /// Keep the chain in this folder, and the database in its subfolder `data`
-    #[arg(long, value_name = "DIR")]
-    pub keep: Option<PathBuf>,
-}
-
-/// Arguments of `varve sim`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Sim {
-    /// Folder to write to; it must not hold a chain yet
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-
-    /// Blocks above genesis on the best chain
-    #[arg(long, value_name = "N", default_value_t = 500)]
-    pub blocks: u32,
-
-    /// Seed: the same seed gives the same bytes on every machine
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    pub seed: u64,
-
-    /// What the chain looks like: mainnet (3,300 transactions a block), dense (small transactions,
-    /// many coins), bsv (large transactions, big data outputs)
-    #[arg(long, default_value = "mainnet")]
-    pub profile: Profile,
-
-    /// Percent of inputs that carry real signatures; the rest are dummies of real size
-    #[arg(long, value_name = "PERCENT", default_value_t = 5,
-          value_parser = clap::value_parser!(u32).range(0..=100))]
-    pub signed: u32,
-
-    /// Stale branches up to DEPTH blocks deep, with moved and double-spent transactions
-    #[arg(long, value_name = "DEPTH", num_args = 0..=1, default_missing_value = "6",
-          value_parser = clap::value_parser!(u32).range(1..=99))]
-    pub reorgs: Option<u32>,
-
-    /// Mask the block files with a key, as Bitcoin Core does since version 28
-    #[arg(long)]
-    pub xor: bool,
 }
 
 #[cfg(test)]
@@ -460,15 +384,6 @@ mod tests {
         assert_eq!(assume_valid(&"0".repeat(64)), Ok(AssumeValid::Off));
         for wrong in ["", "00", "1", "off", &"f".repeat(63)] {
             assert!(assume_valid(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn names_of_blocks() {
-        assert_eq!(block_name("600"), Ok(BlockName::Height(Height::new(600))));
-        assert_eq!(block_name(&"0".repeat(64)), Ok(BlockName::Hash(BlockHash::ZERO)));
-        for wrong in ["", "-1", "4294967296", "xyz", &"f".repeat(63)] {
-            assert!(block_name(wrong).is_err(), "{wrong}");
         }
     }
 

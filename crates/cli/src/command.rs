@@ -1,11 +1,12 @@
-//! One module a command.
+//! One module for each command.
 
 pub(crate) mod block;
 pub(crate) mod demo;
 pub(crate) mod maintain;
 pub(crate) mod records;
-pub(crate) mod show;
 pub(crate) mod sim;
+pub(crate) mod spender;
+pub(crate) mod status;
 pub(crate) mod sync;
 pub(crate) mod tx;
 pub(crate) mod utxo;

@@ -1,9 +1,9 @@
-//! The `varve` command: the one place that builds the whole.
+//! The `varve` command, on the library `varve` alone.
 //!
-//! `args` says what can be typed, `command` has a module for each command, `data_dir` opens stores,
-//! `progress` shows long work, `output` prints, `panic` reports bugs. An error is one sentence on
-//! standard error that says what to do next; exit code 1, or 2 for a mistake in the command line.
-//! With `--json` standard output carries one JSON object and nothing else.
+//! `args` declares the command line, `command` has a module for each command, `data_dir` names the
+//! folder, `progress` shows long work, `output` prints, `panic` reports bugs. An error is one
+//! sentence on standard error that says what to do next; exit code 1, or 2 for a mistake in the
+//! command line. With `--json` standard output carries one JSON object and nothing else.
 
 #![forbid(unsafe_code)]
 
@@ -19,18 +19,16 @@ mod date;
 mod panic;
 mod planned;
 mod progress;
-mod snapshot_base;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 use mimalloc::MiMalloc;
-use varve_io::ReportingAllocator;
+use varve::ReportingAllocator;
 
 use crate::args::{Args, Command};
-use crate::command::verdict::Verdict;
 
-/// Memory that one thread asks for and another gives back, as the window's, fragments the system's
+/// Memory that one thread allocates and another frees, such as the window's, fragments the system's
 /// allocator; this one stays closer to the budget.
 #[global_allocator]
 static ALLOCATOR: ReportingAllocator<MiMalloc> = ReportingAllocator {
@@ -44,35 +42,31 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     panic::report();
-    let matches = planned::added_to(Args::command()).get_matches();
+    let matches = planned::with_planned(Args::command()).get_matches();
     if let Some(refusal) = planned::refusal(&matches) {
         eprintln!("error: {refusal}");
         return ExitCode::from(USAGE);
     }
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    allocator::give_back_soon(args.global.memory);
+    allocator::release_early(args.global.memory);
     let done = match &args.command {
         Command::Demo(demo) => command::demo::run(demo, &args.global),
         Command::Sim(sim) => command::sim::run(sim, args.global.json),
         Command::Sync(sync) => command::sync::run(sync, &args.global),
-        Command::Status => command::show::status(&args.global),
+        Command::Status => command::status::run(&args.global),
         Command::Tx { txid } => command::tx::run(*txid, &args.global),
         Command::Block { block } => command::block::run(*block, &args.global),
-        Command::Spender { outpoint } => command::show::spender(*outpoint, &args.global),
+        Command::Spender { outpoint } => command::spender::run(*outpoint, &args.global),
         Command::Verify => command::maintain::verify(&args.global),
         Command::Repair => command::maintain::repair(&args.global),
-        Command::Invalidate { block } => {
-            command::verdict::run(*block, Verdict::Invalidate, &args.global)
-        }
-        Command::Reconsider { block } => {
-            command::verdict::run(*block, Verdict::Reconsider, &args.global)
-        }
+        Command::Invalidate { block } => command::verdict::invalidate(*block, &args.global),
+        Command::Reconsider { block } => command::verdict::reconsider(*block, &args.global),
         Command::Records(records) => command::records::run(records, &args.global),
         Command::Utxo(utxo) => command::utxo::run(utxo, &args.global),
     };
     match done.and_then(|()| output::finish()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever closed the pipe knows.
+        // The reader that closed the pipe knows.
         Err(error) if error.is::<output::Closed>() => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("error: {}", sentence(&error));
@@ -81,7 +75,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What went wrong, and why: every cause that the sentence does not name already.
+/// The error and its causes in one sentence. A cause that the sentence contains already is left
+/// out.
 fn sentence(error: &anyhow::Error) -> String {
     let mut sentence = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -101,8 +96,8 @@ mod tests {
     use anyhow::Context as _;
 
     #[test]
-    fn a_cause_is_told_once() {
-        let error = anyhow::Error::from(varve_node::source::SourceError::Io {
+    fn a_cause_is_named_once() {
+        let error = anyhow::Error::from(varve::SourceError::Io {
             path: "chain".into(),
             source: io::Error::other("no such thing"),
         });

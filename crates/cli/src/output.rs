@@ -1,18 +1,19 @@
-//! What the command says, to readers that may go away: `varve block 7 | head -1`.
+//! Printing to readers that may go away: `varve block 7 | head -1`.
 //!
-//! The standard library's `println!` and `eprintln!` panic when nobody reads. The macros of the
-//! same names here, which every module sees instead of those, do not:
+//! The standard library's `println!` and `eprintln!` panic when the reader has closed the pipe. The
+//! macros of the same names here, which every module sees instead of those, do not:
 //!
 //! * A reader of standard output that has gone has read what it wanted, so the rest is dropped.
 //! * Any other failure, such as a full disk, means that the answer is lost: it is kept for the end
 //!   of the command ([`finish`]), which then fails.
-//! * Standard error tells what is going on. The work goes on also when nobody listens.
+//! * Standard error reports what happens. The work continues when nobody reads it.
 
 use std::fmt::{self, Arguments};
 use std::io::{self, ErrorKind, Write as _};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, Result};
+use serde::Serialize;
 
 /// Why the answer could not be written.
 static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
@@ -25,7 +26,7 @@ macro_rules! println {
 
 /// A line beside the answer.
 macro_rules! eprintln {
-    ($($line:tt)*) => { $crate::output::tell(format_args!($($line)*)) };
+    ($($line:tt)*) => { $crate::output::report(format_args!($($line)*)) };
 }
 
 /// Writes a line to standard output.
@@ -36,21 +37,27 @@ pub(crate) fn answer(line: Arguments<'_>) {
     }
 }
 
-/// The reader of standard output went away before it had everything, where a part is of no use.
+/// Prints the answer of `--json`.
+pub(crate) fn print_json(answer: &impl Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string(answer)?);
+    Ok(())
+}
+
+/// The reader of standard output closed it before it had everything, where a part is of no use.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads standard output any more")
+        f.write_str("the reader of standard output has closed it")
     }
 }
 
 impl std::error::Error for Closed {}
 
 /// Writes a line to standard error.
-pub(crate) fn tell(line: Arguments<'_>) {
-    // There is nobody who could be told of a failure.
+pub(crate) fn report(line: Arguments<'_>) {
+    // A failure could be reported nowhere.
     let _ = writeln!(io::stderr(), "{line}");
 }
 

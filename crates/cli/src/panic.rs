@@ -2,8 +2,8 @@
 //!
 //! A panic in any thread prints one sentence and ends the process with exit code 101, without
 //! running the rest of the program: the stores are left as after a crash, which they recover from,
-//! and no other thread waits for one that is gone. Whoever sets `RUST_BACKTRACE` gets the standard
-//! report, with the backtrace, in place of the sentence.
+//! and no other thread waits for one that is gone. With `RUST_BACKTRACE` set, the standard report
+//! with the backtrace takes the place of the sentence.
 
 use std::env;
 use std::panic;
@@ -28,7 +28,7 @@ pub(crate) fn report() {
     }));
 }
 
-/// What to tell the user, and the exit code.
+/// The message for the user, and the exit code.
 fn sentence(message: &str, place: Option<&str>) -> (String, i32) {
     let message = message.replace('\n', " ");
     // `std::thread::spawn` panics where the system refuses a thread.
@@ -53,12 +53,12 @@ mod tests {
 
     #[test]
     fn a_bug_is_one_line_with_its_place_and_a_refused_thread_is_no_bug() {
-        let (told, exit_code) = sentence("left is not right\n left: 1", Some("set.rs:7:9"));
-        assert!(told.starts_with("varve has a bug: left is not right"), "{told}");
-        assert!(told.contains("at set.rs:7:9; please report it"), "{told}");
-        assert_eq!((told.lines().count(), exit_code), (1, EXIT_CODE));
-        let (told, exit_code) = sentence("failed to spawn thread: Os { code: 11 }", None);
-        assert!(told.contains("ulimit -u") && !told.contains("bug"), "{told}");
+        let (shown, exit_code) = sentence("left is not right\n left: 1", Some("set.rs:7:9"));
+        assert!(shown.starts_with("varve has a bug: left is not right"), "{shown}");
+        assert!(shown.contains("at set.rs:7:9; please report it"), "{shown}");
+        assert_eq!((shown.lines().count(), exit_code), (1, EXIT_CODE));
+        let (shown, exit_code) = sentence("failed to spawn thread: Os { code: 11 }", None);
+        assert!(shown.contains("ulimit -u") && !shown.contains("bug"), "{shown}");
         assert_eq!(exit_code, 1);
     }
 }

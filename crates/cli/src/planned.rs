@@ -1,11 +1,11 @@
-//! Commands of the design that this version does not have.
+//! Commands that are planned and not built.
 //!
-//! Whoever types one is told so, rather than that there is no such command or that a similar name
-//! was meant. One table: a command that comes to be leaves it, and gets its variant in `args`.
+//! Typing one gives an error that says so, rather than "unrecognized subcommand" or the suggestion
+//! of a similar name. A command that is built leaves this table and gets its variant in `args`.
 
 use clap::{Arg, ArgMatches, Command};
 
-/// The names, and what each will do.
+/// The name of each, and what it will do.
 const PLANNED: [(&str, &str); 8] = [
     ("serve", "serve wallets, explorers and programs over the network"),
     ("compact", "merge the files of the stores"),
@@ -17,8 +17,8 @@ const PLANNED: [(&str, &str); 8] = [
     ("bench", "measure this machine; for now use `cargo xtask bench NAME`"),
 ];
 
-/// Adds the planned commands, hidden, with any arguments.
-pub(crate) fn added_to(command: Command) -> Command {
+/// Adds the planned commands, hidden from the help, with any arguments.
+pub(crate) fn with_planned(command: Command) -> Command {
     let planned = PLANNED.into_iter().filter(|(name, _)| command.find_subcommand(name).is_none());
     let hidden: Vec<Command> = planned
         .map(|(name, _)| {
@@ -32,7 +32,7 @@ pub(crate) fn added_to(command: Command) -> Command {
     command.after_help(note).subcommands(hidden)
 }
 
-/// What to say when one of them was typed.
+/// The error for a planned command that was typed.
 pub(crate) fn refusal(matches: &ArgMatches) -> Option<String> {
     let typed = matches.subcommand_name()?;
     let (name, what) = PLANNED.iter().find(|(name, _)| *name == typed)?;

@@ -10,7 +10,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 /// How often a log line is written when there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(5);
 
-/// How long work may take that nobody needs to be told of.
+/// Work that takes less than this is not shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One piece of work that is measured in steps, and in bytes where it has any.
@@ -44,7 +44,7 @@ impl Progress {
         Self { what, unit, steps, bar, started, logged: started }
     }
 
-    /// Says how many steps it will take, when that becomes known.
+    /// Sets the number of steps, when that becomes known.
     pub(crate) fn set_length(&mut self, steps: u64) {
         self.steps = steps;
         if let Some(bar) = &self.bar {
@@ -52,7 +52,7 @@ impl Progress {
         }
     }
 
-    /// Says something beside the work.
+    /// Prints a line beside the work.
     pub(crate) fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// Says how far the work has come.
+    /// Shows how far the work has come.
     pub(crate) fn set(&mut self, step: u64, bytes: u64) {
         let rate = self.rate(step, bytes, self.started.elapsed());
         if let Some(bar) = &self.bar {
@@ -72,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// Ends the display with one line that stays, and gives the time it took.
+    /// Ends the display with one line that stays, and returns the time that the work took.
     pub(crate) fn finish(self, bytes: u64) -> Duration {
         let took = self.started.elapsed();
         if let Some(bar) = &self.bar {
@@ -97,7 +97,8 @@ impl Progress {
     }
 }
 
-/// Progress of work that there is mostly little or none of: shown when it takes its time.
+/// Progress of work that is usually short or absent: shown only once it takes longer than a second,
+/// and ended when it is dropped.
 pub(crate) struct Lazy {
     what: &'static str,
     begin: Option<Instant>,
@@ -105,12 +106,12 @@ pub(crate) struct Lazy {
 }
 
 impl Lazy {
-    /// Work of this name.
+    /// Work that is called this.
     pub(crate) const fn new(what: &'static str) -> Self {
         Self { what, begin: None, shown: None }
     }
 
-    /// Says how many blocks are done, and how many are to be.
+    /// Shows how many blocks are done of how many.
     pub(crate) fn set(&mut self, done: u64, all: u64) {
         let begin = *self.begin.get_or_insert_with(Instant::now);
         if self.shown.is_none() && begin.elapsed() < PATIENCE {
@@ -120,10 +121,11 @@ impl Lazy {
         progress.set_length(all);
         progress.set(done, 0);
     }
+}
 
-    /// Ends the display, if there was any.
-    pub(crate) fn finish(self) {
-        if let Some(progress) = self.shown {
+impl Drop for Lazy {
+    fn drop(&mut self) {
+        if let Some(progress) = self.shown.take() {
             progress.finish(0);
         }
     }

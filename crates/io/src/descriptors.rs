@@ -6,22 +6,18 @@
 //! limit). So the first directory that is opened asks. Where that is refused, the store works as
 //! long as the limit is enough, and the file that is one too many is an error that says so.
 
-#![expect(unsafe_code, reason = "asks the system for its limits and sets one")]
-
 use std::sync::Once;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the limit on open files to what the system allows, once.
 pub(crate) fn raise_limit() {
     static RAISED: Once = Once::new();
     RAISED.call_once(|| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the call fills the structure that it is given, which outlives it.
-        let known = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } == 0;
-        if known && limit.rlim_cur < limit.rlim_max {
-            limit.rlim_cur = limit.rlim_max;
-            // SAFETY: the call reads the structure that it is given, which outlives it. A higher
-            // limit takes nothing away from anyone.
-            let _ = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        // No number stands for no limit.
+        if current.is_some_and(|current| maximum.is_none_or(|maximum| current < maximum)) {
+            let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
         }
     });
 }

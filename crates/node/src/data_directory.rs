@@ -98,6 +98,13 @@ impl DataDirectory {
         Ok(root.list()?.iter().any(|name| name == FILE))
     }
 
+    /// The network of a folder that has been made a node's; `None` when it has not.
+    pub fn network(root: &dyn Storage) -> Result<Option<Network>, Error> {
+        let Some(found) = load(root, FILE, KIND)? else { return Ok(None) };
+        let (_, name) = fields_of(root, &found)?;
+        name.parse().map(Some).map_err(|_| damaged(root))
+    }
+
     /// Refuses a folder that is not a node's and holds other things than a new node's folder may:
     /// what an interrupted creation leaves, records, and the entries `allowed`.
     pub fn check_free(root: &dyn Storage, allowed: &[&str]) -> Result<(), Error> {
@@ -211,9 +218,21 @@ fn identity_of(
     found: &Envelope<Vec<u8>>,
     network: Network,
 ) -> Result<Identity, Error> {
-    let path = root.path();
+    let (identity, name) = fields_of(root, found)?;
+    if name != network.name() {
+        let (path, found) = (root.path().to_path_buf(), name.to_owned());
+        return Err(Error::OtherNetwork { path, found, wanted: network });
+    }
+    Ok(identity)
+}
+
+/// The identity in the file `node`, and the name of its network.
+fn fields_of<'a>(
+    root: &dyn Storage,
+    found: &'a Envelope<Vec<u8>>,
+) -> Result<(Identity, &'a str), Error> {
     if found.version != FORMAT_VERSION {
-        let (path, found) = (path.to_path_buf(), found.version);
+        let (path, found) = (root.path().to_path_buf(), found.version);
         return Err(Error::OtherFormat { path, found, supported: FORMAT_VERSION });
     }
     let fields = || {
@@ -223,14 +242,12 @@ fn identity_of(
         let name = std::str::from_utf8(name).ok().filter(|name| name.len() == usize::from(*length));
         Some((Identity { store: StoreId(*store), secret: *secret }, name?))
     };
+    fields().ok_or_else(|| damaged(root))
+}
+
+fn damaged(root: &dyn Storage) -> Error {
     let damaged = FormatError::Damaged { at: 0, what: "it is no identity of a node" };
-    let damaged = || damaged.in_file(&path.join(FILE), FileOffset::ZERO);
-    let (identity, name) = fields().ok_or_else(damaged)?;
-    if name != network.name() {
-        let (path, found) = (path.to_path_buf(), name.to_owned());
-        return Err(Error::OtherNetwork { path, found, wanted: network });
-    }
-    Ok(identity)
+    damaged.in_file(&root.path().join(FILE), FileOffset::ZERO).into()
 }
 
 #[cfg(test)]
@@ -248,8 +265,10 @@ mod tests {
     fn the_identity_stays_and_others_are_refused() {
         let root = Arc::new(FaultyStorage::new(1));
         assert!(!DataDirectory::exists(root.as_ref()).unwrap());
+        assert_eq!(DataDirectory::network(root.as_ref()).unwrap(), None);
         let first = open(&root, Network::Regtest, 1).unwrap();
         assert!(DataDirectory::exists(root.as_ref()).unwrap());
+        assert_eq!(DataDirectory::network(root.as_ref()).unwrap(), Some(Network::Regtest));
         assert_eq!(open(&root, Network::Regtest, 2).unwrap().store, first.store);
         let message = open(&root, Network::Mainnet, 2).unwrap_err().to_string();
         assert!(message.contains("regtest") && message.contains("mainnet"), "{message}");

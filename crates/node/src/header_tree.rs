@@ -264,13 +264,19 @@ impl HeaderTree {
     /// Every header without one above it, and `active`, the tip of the active chain.
     #[must_use]
     pub fn chain_tips(&self, active: HeaderId) -> Vec<ChainTip> {
-        let is_tip = |id: &HeaderId| *id == active || self.row(*id).first_child.some().is_none();
+        self.chain_tips_among(active, u32::MAX)
+    }
+
+    /// The same as of a moment when there were `count` headers.
+    pub(crate) fn chain_tips_among(&self, active: HeaderId, count: u32) -> Vec<ChainTip> {
+        let is_known = |id: &HeaderId| id.to_u32() < count;
+        let is_tip = |id: &HeaderId| *id == active || !self.children(*id).any(|id| is_known(&id));
         let tip = |id: HeaderId| {
             let fork = self.height(self.fork_point(id, active)).to_u32();
             let height = self.height(id);
             ChainTip { height, hash: self.hash(id), branch_length: height.to_u32() - fork }
         };
-        self.ids().filter(is_tip).map(tip).collect()
+        self.ids().take_while(is_known).filter(is_tip).map(tip).collect()
     }
 
     /// All headers, in the order of arrival.

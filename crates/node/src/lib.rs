@@ -21,6 +21,7 @@ compile_error!("a node needs a verifier of scripts: build with the feature `core
 
 mod budget;
 mod chain;
+mod chain_moment;
 #[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
 mod checked;
 #[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]

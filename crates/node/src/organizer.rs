@@ -44,8 +44,8 @@ use std::time::Duration;
 use varve_consensus::{BlockAt, Params};
 use varve_types::{BlockHash, Height, Network};
 use varve_utxo::{
-    Compaction, Database, DatabaseView, Error as UtxoError, Joiner, JoinerOptions, Parameters,
-    UndoConfig,
+    Compaction, Database, DatabaseView, Error as UtxoError, Joiner, JoinerOptions, MemorySplit,
+    Parameters, UndoConfig,
 };
 
 use crate::budget::Budget;
@@ -53,7 +53,6 @@ use crate::checked::ScriptsChecked;
 use crate::connected::Wanted;
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
-use crate::filters::filtered;
 use crate::header_tree::{ChainTip, Invalid};
 use crate::settings::{Index, Prune, Settings, SettingsChange};
 use crate::snapshot::{NodeReader, NodeSnapshot};
@@ -184,7 +183,7 @@ pub struct Organizer {
     pub(crate) stores: Stores,
     pub(crate) options: Options,
     pub(crate) settings: Settings,
-    pub(crate) directory: DataDirectory,
+    pub(crate) directory: Arc<DataDirectory>,
     /// What the last sync left out.
     pub(crate) left_out: LeftOut,
 }
@@ -193,7 +192,12 @@ impl Organizer {
     /// A handle that takes snapshots in other threads.
     #[must_use]
     pub fn reader(&self) -> NodeReader {
-        NodeReader { published: Arc::clone(&self.stores.published) }
+        NodeReader {
+            published: Arc::clone(&self.stores.published),
+            directory: Arc::clone(&self.directory),
+            settings: self.settings,
+            stats: self.stores.stats.log().clone(),
+        }
     }
 
     /// The node as it is now.
@@ -242,13 +246,17 @@ impl Organizer {
         self.settings
     }
 
+    /// How the memory is split now, and how the unspent set splits its part.
+    #[must_use]
+    pub fn memory(&self) -> (Budget, MemorySplit) {
+        let budget = self.stores.budget(self.options.memory, 0);
+        let index = self.utxo.memory().index;
+        (budget, MemorySplit::new(budget.set, index, self.options.undo.cache))
+    }
+
     /// The height up to which an index goes; `None` when it has not begun.
     pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
-        match index {
-            Index::Address => Ok(Some(self.snapshot().tip.0)),
-            Index::Filter => filtered(self.stores.archive.now()),
-            Index::Stats => self.counted(),
-        }
+        self.reader().indexed(index)
     }
 
     /// The sizes of the archive's tables, as of the last checkpoint.

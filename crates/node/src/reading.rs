@@ -18,7 +18,7 @@
 //! settings), the node is opened as for writing, which either replays and leaves the folder at rest
 //! for the next reader, or reports what is wrong.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use varve_archive::{ArchiveConfig, MmapConfig, MmapTables, Snapshot, View, stored_bytes};
 use varve_blocks::BlockReader;
@@ -49,7 +49,9 @@ pub struct Reading {
     settings: Settings,
     /// How many runs the unspent set has.
     runs: usize,
-    held: Held,
+    directory: Arc<DataDirectory>,
+    options: Box<Options>,
+    recovered: Option<Recovered>,
 }
 
 /// A size that was written by a process with the same addresses.
@@ -57,12 +59,11 @@ fn in_memory(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Who has the folder.
-enum Held {
-    /// The reader: it is at rest.
-    Folder(DataDirectory, Box<Options>),
-    /// A node, which had something to do first.
-    Node(Box<Organizer>),
+/// The node that had something to do first, because the folder was not at rest.
+struct Recovered {
+    /// Shared with nobody: behind a lock so that a reading can be shared between threads.
+    node: Mutex<Organizer>,
+    set: Arc<Version>,
 }
 
 impl Reading {
@@ -74,10 +75,11 @@ impl Reading {
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
         let directory = DataDirectory::open(root, options.params.network, &options.seed)?;
+        let directory = Arc::new(directory);
         match AtRest::open(&directory, &options) {
             Ok(Some(AtRest { rest, archive, blocks, settings, runs })) => {
-                let held = Held::Folder(directory, Box::new(options));
-                Ok(Self { rest, archive, blocks, settings, runs, held })
+                let (options, recovered) = (Box::new(options), None);
+                Ok(Self { rest, archive, blocks, settings, runs, directory, options, recovered })
             }
             // What is wrong is for the writer to find out.
             Ok(None) | Err(_) => Self::of_node(Organizer::open_in(directory, options, progress)?),
@@ -93,8 +95,32 @@ impl Reading {
             blocks: snapshot.blocks.clone(),
             settings: node.settings(),
             runs: snapshot.utxo.run_count(),
-            held: Held::Node(Box::new(node)),
+            directory: Arc::clone(&node.directory),
+            options: Box::new(node.options.clone()),
+            recovered: Some(Recovered { node: Mutex::new(node), set: Arc::clone(&snapshot.utxo) }),
         })
+    }
+
+    /// The node that had something to do when the folder was opened, or the reading itself when
+    /// the folder was at rest.
+    pub fn into_node(self) -> Result<Organizer, Box<Self>> {
+        match self.recovered {
+            Some(Recovered { node, .. }) => {
+                Ok(node.into_inner().unwrap_or_else(PoisonError::into_inner))
+            }
+            None => Err(Box::new(self)),
+        }
+    }
+
+    /// Opens the writers of a folder at rest, without releasing the folder in between. What was
+    /// read before stays valid; the unspent set must not be opened by [`set`](Self::set) any more.
+    /// `None` when a node has the folder already.
+    pub fn open_writers(&self) -> Result<Option<Organizer>, Error> {
+        if self.recovered.is_some() {
+            return Ok(None);
+        }
+        let (directory, options) = (Arc::clone(&self.directory), Options::clone(&self.options));
+        Organizer::open_in(directory, options, &mut |_, _| {}).map(Some)
     }
 
     /// The last commit.
@@ -123,22 +149,17 @@ impl Reading {
 
     /// The unspent set. Reads its window, and of each run the directory and the filter.
     pub fn set(&self) -> Result<Arc<Version>, Error> {
-        match &self.held {
-            Held::Folder(directory, options) => {
-                let budget = Budget::new(options.memory, self.measured()).enough()?;
-                Ok(open_utxo(directory, options, &budget)?.snapshot())
-            }
-            Held::Node(node) => Ok(Arc::clone(&node.snapshot().utxo)),
+        if let Some(Recovered { set, .. }) = &self.recovered {
+            return Ok(Arc::clone(set));
         }
+        let budget = Budget::new(self.options.memory, self.measured()).enough()?;
+        Ok(open_utxo(&self.directory, &self.options, &budget)?.snapshot())
     }
 
     /// How the memory would be split by a node that works on this folder, and by its unspent set.
     #[must_use]
     pub fn memory(&self) -> (Budget, MemorySplit) {
-        let options = match &self.held {
-            Held::Folder(_, options) => options,
-            Held::Node(node) => &node.options,
-        };
+        let options = &self.options;
         let budget = Budget::new(options.memory, self.measured());
         let [.., index] = self.rest.memory.map(in_memory);
         (budget, MemorySplit::new(budget.set, index, options.undo.cache))
@@ -209,7 +230,7 @@ impl Reading {
         match index {
             Index::Address => Ok(Some(self.rest.tip.0)),
             Index::Filter => filtered(&self.archive),
-            Index::Stats => counted(self.directory(), self.rest.tip.0),
+            Index::Stats => counted(&self.directory, self.rest.tip.0),
         }
     }
 
@@ -221,15 +242,8 @@ impl Reading {
 
     /// The bytes of the archive's files.
     pub fn archive_bytes(&self) -> Result<u64, Error> {
-        let storage = self.directory().store("archive")?;
+        let storage = self.directory.store("archive")?;
         Ok(stored_bytes(storage.as_ref()).map_err(varve_archive::ArchiveError::from)?)
-    }
-
-    const fn directory(&self) -> &DataDirectory {
-        match &self.held {
-            Held::Folder(directory, _) => directory,
-            Held::Node(node) => &node.directory,
-        }
     }
 }
 

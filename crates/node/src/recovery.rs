@@ -42,6 +42,7 @@ use varve_utxo::{AsBlock as _, Compaction, Database, Secret, StoreKey};
 
 use crate::budget::{Budget, Measured};
 use crate::chain::{Chain, SharedChain};
+use crate::chain_moment::ChainMoment;
 use crate::commit_log::{Archived, CommitLog, CommitSequence, History};
 use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
@@ -79,12 +80,12 @@ impl Organizer {
     ) -> Result<Self, Error> {
         Budget::empty(options.memory)?;
         let directory = DataDirectory::open(root, options.params.network, &options.seed)?;
-        Self::open_in(directory, options, progress)
+        Self::open_in(Arc::new(directory), options, progress)
     }
 
     /// Opens the node in a folder that is ours.
     pub(crate) fn open_in(
-        directory: DataDirectory,
+        directory: Arc<DataDirectory>,
         options: Options,
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
@@ -122,10 +123,17 @@ impl Organizer {
         let at = (chain.tree.height(tip), chain.tree.hash(tip));
         let sequence = history.last.as_ref().map_or(CommitSequence(0), |commit| commit.sequence);
         let (archive_now, reader) = (archive.snapshot(), blocks.reader());
-        let snapshot =
-            NodeSnapshot { sequence, tip: at, utxo: version, archive: archive_now, blocks: reader };
+        let chain = SharedChain::new(chain);
+        let snapshot = NodeSnapshot {
+            sequence,
+            tip: at,
+            utxo: version,
+            archive: archive_now,
+            blocks: reader,
+            chain: ChainMoment::now(&chain, tip, history.checked.clone()),
+        };
         let stores = Stores {
-            chain: SharedChain::new(chain),
+            chain,
             blocks,
             archive,
             log,

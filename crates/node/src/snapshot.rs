@@ -11,7 +11,16 @@ use varve_blocks::BlockReader;
 use varve_types::{BlockHash, Height};
 use varve_utxo::Version;
 
+use crate::chain_moment::ChainMoment;
+use crate::checked::ScriptsChecked;
 use crate::commit_log::CommitSequence;
+use crate::data_directory::DataDirectory;
+use crate::error::Error;
+use crate::filters::filtered;
+use crate::header_tree::{ChainTip, Invalid};
+use crate::prune::pruned_below;
+use crate::settings::{Index, Settings};
+use crate::stats::SharedLog;
 
 /// The archive at one moment, with the bytes of the blocks.
 pub type ArchiveView = View<MmapTables, BlockReader>;
@@ -29,6 +38,7 @@ pub struct NodeSnapshot {
     pub archive: varve_archive::Snapshot<MmapTables>,
     /// The raw blocks.
     pub blocks: BlockReader,
+    pub(crate) chain: ChainMoment,
 }
 
 impl NodeSnapshot {
@@ -37,18 +47,80 @@ impl NodeSnapshot {
     pub fn view(&self) -> ArchiveView {
         View::new(self.archive.clone(), self.blocks.clone())
     }
+
+    /// Every branch that was known, and the confirmed tip. Walks all headers.
+    #[must_use]
+    pub fn chain_tips(&self) -> Vec<ChainTip> {
+        self.chain.chain_tips()
+    }
+
+    /// The height of the best header.
+    #[must_use]
+    pub const fn header_height(&self) -> Height {
+        self.chain.best()
+    }
+
+    /// Whether and why a block cannot be in the chain, as it is known now.
+    #[must_use]
+    pub fn invalid(&self, hash: &BlockHash) -> Option<Invalid> {
+        self.chain.invalid(hash)
+    }
+
+    /// The blocks that are invalid themselves, as it is known now, in the order of their hashes.
+    #[must_use]
+    pub fn invalid_blocks(&self) -> Vec<Invalid> {
+        self.chain.invalid_blocks()
+    }
+
+    /// How the scripts of the confirmed chain were settled.
+    #[must_use]
+    pub fn scripts(&self) -> ScriptsChecked {
+        self.chain.scripts(self.tip.0)
+    }
+
+    /// The lowest height from which on all blocks of the confirmed chain have their bytes; `None`
+    /// when all have.
+    pub fn pruned_below(&self) -> Result<Option<Height>, Error> {
+        pruned_below(&self.archive, &self.blocks, self.tip.0)
+    }
 }
 
-/// Takes snapshots in any thread, also while the organizer works.
+/// Takes snapshots in any thread, also while the organizer works, and keeps the folder locked.
 #[derive(Clone, Debug)]
 pub struct NodeReader {
     pub(crate) published: Arc<ArcSwap<NodeSnapshot>>,
+    pub(crate) directory: Arc<DataDirectory>,
+    pub(crate) settings: Settings,
+    pub(crate) stats: SharedLog,
 }
 
 impl NodeReader {
-    /// The node as it is now, for as long as one likes. Waits for nobody.
+    /// The node as it is now. Does not wait for the writer, and stays valid for as long as it is
+    /// held.
     #[must_use]
     pub fn snapshot(&self) -> Arc<NodeSnapshot> {
         self.published.load_full()
+    }
+
+    /// How the folder is kept.
+    #[must_use]
+    pub const fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// The height up to which an index goes; `None` when it has not begun.
+    pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
+        let snapshot = self.snapshot();
+        match index {
+            Index::Address => Ok(Some(snapshot.tip.0)),
+            Index::Filter => filtered(&snapshot.archive),
+            Index::Stats => self.stats.counted(&self.directory, snapshot.tip.0),
+        }
+    }
+
+    /// The bytes of the archive's files.
+    pub fn archive_bytes(&self) -> Result<u64, Error> {
+        let storage = self.directory.store("archive")?;
+        Ok(varve_archive::stored_bytes(storage.as_ref())?)
     }
 }

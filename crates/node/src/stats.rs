@@ -24,7 +24,7 @@
 mod log;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use varve_blocks::BlockNumber;
 use varve_io::Error::NotFound;
@@ -150,11 +150,33 @@ impl SetChange {
     }
 }
 
+/// The log, opened by the first sync with the index, else by the first question.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedLog(Arc<Mutex<Option<StatsLog>>>);
+
+impl SharedLog {
+    fn lock(&self) -> MutexGuard<'_, Option<StatsLog>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The highest row that is there, at most up to the tip. Waits for a catch-up in another
+    /// thread.
+    pub(crate) fn counted(
+        &self,
+        directory: &DataDirectory,
+        tip: Height,
+    ) -> Result<Option<Height>, Error> {
+        match &*self.lock() {
+            Some(log) => Ok(log.rows().checked_sub(1).map(|last| Height::new(last).min(tip))),
+            None => counted(directory, tip),
+        }
+    }
+}
+
 /// The figures as the writer has them: the log, and changes of blocks that no commit has.
 #[derive(Default)]
 pub(crate) struct Stats {
-    /// Opened by the first sync with the index, else by the first question.
-    log: Mutex<Option<StatsLog>>,
+    log: SharedLog,
     changes: BTreeMap<(Height, BlockHash), SetChange>,
 }
 
@@ -172,8 +194,12 @@ impl Stats {
         Ok(())
     }
 
+    pub(crate) fn log(&self) -> &SharedLog {
+        &self.log
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<StatsLog>> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 
     /// Keeps the change of a block until a commit confirms it.
@@ -197,7 +223,7 @@ impl Stats {
         above: impl IntoIterator<Item = (Height, BlockHash)>,
     ) -> Result<(), Error> {
         let changes = std::mem::take(&mut self.changes);
-        let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock();
         let Some(log) = log.as_mut().filter(|log| log.rows() > fork.0.to_u32()) else {
             return Ok(());
         };
@@ -218,8 +244,7 @@ impl Stats {
 
     /// Makes the rows durable.
     pub(crate) fn sync(&mut self) -> Result<(), Error> {
-        let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
-        log.as_mut().map_or(Ok(()), StatsLog::sync).map_err(Error::from)
+        self.lock().as_mut().map_or(Ok(()), StatsLog::sync).map_err(Error::from)
     }
 
     /// The height of the last row of the confirmed chain; rows of another branch are cut off.
@@ -297,15 +322,6 @@ impl Organizer {
         let read = if log.is_none() { read_stats(&self.directory)? } else { None };
         let Some(log) = log.as_ref().or(read.as_ref()) else { return Ok(()) };
         (0..log.rows()).try_for_each(|height| log.row(Height::new(height)).map(drop))
-    }
-
-    /// The highest row that is there, at most up to the tip.
-    pub(crate) fn counted(&self) -> Result<Option<Height>, Error> {
-        let tip = self.snapshot().tip.0;
-        match &*self.stores.stats.lock() {
-            Some(log) => Ok(log.rows().checked_sub(1).map(|last| Height::new(last).min(tip))),
-            None => counted(&self.directory, tip),
-        }
     }
 }
 

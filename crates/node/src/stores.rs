@@ -26,6 +26,7 @@ use varve_utxo::{AsBlock as _, Version};
 
 use crate::budget::{Budget, Measured};
 use crate::chain::SharedChain;
+use crate::chain_moment::ChainMoment;
 use crate::checked::{Checked, CheckedHeights, CheckedSpan};
 use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::connected::Connected;
@@ -251,6 +252,8 @@ impl Stores {
         while !self.new_marks.is_empty() || !self.new_checked.is_empty() {
             self.commit_some_verdicts()?;
         }
+        let utxo = Arc::clone(&self.published.load().utxo);
+        self.publish(self.tip_at(), utxo);
         Ok(())
     }
 
@@ -292,6 +295,7 @@ impl Stores {
             utxo,
             archive: self.archive.snapshot(),
             blocks: self.blocks.reader(),
+            chain: ChainMoment::now(&self.chain, self.tip, self.checked.clone()),
         }));
     }
 

@@ -81,7 +81,7 @@ impl Organizer {
     /// The figures of the tip, if they have been counted, are those of the set.
     fn verify_stats(&self, set: (u64, u64)) -> Result<(), Error> {
         let tip = self.snapshot().tip.0;
-        if !self.settings.indexes.has(Index::Stats) || self.counted()? != Some(tip) {
+        if !self.settings.indexes.has(Index::Stats) || self.indexed(Index::Stats)? != Some(tip) {
             return Ok(());
         }
         let row = self.stats_at(tip, &mut |_, _| {})?;

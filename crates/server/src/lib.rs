@@ -1,10 +1,10 @@
-//! The servers: Electrum, Esplora REST, Conduit REST, the explorer page, metrics and limits.
+//! The servers' crate: the one library crate that knows JSON.
 //!
-//! The only library crate that knows JSON and HTTP; it owns the wire counterparts of the domain
-//! types, which are not serialisable themselves.
+//! Today it has the JSON answers of the command ([`json`]), which the servers (Electrum, Esplora
+//! REST, Conduit REST, the explorer) will share; the servers themselves are to come.
 //!
-//! Must not know: file formats, any engine below `varve-node`. Layer 4.
-//!
-//! An empty room today.
+//! Must not know: file formats, any engine below the library `varve`. Layer 4.
 
 #![forbid(unsafe_code)]
+
+pub mod json;

@@ -6,7 +6,7 @@
 //!
 //! 1. A layered crate uses only layered crates of lower layers. Crates of the same layer never
 //!    see one another, so an engine cannot lean on another engine. The exceptions are that
-//!    `types` uses `sha256`, and `blocks` and `runs` use `io`.
+//!    `types` uses `sha256`, `blocks` and `runs` use `io`, and `server` uses the library `varve`.
 //! 2. Nobody uses `bench`, `bench-rivals`, `fuzz` or `xtask`, but that `bench-rivals` uses what
 //!    `bench` measures with; and `xtask` uses nobody, because it is built first.
 //! 3. `sim` is used by the tools, by the tests of the engines and of what is above them, and by
@@ -30,8 +30,9 @@ const LAYERS: &[(&str, u8)] = &[
     ("varve-archive", 2),
     ("varve-records", 2),
     ("varve-node", 3),
+    ("varve", 4),
     ("varve-server", 4),
-    ("varve", 5),
+    ("varve-cli", 5),
 ];
 
 /// The lowest layer whose tests may simulate chains: the engines. What is below gets its blocks
@@ -43,8 +44,12 @@ const TOOLS: &[&str] =
     &["varve-sim", "varve-testdata", "varve-bench", "varve-bench-rivals", "varve-fuzz", "xtask"];
 
 /// Edges inside of a layer that are wanted.
-const SAME_LAYER: &[(&str, &str)] =
-    &[("varve-types", "varve-sha256"), ("varve-blocks", "varve-io"), ("varve-runs", "varve-io")];
+const SAME_LAYER: &[(&str, &str)] = &[
+    ("varve-types", "varve-sha256"),
+    ("varve-blocks", "varve-io"),
+    ("varve-runs", "varve-io"),
+    ("varve-server", "varve"),
+];
 
 /// Checks all edges.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
@@ -83,7 +88,7 @@ fn judge(from: &str, edge: &Edge) -> Result<(), &'static str> {
         (None, "varve-bench") if from == "varve-bench-rivals" => Ok(()),
         (Some(_), "varve-testdata") if *dev => Ok(()),
         (Some(_), "varve-testdata") => Err("it is for tests; make it a dev-dependency"),
-        (Some(_), "varve-sim") if from == "varve" => Ok(()),
+        (Some(_), "varve-sim") if from == "varve-cli" => Ok(()),
         (Some(from), "varve-sim") if *dev && from >= ENGINES => Ok(()),
         (Some(_), "varve-sim") => Err("only tests from the engines up may; pass the blocks in"),
         _ => judge_layers(from, to),
@@ -122,7 +127,7 @@ fn manifest(package: &Package) -> String {
     match package.name.strip_prefix("varve-") {
         Some(name) if layer(&package.name).is_some() => format!("crates/{name}/Cargo.toml"),
         Some(name) => format!("{name}/Cargo.toml"),
-        None if package.name == "varve" => "crates/cli/Cargo.toml".to_owned(),
+        None if package.name == "varve" => "crates/varve/Cargo.toml".to_owned(),
         None => format!("{}/Cargo.toml", package.name),
     }
 }
@@ -141,6 +146,8 @@ mod tests {
     fn edges_point_down() {
         assert!(allowed("varve-utxo", "varve-io", false));
         assert!(allowed("varve", "varve-sha256", false));
+        assert!(allowed("varve-server", "varve", false));
+        assert!(!allowed("varve", "varve-server", false));
         assert!(!allowed("varve-io", "varve-utxo", false));
         assert!(!allowed("varve-io", "varve-utxo", true));
     }
@@ -167,7 +174,7 @@ mod tests {
     #[test]
     fn nobody_uses_the_tools() {
         for tool in ["varve-bench", "varve-bench-rivals", "varve-fuzz", "xtask"] {
-            assert!(!allowed("varve", tool, false), "{tool}");
+            assert!(!allowed("varve-cli", tool, false), "{tool}");
             assert!(!allowed("varve-sim", tool, true), "{tool}");
         }
         assert!(!allowed("xtask", "varve-types", false));
@@ -178,7 +185,9 @@ mod tests {
 
     #[test]
     fn the_simulator_and_the_data_are_for_tests() {
-        assert!(allowed("varve", "varve-sim", false));
+        assert!(allowed("varve-cli", "varve-sim", false));
+        assert!(!allowed("varve", "varve-sim", false));
+        assert!(allowed("varve", "varve-sim", true));
         assert!(allowed("varve-bench", "varve-sim", false));
         assert!(allowed("varve-utxo", "varve-sim", true));
         assert!(!allowed("varve-utxo", "varve-sim", false));

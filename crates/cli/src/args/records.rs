@@ -1,40 +1,38 @@
-//! What can be typed after `varve records`.
+//! The command line of `varve records`.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use varve_records::Settings;
-use varve_records::conflicts::IntentId;
-use varve_records::record::BatchSize;
-use varve_types::{Network, Outpoint, Txid};
+use varve::records::Settings;
+use varve::records::conflicts::IntentId;
+use varve::records::record::BatchSize;
+use varve::{Network, Outpoint, Txid};
 
 use super::size;
 
 /// Arguments of `varve records`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Records {
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 
-    /// Where they are kept.
     #[command(flatten)]
     pub place: Place,
 }
 
-/// Where records are kept, and the numbers they are kept by.
+/// Where records are kept, and the settings of the store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
     /// Where records are kept: `embedded:` (DATADIR/records) or `memory:` (gone at the end)
     #[arg(long, global = true, value_name = "URL", default_value = "embedded:")]
     pub engine: String,
 
-    /// The height of the tip, when it is another than the one told last
+    /// The height of the tip, if it has changed since the last command
     #[arg(long, global = true, value_name = "HEIGHT",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub height: Option<u32>,
 
-    /// Blocks from the moment when a record is no longer needed to its removal; 0 for never
+    /// Blocks between the moment a record is no longer needed and its removal; 0 for never
     #[arg(long, global = true, value_name = "BLOCKS",
           default_value_t = Settings::default().retention)]
     pub retention: u32,
@@ -53,17 +51,17 @@ pub(crate) struct Place {
     #[arg(long, global = true, value_name = "N", default_value = "20000", value_parser = batch)]
     pub utxo_batch_size: BatchSize,
 
-    /// Transactions longer than this are kept in files of their own
+    /// Transactions longer than this are kept in separate files
     #[arg(long, global = true, value_name = "SIZE", default_value = "1M", value_parser = size)]
     pub external_limit: u64,
 
-    /// Keep every transaction in a file of its own
+    /// Keep every transaction in a separate file
     #[arg(long, global = true)]
     pub externalize_all: bool,
 }
 
 impl Place {
-    /// The numbers of a store of this chain.
+    /// The settings of a store of this chain.
     pub(crate) fn settings(&self, network: Network) -> Settings {
         Settings {
             retention: self.retention,
@@ -77,7 +75,7 @@ impl Place {
     }
 }
 
-/// What can be done with records.
+/// Commands on records.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show the record of a transaction
@@ -184,7 +182,7 @@ Examples:
         ancestor_block_ids: Vec<u32>,
     },
 
-    /// Give a conflict resolution up: its locks go, and whoever lost so far can still win later
+    /// Abandon a conflict resolution: its locks go, and losers so far can still win later
     #[command(after_help = "\
 Examples:
   varve records abandon ID")]
@@ -193,7 +191,7 @@ Examples:
         id: IntentId,
     },
 
-    /// Remove the records that nobody needs any more
+    /// Remove the records that are no longer needed
     #[command(after_help = "\
 Examples:
   varve records prune --height 800000
@@ -204,7 +202,7 @@ Examples:
         persisted_height: Option<u32>,
     },
 
-    /// Do the operations of a file, one JSON object a line, and print one JSON answer a line
+    /// Execute the operations of a file, one JSON object a line, and print one JSON answer a line
     #[command(after_help = "\
 Examples:
   varve records apply operations.jsonl
@@ -212,14 +210,14 @@ Examples:
   varve records apply - --engine memory:
 
 A line is {\"op\": …} with its arguments, an answer {\"ok\": …} or {\"error\": …}. An answer on a
-pipe comes as soon as no further line waits; what is answered is on disk. docs/records-jsonl.md
-has all operations.")]
+pipe comes as soon as no further line waits; what is answered is durable. docs/records-jsonl.md
+lists all operations.")]
     Apply {
         /// The file, or `-` for standard input
         file: PathBuf,
     },
 
-    /// Create and spend for a while, and print how fast it goes
+    /// Create and spend transactions, and print the rate
     #[command(after_help = "\
 Examples:
   varve records bench

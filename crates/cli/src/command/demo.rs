@@ -1,4 +1,4 @@
-//! `varve demo`: a whole chain in front of your eyes.
+//! `varve demo`: makes a chain, syncs it and checks the result.
 //!
 //! 1. Simulate a chain that looks like today's main chain, and write it as block files.
 //! 2. Read the files back, parse every transaction, hash it, and check every merkle root and that
@@ -14,18 +14,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use serde_json::{Value, json};
-use varve_node::source::directory::Directory;
-use varve_node::{Organizer, SettingsChange};
+use serde_json::Value;
+use varve::types::Block;
+use varve::types::blk::Records;
+use varve::{BlockHash, Network, SetHash, Snapshot, Source, Statistics, shown_hash};
+use varve_server::json;
 use varve_sim::stats::{Meter, Stats};
 use varve_sim::{Config, Profile};
-use varve_types::blk::Records;
-use varve_types::{Block, BlockHash, Network};
-use varve_utxo::{SetHash, Statistics};
 
 use crate::args::{Demo, Global};
 use crate::command::{sim, sync, utxo};
 use crate::data_dir::DataDir;
+use crate::output::print_json;
 use crate::progress::{Progress, megabytes_per_second};
 
 /// Blocks at the start that hold too few transactions to be like the chain they grow into.
@@ -54,38 +54,43 @@ pub(crate) fn run(args: &Demo, global: &Global) -> Result<()> {
     };
     let config = Config::new(Profile::Mainnet, args.blocks, args.seed);
     let network = config.network();
-    let data = DataDir::at(&folder.join("data"), network, global.memory);
-    data.check_free()?;
+    let root = folder.join("data");
+    let data = DataDir::at(&root, network, global.memory);
+    data.builder().check_free()?;
     let (written, sim_rate) = sim::write(&config, folder)?;
     let reading = read_back(&folder.join("blocks"), network, written.blocks)?;
-    let mut node = data.create_node(SettingsChange::default())?;
-    let mut source = Directory::open(folder, network, false)?;
+    let node = data.builder().open_or_create()?;
     let started = Instant::now();
-    sync::sync(&mut node, &mut source, &sync::plain_options())?;
+    sync::show(node.sync(Source::folder(folder)), &node, false)?;
     let sync_rate = megabytes_per_second(reading.bytes, started.elapsed());
-    let counted = utxo::statistics(&node.snapshot().utxo, SetHash::HashSerialized3)?;
-    check(&node, &counted, &folder.join("expected.json"))?;
+    let snapshot = node.snapshot();
+    let counted = utxo::statistics(&snapshot.unspent()?, SetHash::HashSerialized3)?;
+    check(&snapshot, &counted, &folder.join("expected.json"))?;
 
     let parse_rate = megabytes_per_second(reading.bytes, reading.parsing);
     if global.json {
-        let answer = json!({
-            "network": config.network().to_string(),
-            "height": written.height,
-            "bestblock": reading.tip.to_string(),
-            "blocks": reading.blocks,
-            "bytes": reading.bytes,
-            "transactions": reading.transactions,
-            "txouts": counted.txouts,
-            "hash_serialized_3": counted.hash.map(utxo::shown),
-            "sim_mb_per_s": sim_rate,
-            "parse_mb_per_s": parse_rate,
-            "sync_mb_per_s": sync_rate,
+        return print_json(&json::Demo {
+            network,
+            height: written.height,
+            bestblock: reading.tip,
+            blocks: reading.blocks,
+            bytes: reading.bytes,
+            transactions: reading.transactions,
+            txouts: counted.txouts,
+            hash_serialized_3: counted.hash.map(shown_hash),
+            sim_mb_per_s: sim_rate,
+            parse_mb_per_s: parse_rate,
+            sync_mb_per_s: sync_rate,
         });
-        println!("{answer}");
-    } else {
-        print_summary(&reading, &counted, (parse_rate, sync_rate));
     }
+    print_summary(&reading, &counted, &Rates { parse: parse_rate, sync: sync_rate });
     Ok(())
+}
+
+/// Megabytes a second.
+struct Rates {
+    parse: f64,
+    sync: f64,
 }
 
 fn read_back(folder: &Path, network: Network, blocks: u64) -> Result<Reading> {
@@ -133,23 +138,23 @@ fn read_block(bytes: &[u8], network: Network, reading: &mut Reading) -> Result<(
     Ok(())
 }
 
-/// The tip, all branches and the set must be those that the simulator's model came to.
-fn check(node: &Organizer, counted: &Statistics, path: &Path) -> Result<()> {
+/// Compares the tip, the branches and the set with those of the simulator's model.
+fn check(snapshot: &Snapshot, counted: &Statistics, path: &Path) -> Result<()> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let expected: Value =
         serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
     let said = |field: &str| expected.get(field).and_then(Value::as_str).unwrap_or_default();
-    let tip = node.snapshot().tip.1.to_string();
+    let tip = snapshot.tip().hash.to_string();
     if said("tip") != tip {
         bail!("synced to the tip {tip}, but {} says {}", path.display(), said("tip"));
     }
     let tips = expected.get("chaintips").and_then(Value::as_array).map_or(0, Vec::len);
-    if node.chain_tips().len() != tips {
-        let found = node.chain_tips().len();
+    let found = snapshot.chain_tips().len();
+    if found != tips {
         bail!("found {found} branches, but {} says {tips}", path.display());
     }
-    let hash = counted.hash.map(utxo::shown).unwrap_or_default();
+    let hash = counted.hash.map(shown_hash).unwrap_or_default();
     let model = said("hash_serialized_3");
     if model != hash {
         bail!("the unspent set has the hash {hash}, but {} says {model}", path.display());
@@ -157,15 +162,15 @@ fn check(node: &Organizer, counted: &Statistics, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn print_summary(reading: &Reading, counted: &Statistics, (parse_rate, sync_rate): (f64, f64)) {
+fn print_summary(reading: &Reading, counted: &Statistics, rates: &Rates) {
     let stats = &reading.stats;
     println!();
     println!("  tip        {}", reading.tip);
     println!("  chain      {} blocks, {} transactions", reading.blocks, reading.transactions);
-    println!("  parsed     {parse_rate:.0} MB/s with every txid and merkle root, one thread");
-    println!("  synced     {sync_rate:.0} MB/s, checked, stored and archived");
+    println!("  parsed     {:.0} MB/s with every txid and merkle root, one thread", rates.parse);
+    println!("  synced     {:.0} MB/s, checked, stored and archived", rates.sync);
     println!("  unspent    {} outputs, as the simulator's own model says:", counted.txouts);
-    println!("             {}", counted.hash.map(utxo::shown).unwrap_or_default());
+    println!("             {}", counted.hash.map(shown_hash).unwrap_or_default());
     if stats.transactions == 0 {
         println!("  (too short for figures: try more than {WARM_UP} blocks)");
         return;

@@ -1,63 +1,43 @@
-//! `varve verify` and `varve repair`: is everything whole, and if not, make it anew.
+//! `varve verify` and `varve repair`: check every store, and rebuild what derives from blocks.
 
 use anyhow::Result;
-use serde_json::json;
+use varve_server::json;
 
 use crate::args::Global;
 use crate::data_dir::DataDir;
+use crate::output::print_json;
 use crate::progress::Progress;
 
 /// Runs `varve verify`.
 pub(crate) fn verify(global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.open_node()?;
+    let node = DataDir::new(global).open_node()?;
     let mut progress = Progress::start_counting("verify", "blocks and coins", 0);
     let verified = node.verify(&mut |done, all| {
         progress.set_length(all);
         progress.set(done, 0);
     })?;
     progress.finish(0);
-    let (height, hash) = node.snapshot().tip;
+    let tip = node.snapshot().tip();
     if global.json {
-        let answer = json!({
-            "height": height.to_u32(),
-            "bestblock": hash.to_string(),
-            "blocks": verified.blocks,
-            "pruned": verified.pruned,
-            "transactions": verified.transactions,
-            "inputs": verified.inputs,
-            "txouts": verified.coins,
-        });
-        println!("{answer}");
-    } else {
-        println!(
-            "all is whole at height {height}, block {hash}: {} blocks, {} transactions, {} inputs, \
-             {} unspent outputs",
-            verified.blocks, verified.transactions, verified.inputs, verified.coins
-        );
-        if verified.pruned > 0 {
-            println!(
-                "{} blocks are pruned: what takes their bytes was not compared",
-                verified.pruned
-            );
-        }
+        return print_json(&json::Verify::new(tip, &verified));
+    }
+    println!(
+        "no fault found at {tip}: {} blocks, {} transactions, {} inputs, {} unspent outputs",
+        verified.blocks, verified.transactions, verified.inputs, verified.coins
+    );
+    if verified.pruned > 0 {
+        println!("{} blocks are pruned; what needs their bytes was not checked", verified.pruned);
     }
     Ok(())
 }
 
 /// Runs `varve repair`.
 pub(crate) fn repair(global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.repair_node()?;
-    let (height, hash) = node.snapshot().tip;
-    let blocks = node.snapshot().blocks.count();
+    let node = DataDir::new(global).builder_showing("repair").repair()?;
+    let (tip, blocks) = (node.snapshot().tip(), node.status()?.stores.blocks);
     if global.json {
-        let answer = json!({
-            "height": height.to_u32(),
-            "bestblock": hash.to_string(),
-            "blocks": blocks,
-        });
-        println!("{answer}");
-    } else {
-        println!("made anew from {blocks} blocks, at height {height}, block {hash}");
+        return print_json(&json::Repair::new(tip, blocks));
     }
+    println!("rebuilt from {blocks} blocks, at {tip}");
     Ok(())
 }

@@ -1,25 +1,22 @@
 //! `varve records`: live transactions.
 //!
-//! Every command but `bench` is the short form of a line of `apply`: it makes the line, has it
-//! done, and prints the answer for people or as JSON.
+//! Every command but `bench` is the short form of a line of `apply`: it makes the line, executes
+//! it, and prints the answer for people or as JSON.
 
 mod apply;
 mod arguments;
 mod bench;
 mod failure;
-pub(crate) mod open;
 mod operation;
 mod session;
 mod shape;
-mod tip;
 mod unit;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
-use varve_records::BlockState;
-use varve_types::{Height, Outpoint, Txid};
+use varve::records::BlockState;
+use varve::{Height, Outpoint, Txid};
 
-use self::open::open;
 use self::session::Session;
 use crate::args::Global;
 use crate::args::records::{Command, Records};
@@ -29,16 +26,16 @@ use crate::data_dir::DataDir;
 pub(crate) fn run(records: &Records, global: &Global) -> Result<()> {
     let settings = records.place.settings(global.network);
     let is_bench = matches!(records.command, Command::Bench { .. });
-    // A measurement leaves nothing behind, unless it is told where to.
+    // A measurement leaves nothing behind, unless --datadir says where.
     let scratch = (is_bench && global.datadir.is_none())
         .then(|| tempfile::Builder::new().prefix("varve-bench-").tempdir_in("."))
         .transpose()
         .context("cannot make a folder for the measurement; pass --datadir DIR")?;
     let folder = match &scratch {
         Some(scratch) => scratch.path().to_owned(),
-        None => DataDir::new(global)?.records()?,
+        None => DataDir::new(global).builder().records_path()?,
     };
-    let session = open(&records.place.engine, &folder, settings, global.memory)?;
+    let session = Session::open(&records.place.engine, &folder, settings, global.memory)?;
     if let Some(height) = records.place.height {
         let height = Height::new(height);
         let state = BlockState { height, ..session.store.block_state() };

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
-use serde_json::json;
+use varve_server::json;
 use varve_sim::{Config, Summary, write_chain};
 
 use crate::args::Sim;
+use crate::output::print_json;
 use crate::progress::{Progress, megabytes_per_second};
 
 /// Runs the command.
@@ -20,34 +21,32 @@ pub(crate) fn run(args: &Sim, as_json: bool) -> Result<()> {
     let (summary, rate) = write(&config, &args.out)?;
     let expected = args.out.join("expected.json");
     if as_json {
-        let answer = json!({
-            "network": config.network().to_string(),
-            "profile": config.profile.name(),
-            "seed": config.seed,
-            "height": summary.height,
-            "blocks": summary.blocks,
-            "bytes": summary.bytes,
-            "transactions": summary.transactions,
-            "reorgs": summary.reorgs,
-            "mb_per_s": rate,
-            "expected": expected,
+        return print_json(&json::Sim {
+            network: config.network(),
+            profile: config.profile.name(),
+            seed: config.seed,
+            height: summary.height,
+            blocks: summary.blocks,
+            bytes: summary.bytes,
+            transactions: summary.transactions,
+            reorgs: summary.reorgs,
+            mb_per_s: rate,
+            expected: &expected.to_string_lossy(),
         });
-        println!("{answer}");
-    } else {
-        println!(
-            "{} blocks up to height {} with {} transactions and {} reorgs in {}; answers in {}",
-            summary.blocks,
-            summary.height,
-            summary.transactions,
-            summary.reorgs,
-            args.out.join("blocks").display(),
-            expected.display(),
-        );
     }
+    println!(
+        "{} blocks up to height {} with {} transactions and {} reorgs in {}; answers in {}",
+        summary.blocks,
+        summary.height,
+        summary.transactions,
+        summary.reorgs,
+        args.out.join("blocks").display(),
+        expected.display(),
+    );
     Ok(())
 }
 
-/// Writes a chain under a progress bar; gives what was written and how fast, in MB/s.
+/// Writes a chain under a progress bar, and returns what was written and how fast, in MB/s.
 pub(crate) fn write(config: &Config, folder: &Path) -> Result<(Summary, f64)> {
     let mut progress = Progress::start("simulate", u64::from(config.blocks));
     let summary =

@@ -2,120 +2,91 @@
 
 use anyhow::{Context as _, Result};
 use hex_conservative::DisplayHex as _;
-use serde_json::json;
-use varve_archive::{ArchiveError, HeaderLink, Output, TxPlace, TxSize};
-use varve_node::ArchiveView;
-use varve_types::{Amount, Outpoint, Tx, Txid};
+use varve::types::Tx;
+use varve::{Amount, Network, Output, Snapshot, Transaction, Txid};
+use varve_server::json;
 
 use crate::address::described;
 use crate::args::Global;
 use crate::data_dir::DataDir;
 use crate::date::utc;
+use crate::output::print_json;
 
 /// Runs the command.
 pub(crate) fn run(txid: Txid, global: &Global) -> Result<()> {
-    let node = DataDir::new(global)?.read_node()?;
-    let view = node.view();
-    let place = view.to_tx(txid)?;
-    let place = place.with_context(|| format!("transaction {txid} is in no stored block"))?;
-    let bytes = view.raw_tx(place.link)?.context("its block has not come")?;
-    let mut blocks = Vec::new();
-    for link in blocks_of(&view, &place)? {
-        blocks.push(view.header(link)?.hash.to_string());
-    }
-    let hash = view.header(place.block)?.hash.to_string();
+    let snapshot = DataDir::new(global).open_node()?.snapshot();
+    let found = snapshot.tx(txid)?;
+    let found = found.with_context(|| format!("transaction {txid} is in no stored block"))?;
     if global.json {
-        let answer = json!({
-            "txid": txid.to_string(),
-            "hex": bytes.to_lower_hex_string(),
-            "height": place.height.to_u32(),
-            "blockhash": hash,
-            "confirmed": place.confirmed,
-            "blocks": blocks,
-        });
-        println!("{answer}");
-        return Ok(());
+        return print_json(&json::Tx::from(&found));
     }
-    let tx = Tx::parse(&bytes, global.network.format()).context("run `varve verify`")?;
-    let tip = node.tip().0.to_u32();
-    print_place(&view, (&place, tip), &blocks)?;
-    print_parts(&view, &tx, global)
-}
-
-/// The blocks that hold the transaction, as far as is known: others may be pruned.
-fn blocks_of(view: &ArchiveView, place: &TxPlace) -> Result<Vec<HeaderLink>> {
-    match view.blocks_of(place.txid) {
-        Err(ArchiveError::Pruned { .. }) => Ok(vec![place.block]),
-        found => Ok(found?.into_iter().map(|(link, _)| link).collect()),
-    }
+    print_place(&found, snapshot.tip().height.to_u32());
+    let tx = found.parse().context("run `varve verify`")?;
+    print_parts(&snapshot, &tx)
 }
 
 /// Where the transaction is: its block, how deep that is, and the blocks of other branches.
-fn print_place(view: &ArchiveView, (place, tip): (&TxPlace, u32), blocks: &[String]) -> Result<()> {
-    let header = view.header(place.block)?;
-    let height = place.height.to_u32();
-    println!("  txid       {}", place.txid);
-    println!("  block      {} at height {height}", header.hash);
-    println!("  time       {}", utc(header.time));
-    match place.confirmed {
-        true => println!("  confirmed  {} times", tip.saturating_sub(height) + 1),
-        false => println!("  confirmed  no: the block is on a branch that lost, or is not valid"),
+fn print_place(tx: &Transaction, tip: u32) {
+    let Transaction { txid, block, blocks, .. } = tx;
+    println!("  txid       {txid}");
+    println!("  block      {} at height {}", block.hash, block.height);
+    println!("  time       {}", utc(block.time));
+    match tx.is_confirmed() {
+        true => println!("  confirmed  {} times", tip.saturating_sub(block.height.to_u32()) + 1),
+        false => println!("  confirmed  no: the block is on a stale branch, or is not valid"),
     }
-    let hash = header.hash.to_string();
-    for other in blocks.iter().filter(|other| **other != hash) {
+    for other in blocks.iter().filter(|other| **other != block.hash) {
         println!("  also in    {other}");
     }
-    Ok(())
 }
 
 /// The sizes, the fee, every input and every output.
-fn print_parts(view: &ArchiveView, tx: &Tx<'_>, global: &Global) -> Result<()> {
-    let size = TxSize { base: tx.base_len() as u64, total: tx.bytes().len() as u64 };
-    match global.network.is_bsv() {
-        true => println!("  size       {} bytes", size.total),
-        false => println!(
-            "  size       {} bytes, {} virtual, weight {}",
-            size.total,
-            size.virtual_size(),
-            size.weight()
-        ),
-    }
+fn print_parts(snapshot: &Snapshot, tx: &Tx<'_>) -> Result<()> {
+    let network = snapshot.network();
+    let size = virtual_size(tx);
+    print_size(tx, network, size);
     println!("  version    {}, lock time {}", tx.version(), tx.lock_time());
-    let mut spent = Vec::new();
-    for input in tx.inputs().filter(|_| !tx.is_coinbase()) {
-        spent.push(spent_output(view, input.outpoint)?);
-    }
+    let spent = snapshot.spent_outputs(tx)?;
     if let Some(fee) = fee(tx, &spent) {
-        println!("  fee        {fee}, {}", rate(fee, size.virtual_size()));
+        println!("  fee        {fee}, {}", rate(fee, size));
     }
-    for (vin, input) in tx.inputs().enumerate() {
+    for (vin, (input, spent)) in tx.inputs().zip(&spent).enumerate() {
         let label = format!("input {vin}");
         if tx.is_coinbase() {
             println!("  {label:<10} coinbase {}", input.script.to_lower_hex_string());
             continue;
         }
         println!("  {label:<10} {}", input.outpoint);
-        if let Some(Some(output)) = spent.get(vin) {
-            let script = described(&output.script, global.network);
+        if let Some(output) = spent {
+            let script = described(&output.script, network);
             println!("             {} from {script}", output.value);
         }
     }
     for (vout, output) in tx.outputs().enumerate() {
         let label = format!("output {vout}");
-        println!("  {label:<10} {} to {}", output.value, described(output.script, global.network));
+        println!("  {label:<10} {} to {}", output.value, described(output.script, network));
     }
     Ok(())
 }
 
-/// An output that is spent, as far as it is known: its block may be pruned.
-fn spent_output(view: &ArchiveView, outpoint: Outpoint) -> Result<Option<Output>> {
-    match view.output(outpoint) {
-        Err(ArchiveError::Pruned { .. } | ArchiveError::BelowBase { .. }) => Ok(None),
-        found => Ok(found?),
+fn print_size(tx: &Tx<'_>, network: Network, size: u64) {
+    let bytes = tx.bytes().len();
+    match network.is_bsv() {
+        true => println!("  size       {bytes} bytes"),
+        false => println!("  size       {bytes} bytes, {size} virtual, weight {}", weight(tx)),
     }
 }
 
-/// What the inputs have more than the outputs, where all inputs are known.
+/// The weight (BIP141): bytes without witness count four times.
+fn weight(tx: &Tx<'_>) -> u64 {
+    3 * tx.base_len() as u64 + tx.bytes().len() as u64
+}
+
+fn virtual_size(tx: &Tx<'_>) -> u64 {
+    weight(tx).div_ceil(4)
+}
+
+/// The sum of the inputs less that of the outputs, where all inputs are known.
 fn fee(tx: &Tx<'_>, spent: &[Option<Output>]) -> Option<Amount> {
     if tx.is_coinbase() {
         return None;

@@ -1,49 +1,36 @@
-//! `varve invalidate` and `varve reconsider`: verdicts that an operator gives and takes back.
+//! `varve invalidate` and `varve reconsider`: an operator's verdict on a block, and its reversal.
 
 use anyhow::Result;
-use serde_json::json;
-use varve_node::Report;
-use varve_types::BlockHash;
+use varve::{BlockHash, Error, Node, Verdict};
+use varve_server::json;
 
 use crate::args::Global;
 use crate::data_dir::DataDir;
+use crate::output::print_json;
 
-/// What becomes of a block.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Verdict {
-    /// It is marked as invalid.
-    Invalidate,
-    /// Its mark is taken back, and those of all below and above it.
-    Reconsider,
+/// Runs `varve invalidate`.
+pub(crate) fn invalidate(block: BlockHash, global: &Global) -> Result<()> {
+    run(block, Node::invalidate, global)
 }
 
-/// Runs the command.
-pub(crate) fn run(block: BlockHash, verdict: Verdict, global: &Global) -> Result<()> {
-    let mut node = DataDir::new(global)?.open_node()?;
-    let mut refused = 0_u64;
-    let report = &mut |report: Report<'_>| {
-        if let Report::Refused { hash, reason } = report {
-            refused += 1;
-            eprintln!("block {hash} is refused: {reason}");
-        }
-    };
-    match verdict {
-        Verdict::Invalidate => node.invalidate(block, report)?,
-        Verdict::Reconsider => node.reconsider(block, report)?,
+/// Runs `varve reconsider`.
+pub(crate) fn reconsider(block: BlockHash, global: &Global) -> Result<()> {
+    run(block, Node::reconsider, global)
+}
+
+fn run(
+    block: BlockHash,
+    judge: impl FnOnce(&Node, BlockHash) -> Result<Verdict, Error>,
+    global: &Global,
+) -> Result<()> {
+    let node = DataDir::new(global).open_node()?;
+    let verdict = judge(&node, block)?;
+    for (hash, reason) in &verdict.refused {
+        eprintln!("block {hash} is refused: {reason}");
     }
-    let (height, hash) = node.snapshot().tip;
-    let invalid = node.invalid(&block).map(|invalid| invalid.reason.to_string());
     if global.json {
-        let answer = json!({
-            "block": block.to_string(),
-            "invalid": invalid,
-            "height": height.to_u32(),
-            "bestblock": hash.to_string(),
-            "refused": refused,
-        });
-        println!("{answer}");
-    } else {
-        println!("at height {height}, block {hash}");
+        return print_json(&json::Verdict::new(block, &verdict));
     }
+    println!("at {}", verdict.tip);
     Ok(())
 }

@@ -107,8 +107,8 @@ fn too_little_memory_for_the_index_is_refused() {
     assert!(enough.status.success() && enough.stderr.is_empty());
     let told = String::from_utf8_lossy(&little.stderr).into_owned();
     assert_eq!(little.status.code(), Some(1), "{told}");
-    let sentence = "error: --memory 1.00 MiB is too little for the records, whose index takes 0 B; \
-                    pass --memory 5M or more\n";
+    let sentence = "error: --memory 1M is too little for the records, whose index takes 0M; pass \
+                    --memory 5M or more\n";
     assert_eq!(told, sentence);
     assert!(run("5M").status.success(), "what is said to be enough is enough");
 }

@@ -105,6 +105,11 @@ impl HeaderTree {
         None
     }
 
+    /// The blocks that are invalid themselves, with their reasons.
+    pub(crate) fn invalid_blocks(&self) -> impl Iterator<Item = (HeaderId, &str)> {
+        self.reasons.iter().map(|(id, reason)| (*id, &**reason))
+    }
+
     fn inherits(&self, id: HeaderId) -> bool {
         self.parent(id).is_some_and(|parent| self.row(parent).state.invalid)
     }

@@ -27,6 +27,7 @@ const CHECKPOINT_KIND: Kind = Kind(*b"STATSCP\0");
 const CHECKPOINT_VERSION: u32 = 1;
 
 /// The rows of the confirmed chain from genesis up.
+#[derive(Debug)]
 pub(crate) struct StatsLog {
     storage: Arc<dyn Storage>,
     segments: Segments,

@@ -1,16 +1,16 @@
-//! `varve records apply`: operations from a file or a pipe, one answer a line.
+//! `varve records apply`: operations from a file or a pipe, one answer for each line.
 //!
-//! 1. Empty lines and lines that begin with `#` are passed over, and so is a byte order mark. Every
+//! 1. Empty lines and lines that begin with `#` are skipped, and so is a byte order mark. Every
 //!    other line has one answer, in order.
 //! 2. Lines that create or spend are collected and done in one step, as long as whole lines are
-//!    waiting in the buffer of the input: one sync of the disk serves them all. Any other line,
-//!    and one that must see the records as they are then, first has the collected ones done.
-//! 3. Answers are written when their lines are done and durable, and handed on before the next
-//!    read that may wait. So whoever waits for an answer before the next line gets it at once.
+//!    waiting in the input buffer: one sync of the disk serves them all. Any other line, and one
+//!    that must see the current records, first executes the collected ones.
+//! 3. Answers are written when their lines are done and durable, and flushed before the next read
+//!    that may block. So a producer that waits for each answer gets it at once.
 //!
-//! Collecting changes no answer: the engine does the collected lines one after the other. The store
-//! may try some of them a second time, though, and then a child must not find a parent that came
-//! behind it. So a line about a transaction that collected lines mention waits until they are done.
+//! Collecting changes no answer: the engine executes the collected lines one after the other. The
+//! store may retry some of them, though, and then a child must not find a parent that came after
+//! it. So a line about a transaction that collected lines mention waits until they are done.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
-use varve_types::Txid;
+use varve::Txid;
 
 use super::arguments::Arguments;
 use super::failure::Failure;
@@ -27,11 +27,11 @@ use super::operation::{self, Line};
 use super::session::{Session, answer};
 use super::unit::{UnitDraft, UnitLine};
 
-/// The buffer of the input: what is collected at most, apart from one line that is longer.
+/// Bytes of the input buffer. Lines are collected within it; a longer line stands alone.
 const BUFFER: usize = 1 << 20;
-/// What some programs write at the beginning of a text.
+/// Some programs write this at the beginning of a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// Lines that are done in one step.
+/// Lines that are executed in one step.
 const COLLECT: usize = 1_000;
 
 /// Runs the command.
@@ -45,7 +45,7 @@ pub(super) fn run(session: &Session, path: &Path) -> Result<()> {
     let output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
     Apply { session, output, collected: Vec::new(), mentioned: HashSet::new() }
         .run(BufReader::with_capacity(BUFFER, input))
-        .with_context(|| format!("cannot go on with {}", path.display()))
+        .with_context(|| format!("cannot continue with {}", path.display()))
 }
 
 struct Apply<'a, W: Write> {
@@ -90,7 +90,7 @@ impl<W: Write> Apply<'_, W> {
         }
     }
 
-    /// Takes a line to those that are done together, or gives it back.
+    /// Collects a line, or returns it when it cannot wait.
     fn collect(&mut self, line: Value) -> Result<Option<Value>, Failure> {
         let arguments = line.as_object().map(Arguments::new);
         let Some(arguments) = arguments else { return Ok(Some(line)) };

@@ -1,16 +1,18 @@
 //! The arguments of one line, by name.
 //!
-//! An argument may have several names; the first that is there counts, and `null` counts as not
-//! there. Arguments that nobody asks for are passed over. What is wrong with an argument is told
-//! with its name.
+//! An argument may have several names; the first that is present counts, and `null` counts as
+//! absent. Unknown arguments are ignored. Errors name the argument.
 
 use bytes::Bytes;
 use hex_conservative::FromHex as _;
 use serde_json::{Map, Value};
-use varve_records::Transaction;
-use varve_records::operation::MinedBlockInfo;
-use varve_records::record::{BlockId, BlockRef, SpendingData, UtxoHash};
-use varve_types::{Format, Height, Outpoint, Txid};
+use varve::records::Transaction;
+use varve::records::operation::MinedBlockInfo;
+use varve::records::record::SpendingData;
+use varve::records::record::UtxoHash;
+use varve::records::record::{BlockId, BlockRef};
+use varve::types::Format;
+use varve::{Height, Outpoint, Txid};
 
 use super::failure::Failure;
 
@@ -24,7 +26,7 @@ pub(super) const HEIGHT: &[&str] = &["block_height", "height"];
 pub(super) struct Arguments<'a>(&'a Map<String, Value>);
 
 impl<'a> Arguments<'a> {
-    /// Those of this object.
+    /// The fields of this object.
     pub(super) const fn new(object: &'a Map<String, Value>) -> Self {
         Self(object)
     }
@@ -99,7 +101,7 @@ impl<'a> Arguments<'a> {
         required("txids", self.get(&names, "txids of 64 hex digits each", read)?)
     }
 
-    /// A hash of an output, in the order of its bytes.
+    /// The hash of an output, in hex in the order of its bytes.
     pub(super) fn utxo_hash(&self, names: &[&str]) -> Result<Option<UtxoHash>> {
         let read =
             |value: &Value| Some(UtxoHash::from_bytes(<[u8; 32]>::from_hex(value.as_str()?).ok()?));
@@ -160,8 +162,8 @@ impl<'a> Arguments<'a> {
         self.get(names, "a list of numbers", read)
     }
 
-    /// A transaction: `tx` in hex, extended or as in the blocks of the chain. `txid` next to it
-    /// stands for the one that the bytes have.
+    /// A transaction: `tx` in hex, extended or as in the blocks of the chain. A `txid` beside it
+    /// replaces the one that the bytes hash to.
     pub(super) fn tx(&self, format: Format) -> Result<Transaction> {
         let bytes: Bytes = required("tx", self.bytes(&["tx"])?)?.into();
         transaction(&bytes, format, self.txid(&["txid"])?)
@@ -190,7 +192,7 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// What must be there.
+/// An argument that must be present.
 pub(super) fn required<T>(name: &str, value: Option<T>) -> Result<T> {
     value.ok_or_else(|| Failure::argument(name, "is missing"))
 }

@@ -7,15 +7,18 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use bytes::Bytes;
-use serde_json::json;
-use varve_records::store::TxUnit;
-use varve_records::{CreateOptions, SpendRules, Transaction};
-use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid, compact_size};
+use varve::records::CreateOptions;
+use varve::records::Transaction;
+use varve::records::operation::SpendRules;
+use varve::records::store::TxUnit;
+use varve::types::{Format, TxOut, compact_size};
+use varve::{Amount, Height, Outpoint, Txid};
+use varve_server::json;
 
 use super::session::Session;
-use crate::data_dir::random;
+use crate::output::print_json;
 
 /// The script of every output: a hash of a key would be as long.
 const SCRIPT: [u8; 25] = [0x51; 25];
@@ -27,7 +30,8 @@ pub(super) fn run(session: &Session, transactions: u32, batch: u32, as_json: boo
     let height = Height::new(session.store.block_state().height.to_u32().saturating_add(1));
     let rules = SpendRules::at(height);
     let options = CreateOptions { height, created_at: Session::now(), ..CreateOptions::default() };
-    let salt: [u8; 32] = random()?;
+    let mut salt = [0; 32];
+    getrandom::fill(&mut salt).ok().context("the system gives no random numbers")?;
     let (mut took, mut operations, mut done) = (Vec::new(), 0_u64, 0_u32);
     let pairs = transactions / 2;
     let started = Instant::now();
@@ -54,21 +58,19 @@ pub(super) fn run(session: &Session, transactions: u32, batch: u32, as_json: boo
     let rate = per_second(operations, working);
     let (p50, p99) = (percentile(&took, 50), percentile(&took, 99));
     if as_json {
-        let answer = json!({
-            "transactions": u64::from(pairs) * 2,
-            "batch": batch,
-            "operations": operations,
-            "operations_per_second": rate,
-            "batch_p50_ms": p50,
-            "batch_p99_ms": p99,
-            "seconds": elapsed.as_secs_f64(),
+        return print_json(&json::RecordsBench {
+            transactions: u64::from(pairs) * 2,
+            batch,
+            operations,
+            operations_per_second: rate,
+            batch_p50_ms: p50,
+            batch_p99_ms: p99,
+            seconds: elapsed.as_secs_f64(),
         });
-        println!("{answer}");
-    } else {
-        println!("  operations  {operations} in {working:.1?}, {rate:.0} a second");
-        println!("  batches     of {batch} transactions, half of them {p50:.2} ms or less,");
-        println!("              99 in 100 of them {p99:.2} ms or less");
     }
+    println!("  operations  {operations} in {working:.1?}, {rate:.0} a second");
+    println!("  batches     of {batch} transactions, half of them {p50:.2} ms or less,");
+    println!("              99 in 100 of them {p99:.2} ms or less");
     Ok(())
 }
 

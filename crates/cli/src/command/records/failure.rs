@@ -4,16 +4,17 @@
 //! {"error": NAME, "code": NUMBER, "message": SENTENCE, …}
 //! ```
 //!
-//! Names and numbers are the public ones of `varve_records::ErrorCode`, and `INVALID_ARGUMENT`
+//! Names and numbers are the public ones of `varve::records::ErrorCode`, and `INVALID_ARGUMENT`
 //! (1) for a line that cannot be understood. Where one output is at fault, `reason` is the name of
 //! the check that failed. Where several things were asked for in one line, the name is that of the
-//! first that failed, and a list tells of each.
+//! first that failed, and a list has each result.
 
 use serde_json::{Map, Value, json};
-use varve_records::blob::BlobError;
-use varve_records::record::SpendingData;
-use varve_records::{ErrorCode, RecordError, SlotError, SpendItem, StoreError};
-use varve_types::Outpoint;
+use varve::Outpoint;
+use varve::records::blob::BlobError;
+use varve::records::record::SpendingData;
+use varve::records::store::StoreError;
+use varve::records::{ErrorCode, RecordError, SlotError, SpendItem};
 
 use super::shape::txids;
 
@@ -38,8 +39,8 @@ pub(super) enum Failure {
         /// Why.
         message: String,
     },
-    /// The tip could not be written down.
-    Tip(varve_io::Error),
+    /// The tip could not be written.
+    Tip(varve::Error),
 }
 
 impl<E: Into<StoreError>> From<E> for Failure {
@@ -85,7 +86,7 @@ impl Failure {
     }
 }
 
-/// The answer when some of several things failed: what is told of the first, and of all.
+/// The answer when some of several things failed: the first failure, and a list of all results.
 fn partly(list: &str, items: &[Value]) -> Value {
     let mut failed = items.iter().filter_map(|item| {
         item.get("error")?;

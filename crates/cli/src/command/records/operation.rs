@@ -21,16 +21,16 @@ use super::unit::UnitKind;
 
 /// What a line asks for.
 pub(super) enum Line {
-    /// To create or spend.
+    /// Creates or spends.
     Unit(UnitKind),
-    /// Something else.
+    /// Any other operation.
     Other(Perform),
 }
 
-/// Does a line, and answers with what is in `ok`.
+/// Executes a line, and returns the value of `ok`.
 pub(super) type Perform = fn(&Session, &Arguments<'_>) -> Result<Value, Failure>;
 
-/// Names, the first of which is the one in the documents.
+/// The names of an operation; the documentation uses the first.
 struct Named(&'static [&'static str], Perform);
 
 const OTHERS: &[Named] = &[
@@ -101,7 +101,7 @@ pub(super) fn find(arguments: &Arguments<'_>) -> Result<Line, Failure> {
     Ok(Line::Other(*perform))
 }
 
-/// Answers for many: all of them when none failed, the first failure with all of them otherwise.
+/// Combines several answers: all of them when none failed, else the first failure with all of them.
 fn all_or_failure(list: &'static str, items: Vec<Value>) -> Result<Value, Failure> {
     if items.iter().any(|item| item.get("error").is_some()) {
         return Err(Failure::Partly { list, items });

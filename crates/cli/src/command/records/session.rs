@@ -1,46 +1,56 @@
-//! A store that is open, and what it answers to lines.
+//! An open store, and its answers to lines.
 //!
-//! Lines that create or spend are *units* and may be done many at once; all others are done one
-//! by one. [`apply`](super::apply) decides which units go together.
+//! Lines that create or spend are *units* and may be done in batches; all others are done one by
+//! one. [`apply`](super::apply) decides which units go together.
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use serde_json::{Value, json};
-use varve_records::{BlockState, RecordError, Store};
+use varve::records::BlockState;
+use varve::records::{RecordError, RecordStore, Settings};
 
 use super::arguments::Arguments;
 use super::failure::{Failure, refusal};
 use super::operation::{self, Line, conflict};
-use super::tip::TipFile;
 use super::unit::{UnitDraft, UnitLine};
 
-/// A store that is open.
+/// The engines that `--engine` can name.
+const SCHEMES: &str = "embedded: or memory:";
+
+/// An open store.
 pub(super) struct Session {
-    /// The store.
-    pub(super) store: Store,
-    /// Where the tip is written down; nowhere for records in memory.
-    tip: Option<TipFile>,
+    pub(super) store: RecordStore,
 }
 
 impl Session {
-    /// This store on the tip that was told last.
-    pub(super) fn new(store: Store, tip: Option<TipFile>) -> Result<Self> {
-        if let Some(state) = tip.as_ref().map(TipFile::load).transpose()?.flatten() {
-            store.set_block_state(state)?;
+    /// Opens the store that a URL names, in `folder` where it needs one, within `memory` bytes, and
+    /// finishes the conflict resolutions that were cut off.
+    pub(super) fn open(url: &str, folder: &Path, settings: Settings, memory: u64) -> Result<Self> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            bail!("--engine {url} has no scheme; name {SCHEMES}");
+        };
+        if !["embedded", "memory"].contains(&scheme) {
+            bail!("--engine {url}: there is no engine {scheme:?}; name {SCHEMES}");
         }
+        if !rest.trim_matches('/').is_empty() {
+            bail!("--engine {url}: nothing can follow {scheme}:; the folder is that of --datadir");
+        }
+        let store = match scheme {
+            "memory" => RecordStore::in_memory(settings),
+            _ => RecordStore::open(folder, settings, memory)?,
+        };
         conflict::replay(&store).map_err(|failure| sentence(&failure))?;
-        Ok(Self { store, tip })
+        Ok(Self { store })
     }
 
-    /// Sets the tip and writes it down.
+    /// Sets the tip and writes it to the folder.
     pub(super) fn set_tip(&self, state: BlockState) -> Result<(), Failure> {
-        let before = self.store.block_state();
-        self.store.set_block_state(state)?;
-        if state == before {
-            return Ok(());
-        }
-        self.tip.as_ref().map_or(Ok(()), |tip| tip.save(state)).map_err(Failure::Tip)
+        self.store.set_tip(state).map_err(|error| match error {
+            varve::Error::Records(error) => Failure::Store(*error),
+            other => Failure::Tip(other),
+        })
     }
 
     /// Does one line, and answers with what is in `ok`.
@@ -67,14 +77,14 @@ impl Session {
         let (units, summaries): (Vec<_>, Vec<_>) =
             lines.into_iter().map(UnitLine::into_parts).unzip();
         let answers = self.store.submit(units)?;
-        let told = answers.into_iter().zip(summaries).map(|(answer, summary)| match answer {
+        let shown = answers.into_iter().zip(summaries).map(|(answer, summary)| match answer {
             Ok(spent) => Ok(summary.show(&spent)),
             Err(error) => Err(error.into()),
         });
-        Ok(told.collect())
+        Ok(shown.collect())
     }
 
-    /// Does a line that a command stands for; what is refused is the error of the command.
+    /// Does the line that a command stands for; a refusal is the error of the command.
     pub(super) fn order(&self, line: &Value) -> Result<Value> {
         match self.perform(line) {
             Ok(answer) => Ok(answer),

@@ -7,17 +7,19 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Map, Value, json};
-use varve_records::exchange::{Meta, UtxoWrapper, WrappedOutput};
-use varve_records::record::{BlockRef, Body, PartCounts, SPENT_LEN, Slot};
-use varve_records::{Fields, Record, Transaction};
-use varve_types::{Height, Txid};
+use varve::records::exchange::Meta;
+use varve::records::exchange::{UtxoWrapper, WrappedOutput};
+use varve::records::record::{BlockRef, Body, PartCounts, Record};
+use varve::records::record::{SPENT_LEN, Slot};
+use varve::records::{Fields, Transaction};
+use varve::{Height, Txid};
 
 use super::failure::{Failure, spending_data};
 
-/// A name, what must be read for it, and what comes along.
+/// The name of a field, the fields that must be read for it, and the names that come with it.
 struct Field(&'static str, Fields, &'static [&'static str]);
 
-/// The name of what is told only when it is asked for: it repeats other fields.
+/// A name that is answered only on request, because it repeats other fields.
 const META_BYTES: &str = "meta_bytes";
 const BLOCKS: &[&str] = &["block_ids", "block_heights", "subtree_idxs"];
 const COUNTS: &[&str] = &[
@@ -73,14 +75,14 @@ const FIELDS: &[Field] = &[
 
 /// Which fields of a record an answer has.
 pub(super) struct Selection {
-    /// What is read.
+    /// The fields to read.
     pub(super) fields: Fields,
-    /// What is told; everything that was read when it is `None`.
+    /// The names to answer; everything that was read when `None`.
     names: Option<Vec<&'static str>>,
 }
 
 impl Selection {
-    /// Everything that these bring.
+    /// All names of these fields.
     pub(super) const fn all(fields: Fields) -> Self {
         Self { fields, names: None }
     }
@@ -119,7 +121,7 @@ impl Selection {
     }
 }
 
-/// A name without what spellings differ in.
+/// A name without case and underscores.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
@@ -128,7 +130,7 @@ fn height(height: Option<Height>) -> u32 {
     height.map_or(0, Height::to_u32)
 }
 
-/// What every read brings.
+/// The fields that every read has.
 fn head(record: &Record) -> Map<String, Value> {
     let blocks = |get: fn(&BlockRef) -> u32| -> Value { record.blocks.iter().map(get).collect() };
     let part = |part: &PartCounts| json!({ "record_utxos": part.utxos, "spent_utxos": part.spent });
@@ -165,7 +167,7 @@ fn head(record: &Record) -> Map<String, Value> {
     object(answer)
 }
 
-/// What was asked for beside it.
+/// The fields that were requested.
 fn parts(record: &Record) -> Map<String, Value> {
     let mut answer = Map::new();
     let fields = record.fields;
@@ -192,7 +194,7 @@ fn parts(record: &Record) -> Map<String, Value> {
     answer
 }
 
-/// The transaction, or the outputs that are known of it.
+/// The transaction, or its known outputs.
 fn body(record: &Record) -> Map<String, Value> {
     let answer = match &record.body {
         Some(Body::Transaction(tx)) => json!({ "tx": hex(tx) }),

@@ -1,18 +1,20 @@
 //! Lines that create or spend.
 //!
 //! A transaction that comes without the outputs it spends gets them from the records of its
-//! parents. Parents that are not there: one who created it before has them in its own record. If
-//! there is none either, a spend is `TX_NOT_FOUND`, and a creation `PROCESSING`, as for any
-//! transaction that is not in extended form.
+//! parents, or from its own record if it was created before. With neither, a spend is
+//! `TX_NOT_FOUND`, and a creation `PROCESSING`, as for any transaction that is not in extended
+//! form.
 
 use serde_json::{Value, json};
-use varve_records::engine::SlotView;
-use varve_records::operation::{SlotRef, Spend, SpendPart, Spent, SpentHow, Unit};
-use varve_records::record::{Body, Tier, UtxoHash};
-use varve_records::{
-    CreateOptions, Fields, RecordError, SlotError, SpendItem, SpendRules, Transaction,
-};
-use varve_types::{Height, Outpoint, Txid};
+use varve::records::CreateOptions;
+use varve::records::engine::SlotView;
+use varve::records::operation::{SlotRef, Spend, SpendPart, SpendRules, Unit};
+use varve::records::operation::{Spent, SpentHow};
+use varve::records::record::Body;
+use varve::records::record::Tier;
+use varve::records::record::UtxoHash;
+use varve::records::{Fields, RecordError, SlotError, SpendItem, Transaction};
+use varve::{Height, Outpoint, Txid};
 
 use super::arguments::{Arguments, HEIGHT, required};
 use super::failure::{Failure, place};
@@ -29,13 +31,13 @@ pub(super) enum UnitKind {
     SpendAndCreate,
 }
 
-/// A unit that is ready, and what its answer will tell.
+/// A unit that is ready, and what its answer needs.
 pub(super) struct UnitLine {
     unit: Unit,
     summary: Summary,
 }
 
-/// What an answer tells of a unit that succeeded.
+/// What the answer of a unit that succeeded needs.
 pub(super) struct Summary {
     txid: Txid,
     spends: Vec<(Outpoint, u32)>,
@@ -62,8 +64,7 @@ impl<'a> UnitDraft<'a> {
         Ok(Self { kind, arguments, tx })
     }
 
-    /// Whether what it means depends on the records of others, so that all lines before it must
-    /// be done first.
+    /// Whether it depends on other records, so that all lines before it must be executed first.
     pub(super) fn needs_records(&self) -> bool {
         self.tx.as_ref().is_none_or(is_bare)
     }
@@ -158,14 +159,14 @@ impl UnitLine {
         self.unit.txid
     }
 
-    /// The unit, and what tells of it afterwards.
+    /// The unit, and what its answer needs.
     pub(super) fn into_parts(self) -> (Unit, Summary) {
         (self.unit, self.summary)
     }
 }
 
 impl Summary {
-    /// What tells of a transaction that spends and creates.
+    /// What the answer of a transaction that spends and creates needs.
     pub(super) fn of(tx: &Transaction) -> Self {
         let spends = tx.outpoints().into_iter().zip(0..).collect();
         Self { txid: tx.txid(), spends, created: None }
@@ -219,7 +220,7 @@ pub(super) fn rules(arguments: &Arguments<'_>, session: &Session) -> Result<Spen
     })
 }
 
-/// What is known of a new record.
+/// The options of a new record.
 pub(super) fn create_options(
     arguments: &Arguments<'_>,
     session: &Session,
@@ -237,7 +238,7 @@ pub(super) fn create_options(
     })
 }
 
-/// The height of the block that a transaction may be in: the next one, when nothing is said.
+/// The height of the block that a transaction may be in; the next one by default.
 fn height(arguments: &Arguments<'_>, session: &Session) -> Result<Height, Failure> {
     let next = session.store.block_state().height.to_u32().saturating_add(1);
     Ok(arguments.height(HEIGHT)?.unwrap_or(Height::new(next)))
@@ -261,7 +262,7 @@ pub(super) fn slot_ref(arguments: &Arguments<'_>, session: &Session) -> Result<S
         (Some(given), Some(found)) if reversed(given) == found => found,
         (Some(given), _) => given,
         (None, Some(found)) => found,
-        // Without a slot no hash is right, and the store says what is missing.
+        // Without a slot no hash is right, and the store reports what is missing.
         (None, None) => UtxoHash::from_bytes([0; 32]),
     };
     Ok(SlotRef { outpoint, hash })
@@ -273,7 +274,7 @@ fn reversed(hash: UtxoHash) -> UtxoHash {
     UtxoHash::from_bytes(bytes)
 }
 
-/// Whether the outputs that it spends are missing.
+/// Whether it lacks the outputs that it spends.
 fn is_bare(tx: &Transaction) -> bool {
     !tx.is_extended() && !tx.outpoints().is_empty()
 }

@@ -1,12 +1,15 @@
-//! Orders from outside: freezing outputs and binding them to other scripts.
+//! Alert orders: freezing outputs and binding them to other scripts.
 
 use serde_json::Value;
-use varve_records::exchange::UtxoWrapper;
-use varve_records::operation::SlotRef;
-use varve_records::record::{Body, FreezeWindow, UtxoHash};
-use varve_records::store::Item;
-use varve_records::{Fields, RecordError, SlotError};
-use varve_types::{Amount, Outpoint, TxOut};
+use varve::records::exchange::UtxoWrapper;
+use varve::records::operation::SlotRef;
+use varve::records::record::Body;
+use varve::records::record::FreezeWindow;
+use varve::records::record::UtxoHash;
+use varve::records::store::Item;
+use varve::records::{Fields, RecordError, SlotError};
+use varve::types::TxOut;
+use varve::{Amount, Outpoint};
 
 use super::all_or_failure;
 use crate::command::records::arguments::{Arguments, required};
@@ -32,7 +35,7 @@ pub(super) fn freeze_window(
     let from = arguments.u64(&["from"])?.unwrap_or(0);
     let until = arguments.u64(&["until"])?;
     let policy_expires = arguments.flag(&["policy_expires"])?.unwrap_or(false);
-    // As it is stored, an end of 0 is no end.
+    // An end of 0 is stored for no end.
     let until = until.filter(|until| *until != 0);
     let window = FreezeWindow::from_interval(from, until, policy_expires);
     answer(&slots, session.store.freeze_window(&slots, window)?)
@@ -71,7 +74,7 @@ fn answer(slots: &[SlotRef], results: Vec<Item<()>>) -> Result<Value, Failure> {
     all_or_failure("spends", slots.iter().zip(results).map(one).collect())
 }
 
-/// What the hash of a reassigned output becomes: as given, or that of its new script.
+/// The new hash of a reassigned output: as given, or that of its new script.
 fn new_hash(
     arguments: &Arguments<'_>,
     names: &[&str],
@@ -90,7 +93,7 @@ fn new_hash(
     Ok(UtxoHash::of(&outpoint, &TxOut { value, script: &script }))
 }
 
-/// What an output is worth.
+/// The value of an output.
 fn value_of(outpoint: Outpoint, session: &Session) -> Result<Amount, Failure> {
     let record = session.store.get(outpoint.txid, Fields::TX)?;
     let vout = outpoint.vout;

@@ -1,14 +1,13 @@
-//! Double spends: who lost, who wins after all, and what builds on them.
+//! Double spends: losers, late winners, and what builds on them.
 
 use serde_json::{Value, json};
-use varve_records::conflicts::{
-    self, CLOSURE_BUDGET, ConflictBlock, ConflictError, Intent, IntentId, Retry,
-};
-use varve_records::operation::Unspend;
-use varve_records::record::BlockId;
-use varve_records::store::ConflictingParents;
-use varve_records::{ErrorCode, RecordError, Store};
-use varve_types::{BlockHash, Txid};
+use varve::records::conflicts::{self, CLOSURE_BUDGET, ConflictBlock, ConflictError, Retry};
+use varve::records::conflicts::{Intent, IntentId};
+use varve::records::operation::Unspend;
+use varve::records::record::BlockId;
+use varve::records::store::{ConflictingParents, Store};
+use varve::records::{ErrorCode, RecordError};
+use varve::{BlockHash, Txid};
 
 use super::all_or_failure;
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
@@ -176,8 +175,8 @@ fn code(error: &ConflictError) -> ErrorCode {
     }
 }
 
-/// Resumes what was cut off, as every opening of a store does. What is stuck is reported, and stays
-/// until somebody retries it or gives it up.
+/// Resumes resolutions that were cut off, as every opening of a store does. A resolution that is
+/// stuck is reported, and stays until it is retried or abandoned.
 pub(in crate::command::records) fn replay(store: &Store) -> Result<(), Failure> {
     let replayed = conflicts::replay(store).map_err(failure)?;
     for (id, error) in replayed.stuck {

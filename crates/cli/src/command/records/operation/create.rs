@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use hex_conservative::FromHex as _;
 use serde_json::{Value, json};
-use varve_records::exchange::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
-use varve_records::operation::Spent;
-use varve_records::record::Body;
-use varve_records::store::TxUnit;
-use varve_records::{Fields, Transaction};
-use varve_types::{Amount, Outpoint, TxOut, Txid};
+use varve::records::exchange::{UtxoWrapper, WrappedOutput, WrapperHead, write_wrapper};
+use varve::records::operation::Spent;
+use varve::records::record::Body;
+use varve::records::store::TxUnit;
+use varve::records::{Fields, Transaction};
+use varve::types::TxOut;
+use varve::{Amount, Outpoint, Txid};
 
 use crate::command::records::arguments::{Arguments, required, transaction};
 use crate::command::records::failure::Failure;

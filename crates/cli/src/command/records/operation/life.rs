@@ -1,11 +1,13 @@
 //! What happens to a record between its creation and its removal.
 
 use serde_json::{Map, Value, json};
-use varve_records::engine::SlotView;
-use varve_records::operation::{MinedBlockInfo, SlotRef, Unspend};
-use varve_records::record::{BlockId, SpendingData, UtxoHash};
-use varve_records::{RecordError, StoreError};
-use varve_types::{Outpoint, Txid};
+use varve::records::engine::SlotView;
+use varve::records::operation::{MinedBlockInfo, SlotRef, Unspend};
+use varve::records::record::BlockId;
+use varve::records::record::SpendingData;
+use varve::records::record::UtxoHash;
+use varve::records::{RecordError, StoreError};
+use varve::{Outpoint, Txid};
 
 use super::all_or_failure;
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
@@ -18,8 +20,8 @@ use crate::command::records::unit::{UnitLine, slot_ref};
 pub(super) fn spend_multi(session: &Session, arguments: &Arguments<'_>) -> Result<Value, Failure> {
     let answers = session.perform_units(UnitLine::of_each(arguments, session)?)?;
     let item = |answer: Result<Value, Failure>| match answer {
-        Ok(mut told) => {
-            told.get_mut("spends").and_then(|spends| spends.get_mut(0)).map(Value::take)
+        Ok(mut answer) => {
+            answer.get_mut("spends").and_then(|spends| spends.get_mut(0)).map(Value::take)
         }
         Err(Failure::Store(StoreError::Record(RecordError::Spend(items)))) => {
             items.first().map(spend_item)
@@ -42,15 +44,15 @@ pub(super) fn unspend(session: &Session, arguments: &Arguments<'_>) -> Result<Va
     Ok(json!({ "spends": outpoints.into_iter().zip(taken).map(item).collect::<Value>() }))
 }
 
-/// What a line takes back: `spends`, one spend with its fields in the line itself, or all inputs
-/// of `tx`.
+/// The spends that a line reverses: `spends`, one spend with its fields in the line itself, or all
+/// inputs of `tx`.
 fn unspends(session: &Session, arguments: &Arguments<'_>) -> Result<Vec<Unspend>, Failure> {
     if arguments.has(&["tx"]) {
         let tx = arguments.tx(session.store.settings().format)?;
         let outpoints = tx.outpoints();
         let views = session.store.engine().slots(&outpoints)?;
         let spend = |(vin, (outpoint, view)): (u32, (Outpoint, Option<SlotView>))| {
-            // Without a slot no hash is right, and the store says what is missing.
+            // Without a slot no hash is right, and the store reports what is missing.
             let hash = view.and_then(|view| view.slot).map(|slot| slot.hash);
             let hash = hash.unwrap_or(UtxoHash::from_bytes([0; 32]));
             let by = SpendingData::new(tx.txid(), vin);

@@ -1,11 +1,12 @@
-//! Removing what nobody needs, and taking up again what waits for a block.
+//! Removing records that are no longer needed, and resuming with unmined ones after a restart.
 
 use serde_json::{Value, json};
-use varve_records::ErrorCode;
-use varve_records::operation::Pruned;
-use varve_records::record::BlockId;
-use varve_records::store::{LeftOut, PruneAt, RecoveryError, prune as run, recover};
-use varve_types::Txid;
+use varve::Txid;
+use varve::records::ErrorCode;
+use varve::records::operation::Pruned;
+use varve::records::record::BlockId;
+use varve::records::store::{LeftOut, RecoveryError, recover};
+use varve::records::store::{PruneAt, prune as run};
 
 use super::conflict;
 use crate::command::records::arguments::{Arguments, HEIGHT};

@@ -2,7 +2,7 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
-use varve_records::Fields;
+use varve::records::Fields;
 
 use crate::command::records::arguments::{Arguments, required, transaction};
 use crate::command::records::failure::{Failure, spending_data};

@@ -2,16 +2,17 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
-use varve_records::engine::{Cursor, Scan};
-use varve_records::store::UnminedTx;
-use varve_types::{Height, Outpoint, Txid};
+use varve::records::engine::Cursor;
+use varve::records::engine::Scan;
+use varve::records::store::UnminedTx;
+use varve::{Height, Outpoint, Txid};
 
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
 use crate::command::records::failure::Failure;
 use crate::command::records::session::Session;
 use crate::command::records::shape::txids;
 
-/// Records that are asked for at once.
+/// Records in a page by default.
 const PAGE: usize = 1_000;
 /// The longest page that a line can ask for.
 const LONGEST_PAGE: usize = 100_000;

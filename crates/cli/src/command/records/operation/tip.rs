@@ -1,7 +1,7 @@
-//! The block on which the store stands.
+//! The tip that the store judges by.
 
 use serde_json::{Value, json};
-use varve_records::BlockState;
+use varve::records::BlockState;
 
 use crate::command::records::arguments::{Arguments, HEIGHT, required};
 use crate::command::records::failure::Failure;

@@ -1,20 +1,21 @@
-//! The tip as it was told last, kept in the folder of the records.
+//! The tip that the records were last given, kept in their folder.
 //!
 //! ```text
 //!  payload of the file `tip` (an envelope of `varve_io`, kind RECTIP, version 1)
 //!  │ height u32le │ median time u32le │
 //! ```
 //!
-//! A store learns the tip from whoever follows the chain and forgets it when it is closed. A
-//! command runs for a moment only, so the tip is written down when it is told and read when the
+//! A store of records learns the tip from whoever follows the chain and forgets it when it is
+//! closed. A command runs for a moment only, so the tip is written when it is set and read when the
 //! store is opened.
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
 use varve_io::{Envelope, Kind, Storage, load, replace};
 use varve_records::BlockState;
 use varve_types::Height;
+
+use crate::error::Error;
 
 const NAME: &str = "tip";
 const KIND: Kind = Kind(*b"RECTIP\0\0");
@@ -27,30 +28,26 @@ pub(super) struct TipFile {
 }
 
 impl TipFile {
-    /// The one in this directory.
     pub(super) fn new(directory: Arc<dyn Storage>) -> Self {
         Self { directory }
     }
 
-    /// What was told last; `None` when nothing was.
-    pub(super) fn load(&self) -> Result<Option<BlockState>> {
+    /// The tip that was written last; `None` when there is none.
+    pub(super) fn load(&self) -> Result<Option<BlockState>, Error> {
         let Some(found) = load(self.directory.as_ref(), NAME, KIND)? else { return Ok(None) };
-        let path = self.directory.path().join(NAME);
-        ensure!(
-            found.version == VERSION,
-            "{} is of version {}; use a newer varve",
-            path.display(),
-            found.version
-        );
-        let (height, rest) = found.payload.split_first_chunk().context("a short tip")?;
-        let median_time = rest.try_into().context("a tip of a wrong length")?;
-        Ok(Some(BlockState {
-            height: Height::new(u32::from_le_bytes(*height)),
-            median_time: u32::from_le_bytes(median_time),
-        }))
+        let wrong = |what| Error::RecordsTip { path: self.directory.path().join(NAME), what };
+        if found.version != VERSION {
+            return Err(wrong(format!("is of version {}; use a newer varve", found.version)));
+        }
+        let fields = found.payload.split_first_chunk().and_then(|(height, rest)| {
+            Some((u32::from_le_bytes(*height), u32::from_le_bytes(rest.try_into().ok()?)))
+        });
+        let (height, median_time) = fields
+            .ok_or_else(|| wrong("has a wrong length; remove it and pass --height".into()))?;
+        Ok(Some(BlockState { height: Height::new(height), median_time }))
     }
 
-    /// Writes it down, durably.
+    /// Writes it, durably.
     pub(super) fn save(&self, state: BlockState) -> varve_io::Result<()> {
         let mut payload = [0; 8];
         let (height, median_time) = payload.split_at_mut(4);
@@ -68,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_last_is_found() {
+    fn the_tip_that_was_written_last_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let tip = TipFile::new(Arc::new(Disk::open(folder.path()).unwrap()));
         assert_eq!(tip.load().unwrap(), None);

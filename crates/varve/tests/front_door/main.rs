@@ -1,0 +1,9 @@
+//! The library as an embedding program sees it.
+
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+mod chain;
+mod folders;
+mod reads;
+mod sets;
+mod syncs;
