@@ -16,7 +16,7 @@ use crate::{loom, run};
 /// because the build is optimised. Each is a package, a test, and a part of the names.
 const LIVES: &[(&str, &str, &str)] = &[
     ("varve-utxo", "database", "random::"),
-    ("varve-utxo", "hostile", "ground_keys"),
+    ("varve-utxo", "database", "hostile::"),
     ("varve-node", "node", "crash::"),
     ("varve-node", "node", "bit_flips::"),
     ("varve-records", "large", "bounded_memory"),
@@ -32,7 +32,7 @@ const PROPERTIES: &[(&str, &[&str])] = &[
     ("varve-blocks", &["--lib"]),
     ("varve-consensus", &["--lib", "--test=real"]),
     ("varve-utxo", &["--lib", "--test=database"]),
-    ("varve-archive", &["--lib", "--test=life", "--test=search"]),
+    ("varve-archive", &["--lib", "--test=tables"]),
     ("varve-records", &["--lib"]),
     ("varve-node", &["--lib"]),
 ];

@@ -13,12 +13,15 @@
 //! ```
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 
-use varve_consensus::{BlockAt, CheckError, OwnedCoin, PrevoutError, Spend, UnspentOutputsView};
-use varve_types::{Amount, Coin, Height, Outpoint, Txid, unspendable};
+use varve_consensus::{
+    Below, BlockAt, CheckError, OwnedCoin, PrevoutError, Spend, UnspentOutputsView, is_in_set,
+    walk_block,
+};
+use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 
 use crate::backend::Tables;
 use crate::error::Result;
@@ -81,44 +84,23 @@ impl BlockCoins {
         Ok(coins)
     }
 
-    /// The coin at a point, unless it is spent.
-    fn coin(&self, point: &Outpoint) -> Option<Coin<'_>> {
-        let found = self.found.get(point).filter(|found| found.spent_by.is_none())?;
-        let Found { height, coinbase, value, script, .. } = found;
-        Some(Coin { height: *height, coinbase: *coinbase, value: *value, script })
+    /// What the branch holds at a point.
+    fn below(&self, point: &Outpoint) -> Below<'_> {
+        match self.found.get(point) {
+            Some(Found { height, coinbase, value, script, spent_by: None }) => {
+                let (height, coinbase, value) = (*height, *coinbase, *value);
+                Below::Unspent(Coin { height, coinbase, value, script })
+            }
+            found => Below::Missing { spent_by: found.and_then(|found| found.spent_by) },
+        }
     }
 
-    /// Every spend of the block in order.
-    fn spends<'v>(
+    fn walk<'v>(
         &'v self,
-        block: &'v BlockAt<'v>,
-    ) -> std::result::Result<Vec<Spend<'v>>, PrevoutError> {
-        let mut created: BTreeMap<Outpoint, Coin<'v>> = BTreeMap::new();
-        let mut spent: BTreeMap<Outpoint, Txid> = BTreeMap::new();
-        let mut spends = Vec::new();
-        for (index, (txid, tx)) in block.txs().enumerate() {
-            let coinbase = tx.is_coinbase();
-            for (vin, input) in tx.inputs().enumerate().filter(|_| !coinbase) {
-                let outpoint = input.outpoint;
-                if let Some(first) = spent.insert(outpoint, txid) {
-                    return Err(PrevoutError::SpentTwice { outpoint, first, second: txid });
-                }
-                let coin = created.get(&outpoint).copied().or_else(|| self.coin(&outpoint));
-                let Some(coin) = coin else {
-                    let spent_by = self.found.get(&outpoint).and_then(|found| found.spent_by);
-                    return Err(PrevoutError::Missing { outpoint, spender: txid, spent_by });
-                };
-                spends.push(Spend { tx: index, vin, input, coin });
-            }
-            let height = block.height();
-            for (vout, output) in (0..).zip(tx.outputs()) {
-                let coin = Coin { height, coinbase, value: output.value, script: output.script };
-                if !unspendable(self.network, height, output.script) {
-                    created.insert(Outpoint::new(txid, vout), coin);
-                }
-            }
-        }
-        Ok(spends)
+        block: &BlockAt<'v>,
+        each: impl FnMut(Spend<'v>),
+    ) -> std::result::Result<(), PrevoutError> {
+        walk_block(self.network, block, |point| self.below(point), each).map(drop)
     }
 }
 
@@ -159,7 +141,7 @@ fn search<T: Tables, S: BlockSource>(
         let Some(output) = output else { return Ok(None) };
         let spenders = spenders.next().unwrap_or_default();
         let TxPlace { height, .. } = output.tx;
-        if height == Height::GENESIS || unspendable(network, height, &output.script) {
+        if !is_in_set(network, height, &output.script) {
             return Ok(None);
         }
         let spent_by = match spenders.first() {
@@ -199,7 +181,7 @@ impl UnspentOutputsView for BlockCoins {
         &self,
         block: &BlockAt<'_>,
     ) -> std::result::Result<(), CheckError<PrevoutError, Infallible>> {
-        self.spends(block).map(drop).map_err(CheckError::Invalid)
+        self.walk(block, |_| {}).map_err(CheckError::Invalid)
     }
 
     fn for_each_spend<'v, B, F>(
@@ -210,7 +192,8 @@ impl UnspentOutputsView for BlockCoins {
     where
         F: FnMut(Spend<'v>) -> ControlFlow<B>,
     {
-        let spends = self.spends(block).map_err(CheckError::Invalid)?;
+        let mut spends = Vec::new();
+        self.walk(block, |spend| spends.push(spend)).map_err(CheckError::Invalid)?;
         Ok(spends.into_iter().try_for_each(each))
     }
 

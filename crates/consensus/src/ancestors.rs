@@ -52,8 +52,8 @@ impl Ancestors for Vec<Ancestor> {
     }
 }
 
-/// How many headers the median time is taken of.
-const MEDIAN_OF: u32 = 11;
+/// The number of headers that the median time is taken over.
+pub const MEDIAN_SPAN: u32 = 11;
 
 /// The header at this height, or the error that names it.
 pub(crate) fn ancestor_at<A: Ancestors + ?Sized>(
@@ -69,13 +69,20 @@ pub fn median_time_past<A: Ancestors + ?Sized>(
     ancestors: &A,
     height: Height,
 ) -> Result<u32, MissingAncestorError> {
-    let mut times = Vec::with_capacity(MEDIAN_OF as usize);
-    for back in 0..MEDIAN_OF {
+    let mut times = Vec::with_capacity(MEDIAN_SPAN as usize);
+    for back in 0..MEDIAN_SPAN {
         let Some(height) = height.checked_sub(back) else { break };
         times.push(ancestor_at(ancestors, height)?.time);
     }
+    Ok(median_time(times).expect("the block itself at least"))
+}
+
+/// The median of the times of a header and those below it, [`MEDIAN_SPAN`] of them or as many as
+/// there are: of an even number the upper one, and `None` of none.
+#[must_use]
+pub fn median_time(mut times: Vec<u32>) -> Option<u32> {
     times.sort_unstable();
-    Ok(*times.get(times.len() / 2).expect("the block itself at least"))
+    times.get(times.len() / 2).copied()
 }
 
 #[cfg(test)]

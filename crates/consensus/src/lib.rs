@@ -66,7 +66,9 @@ mod walk;
 mod weight;
 mod work;
 
-pub use ancestors::{Ancestor, Ancestors, MissingAncestorError, median_time_past};
+pub use ancestors::{
+    Ancestor, Ancestors, MEDIAN_SPAN, MissingAncestorError, median_time, median_time_past,
+};
 pub use block::{BlockError, check_block, check_block_context};
 pub use block_at::BlockAt;
 pub use header::{HeaderError, MAX_FUTURE_SECONDS, check_header, check_work};

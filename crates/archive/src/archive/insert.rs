@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use varve_consensus::{BlockAt, Work};
+use varve_consensus::{BlockAt, MEDIAN_SPAN, Work, median_time};
 use varve_types::{Block, BlockHash, Header, Height};
 
 use super::{Archive, BlockPreparer, PreparedBlock};
@@ -13,8 +13,6 @@ use crate::row::{BlockState, HeaderRow, NewBlock};
 use crate::source::{BlockNumber, BlockSource};
 use crate::view::View;
 
-/// Headers that the median time is taken over.
-const MEDIAN_OF: usize = 11;
 /// Blocks a thread prepares between two rounds of indexing.
 const BLOCKS_EACH: usize = 8;
 
@@ -61,12 +59,12 @@ impl<B: Backend> Archive<B> {
     /// The median of a time and those of the ten headers below.
     fn median_time(&self, time: u32, mut below: Option<HeaderRow>) -> Result<u32> {
         let mut times = vec![time];
-        while let Some(row) = below.filter(|_| times.len() < MEDIAN_OF) {
+        for _ in 1..MEDIAN_SPAN {
+            let Some(row) = below else { break };
             times.push(row.time);
             below = row.parent.map(|link| self.header(link)).transpose()?;
         }
-        times.sort_unstable();
-        Ok(*times.get(times.len() / 2).expect("the header itself at least"))
+        Ok(median_time(times).expect("the header itself at least"))
     }
 
     /// Archives a block whose header is known and whose bytes are in the block store. Does nothing

@@ -4,26 +4,15 @@
 //! its slots, and the last part is kept for conflict intents, whose 32 bytes are their id.
 //!
 //! Txids can be ground: whoever makes transactions may try until many of them share their first
-//! bytes. So nothing is placed by bytes of the key. The hash of the five words of a key (four of
-//! the txid, then the part) is
-//!
-//! ```text
-//! sum  = a + k₀·w₀ + … + k₄·w₄      modulo 2^128, a and kᵢ secret numbers of 128 bits
-//! hash = mix(the upper 64 bits of sum)
-//! ```
-//!
-//! which is strongly universal over the choice of the secret (Lemire and Kaser): two keys chosen
-//! without knowing the secret collide as often as two random ones. The index keeps the upper 40
-//! bits, the *place* of a key: 8 choose the shard, 32 are the tag in it. Among a billion keys one
-//! in a thousand shares its place with another. Answers never depend on that, because the entry of
-//! the log holds the whole key and decides. The feature `weak-hash` leaves two bits of the shard
-//! and four of the tag, and the tests run with it as well.
+//! bytes. So a key is placed by its keyed hash ([`KeyedHasher`]), never by its own bytes. The index
+//! keeps the upper 40 bits, the *place* of a key: 8 choose the shard, 32 are the tag in it. Among a
+//! billion keys one in a thousand shares its place with another. Answers never depend on that,
+//! because the entry of the log holds the whole key and decides. The feature `weak-hash` leaves two
+//! bits of the shard and four of the tag, and the tests run with it as well.
 
 #![expect(clippy::cast_possible_truncation, reason = "halves and low bits are what is wanted")]
 
-use std::fmt;
-
-use varve_types::{Txid, sha256d};
+use varve_types::{KeyedHasher, Txid};
 
 /// The bits of a place: those of the shard, then those of the tag.
 pub(super) const PLACE_BITS: u32 = 40;
@@ -114,44 +103,18 @@ impl Place {
 }
 
 /// Hashes keys under the secret of one store.
-#[derive(Clone)]
-pub(super) struct KeyHasher {
-    factors: [u128; 5],
-    addend: u128,
-}
+#[derive(Clone, Debug)]
+pub(super) struct KeyHasher(KeyedHasher);
 
 impl KeyHasher {
     pub(super) fn new(secret: &[u8; 16]) -> Self {
-        let number = |index: u8| {
-            let digest = sha256d(&[b"varve/records-hasher/", &secret[..], &[index]].concat());
-            u128::from_le_bytes(*digest.first_chunk().expect("a digest has 32 bytes"))
-        };
-        Self { factors: [0, 1, 2, 3, 4].map(number), addend: number(5) }
+        Self(KeyedHasher::new(b"varve/records-hasher/", secret))
     }
 
     #[inline]
     pub(super) fn hash(&self, key: &Key) -> KeyHash {
-        let [k0, k1, k2, k3, k4] = &self.factors;
-        let (words, _) = key.txid.as_bytes().as_chunks::<8>();
-        let mut sum = self.addend.wrapping_add(k4.wrapping_mul(u128::from(key.part.0)));
-        for (word, factor) in words.iter().zip([k0, k1, k2, k3]) {
-            sum = sum.wrapping_add(factor.wrapping_mul(u128::from(u64::from_le_bytes(*word))));
-        }
-        KeyHash(mix((sum >> 64) as u64))
+        KeyHash(self.0.hash(key.txid.as_bytes(), key.part.get()))
     }
-}
-
-impl fmt::Debug for KeyHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyHasher(secret)")
-    }
-}
-
-/// The finaliser of `MurmurHash3`: every bit of the input changes half of the output.
-pub(super) const fn mix(mut word: u64) -> u64 {
-    word = (word ^ (word >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    word = (word ^ (word >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    word ^ (word >> 33)
 }
 
 #[cfg(test)]

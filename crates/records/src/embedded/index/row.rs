@@ -20,9 +20,10 @@
 
 use varve_io::{GlobalOffset, Kind};
 use varve_runs::{Codec, Keys, RunError, Secret};
+use varve_types::mix64;
 
 use super::leaf::{RowLeaf, RowWalk};
-use crate::embedded::key::{PLACE_BITS, Place, mix};
+use crate::embedded::key::{PLACE_BITS, Place};
 
 /// The bytes of a row.
 pub(super) const ROW_LEN: usize = size_of::<u128>();
@@ -146,7 +147,7 @@ impl Codec for RowCodec {
 
     /// Places are bits of a keyed hash; mixing them is enough.
     fn hash((): &(), key: &Place) -> u64 {
-        mix(key.bits())
+        mix64(key.bits())
     }
 
     fn key(row: &Row) -> Place {

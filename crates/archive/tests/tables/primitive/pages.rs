@@ -1,12 +1,6 @@
 //! Arrays of many pages, two in one store: they grow, change and are cut between checkpoints; the
 //! disk is full at every write of a page in turn, and the power goes at every operation.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the report"
-)]
-
 use std::sync::Arc;
 
 use varve_archive::primitive::{

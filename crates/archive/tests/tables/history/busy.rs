@@ -12,7 +12,7 @@ use varve_io::faulty::FaultyStorage;
 use varve_runs::Compaction;
 use varve_types::{Amount, BlockHash, Height};
 
-use crate::rig::{KEY, check_history, mix, outpoint, script};
+use super::rig::{KEY, check_history, mix, outpoint, script};
 
 const BLOCKS: u32 = 130;
 const TXS: u32 = 1_000;
@@ -37,7 +37,7 @@ fn block(height: u32) -> (Connected, BlockChanges) {
                 outpoint: outpoint(spent, 0),
                 height: Height::new(height - 1),
                 value: Amount::from_sat(1_000 + spent),
-                script: crate::rig::script(who),
+                script: super::rig::script(who),
             });
         }
     }

@@ -6,7 +6,7 @@ use varve_archive::TxLink;
 use varve_archive::search::{Batch, Order, SearchOptions, SearchTable, Settled};
 use varve_io::faulty::FaultyStorage;
 
-use crate::rig::{KEY, TINY, check_cursor, fingerprint};
+use super::rig::{KEY, TINY, check_cursor, fingerprint};
 
 #[test]
 fn a_busy_key_is_paged_through_in_both_directions() {

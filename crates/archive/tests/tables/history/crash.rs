@@ -6,7 +6,7 @@ use varve_archive::history::{HistoryTable, Mark};
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{Access, Caching, FileOffset, Storage};
 
-use crate::rig::{Owner, TINY};
+use super::rig::{Owner, TINY};
 
 /// What the owner knew after so many operations.
 struct Moment {

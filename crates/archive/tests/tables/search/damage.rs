@@ -5,7 +5,7 @@ use std::sync::Arc;
 use varve_io::faulty::FaultyStorage;
 use varve_io::{Access, Caching, FileOffset, Storage as _};
 
-use crate::rig::{Owner, TINY};
+use super::rig::{Owner, TINY};
 
 #[test]
 fn no_flipped_bit_changes_an_answer() {

@@ -9,7 +9,7 @@ use varve_io::Storage;
 use varve_io::faulty::FaultyStorage;
 use varve_runs::Compaction;
 
-use crate::rig::{KEY, Owner, TINY};
+use super::rig::{KEY, Owner, TINY};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

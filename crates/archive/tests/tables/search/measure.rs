@@ -14,7 +14,7 @@ use varve_archive::search::{
 use varve_io::{Disk, Storage};
 use varve_runs::Compaction;
 
-use crate::rig::{KEY, mix};
+use super::rig::{KEY, mix};
 
 /// Transactions of a block, and its rows: 2.47 a transaction, as mainnet's inputs.
 const TXS: u64 = 3_000;

@@ -2,12 +2,6 @@
 //! after every step, after reopening, after a crash at every operation, on a full disk, with a
 //! failing disk, and with flipped bits.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the report"
-)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

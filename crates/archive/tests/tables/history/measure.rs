@@ -15,7 +15,7 @@ use varve_archive::search::Order;
 use varve_io::Disk;
 use varve_types::{Amount, BlockHash, Height};
 
-use crate::rig::{KEY, mix, outpoint, script};
+use super::rig::{KEY, mix, outpoint, script};
 
 const TXS: u32 = 3_000;
 /// Outputs and inputs of a hundred transactions, as on mainnet.

@@ -10,7 +10,7 @@ use varve_io::faulty::FaultyStorage;
 use varve_runs::Compaction;
 use varve_types::{BlockHash, Height};
 
-use crate::rig::{KEY, Owner, TINY, script};
+use super::rig::{KEY, Owner, TINY, script};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {

@@ -4,9 +4,6 @@
 //! says so on its standard output when a batch is acknowledged. The parent kills it at some moment,
 //! opens the store, and finds everything the child has said, and nothing that is half done.
 
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
-#![expect(clippy::indexing_slicing, reason = "in a test a panic is the report")]
-
 use std::env;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -116,7 +113,7 @@ fn acknowledged_writes_survive_kill_9() {
     let mut acknowledged = 0;
     for round in 0..6_u32 {
         let mut child = Command::new(env::current_exe().unwrap())
-            .args(["play_the_child", "--exact", "--nocapture", "--test-threads=1"])
+            .args(["kill::play_the_child", "--exact", "--nocapture", "--test-threads=1"])
             .env(DIRECTORY, directory.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

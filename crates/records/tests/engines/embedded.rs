@@ -1,7 +1,5 @@
 //! The embedded engine keeps the contract, on a disk that loses what was not synced.
 
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
-
 use std::sync::{Arc, Mutex};
 
 use varve_io::StoreId;

@@ -8,7 +8,7 @@ use varve_archive::search::{Batch, SearchOptions, SearchReader, SearchTable, Set
 use varve_io::Disk;
 use varve_runs::Compaction;
 
-use crate::rig::{KEY, TINY, fingerprint};
+use super::rig::{KEY, TINY, fingerprint};
 
 const BLOCKS: u64 = 3_000;
 const TXS: u64 = 20;

@@ -6,9 +6,6 @@
 //! reads are counted; the processor time of the thread is measured, in the quickest of three tries.
 //! Optimised builds take a million keys, others a tenth.
 
-#![cfg(not(loom))]
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,12 +1,6 @@
 //! Many writers and readers on one table while it grows and is saved under them, and keys that
 //! somebody chose to be bad.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the report"
-)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

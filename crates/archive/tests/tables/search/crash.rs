@@ -7,7 +7,7 @@ use varve_archive::search::{SearchOptions, SearchReader, SearchTable};
 use varve_io::Storage;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 
-use crate::rig::{KEY, Owner, TINY};
+use super::rig::{KEY, Owner, TINY};
 
 /// What the owner knew after so many operations.
 struct Moment {

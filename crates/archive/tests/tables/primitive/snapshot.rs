@@ -1,7 +1,5 @@
 //! Snapshots and the way back to them, cut short at every operation.
 
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
-
 use std::sync::Arc;
 
 use varve_archive::primitive::{

@@ -4,12 +4,6 @@
 //! The poor hash ignores the first character of a key. The document shows where its three kinds of
 //! key go: `?aad` to bucket 3, `?ood` to bucket 9, `?bcd` to bucket 15, of 20.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "in a test a panic is the report"
-)]
-
 use std::sync::Arc;
 
 use varve_archive::primitive::{
