@@ -12,6 +12,9 @@ use std::process;
 /// The exit code that Rust programs have after a panic.
 const EXIT_CODE: i32 = 101;
 
+/// How panics of the standard library begin when the system refuses a thread.
+const REFUSALS: [&str; 2] = ["failed to spawn thread", "failed to allocate an alternative stack"];
+
 /// Makes every panic from here on end the process with a sentence.
 pub(crate) fn report() {
     let standard = panic::take_hook();
@@ -31,8 +34,8 @@ pub(crate) fn report() {
 /// The message for the user, and the exit code.
 fn sentence(message: &str, place: Option<&str>) -> (String, i32) {
     let message = message.replace('\n', " ");
-    // `std::thread::spawn` panics where the system refuses a thread.
-    if message.starts_with("failed to spawn thread") {
+    // The standard library panics where the system refuses a thread or the memory for its stacks.
+    if REFUSALS.iter().any(|refusal| message.starts_with(refusal)) {
         let sentence = format!(
             "the system refused a thread ({message}); raise the limits of the process (ulimit -v, \
              ulimit -u) or of its container"
@@ -60,5 +63,7 @@ mod tests {
         let (shown, exit_code) = sentence("failed to spawn thread: Os { code: 11 }", None);
         assert!(shown.contains("ulimit -u") && !shown.contains("bug"), "{shown}");
         assert_eq!(exit_code, 1);
+        let refused = "failed to allocate an alternative stack: Cannot allocate memory";
+        assert_eq!(sentence(refused, None).1, 1);
     }
 }

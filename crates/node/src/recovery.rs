@@ -37,7 +37,7 @@ use varve_archive::{
 use varve_blocks::{BlockNumber, BlockStore, Synced};
 use varve_consensus::BlockAt;
 use varve_io::Storage;
-use varve_types::{Block, Height};
+use varve_types::{Block, BlockHash, Height};
 use varve_utxo::{AsBlock as _, Compaction, Database, Secret, StoreKey};
 
 use crate::budget::{Budget, Measured};
@@ -119,19 +119,19 @@ impl Organizer {
 
         let tip = confirmed_tip(&chain, &history)?;
         chain.restore_checked(tip, &history.checked);
-        let version = Arc::clone(utxo.latest());
         let at = (chain.tree.height(tip), chain.tree.hash(tip));
         let sequence = history.last.as_ref().map_or(CommitSequence(0), |commit| commit.sequence);
-        let (archive_now, reader) = (archive.snapshot(), blocks.reader());
         let chain = SharedChain::new(chain);
         let snapshot = NodeSnapshot {
             sequence,
             tip: at,
-            utxo: version,
-            archive: archive_now,
-            blocks: reader,
+            utxo: Arc::clone(utxo.latest()),
+            archive: archive.snapshot(),
+            blocks: blocks.reader(),
             chain: ChainMoment::now(&chain, tip, history.checked.clone()),
         };
+        let (marks, checked) = (history.marks, history.checked);
+        let published = Arc::new(ArcSwap::from_pointee(snapshot));
         let stores = Stores {
             chain,
             blocks,
@@ -139,26 +139,36 @@ impl Organizer {
             log,
             sequence,
             tip,
-            marks: history.marks,
-            new_marks: Vec::new(),
-            checked: history.checked,
-            new_checked: Vec::new(),
+            marks,
+            checked,
             orphans,
             lost,
-            published: Arc::new(ArcSwap::from_pointee(snapshot)),
+            published,
+            new_marks: Vec::new(),
+            new_checked: Vec::new(),
             since_checkpoint: 0,
             connected_since: 0,
             stats: Stats::default(),
         };
         let left_out = LeftOut::default();
         let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
-        let is_behind = organizer.utxo.tip() != Some(at);
-        let is_indexed = organizer.catch_up(history.last.is_none())?;
-        if is_behind || is_indexed || rows > 0 {
-            organizer.rest()?;
-        }
-        organizer.leave_marked_tip()?;
+        organizer.finish_opening(at, history.last.is_none(), rows > 0)?;
         Ok(organizer)
+    }
+
+    /// Brings everything to the confirmed tip `at` and makes durable what that took.
+    fn finish_opening(
+        &mut self,
+        at: (Height, BlockHash),
+        is_new: bool,
+        is_rebuilt: bool,
+    ) -> Result<(), Error> {
+        let is_behind = self.utxo.tip() != Some(at);
+        let is_indexed = self.catch_up(is_new)?;
+        if is_behind || is_indexed || is_rebuilt {
+            self.rest()?;
+        }
+        self.leave_marked_tip()
     }
 
     /// Brings the set, the archive's chains and the indexes to the confirmed tip, and publishes it.

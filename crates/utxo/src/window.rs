@@ -269,7 +269,7 @@ impl Window {
 
     /// Begins to make a run of the oldest pane, if it is sealed and no flush is under way.
     ///
-    /// The run is written from [`Flush::entries`], possibly in another thread. When it is durable,
+    /// The run is written from `Flush::entries`, possibly in another thread. When it is durable,
     /// the next step names the pane in [`Step::replaces`], and the owner publishes its version
     /// together with the run. Until then the pane stays in the window.
     pub fn begin_flush(&mut self) -> Option<Flush> {

@@ -68,8 +68,8 @@
 //!
 //! A [`Node`] is a handle: `Clone + Send + Sync`. [`Node::open`] opens for questions alone, and the
 //! first call that writes opens the writers. A second writing thread gets [`Error::Busy`].
-//! Snapshots do not wait for a sync. The folder is locked while a handle or a snapshot exists; [`Tips`]
-//! keep nothing.
+//! Snapshots do not wait for a sync. The folder is locked while a handle or a snapshot exists;
+//! [`Tips`] keep nothing.
 //!
 //! # More
 //!

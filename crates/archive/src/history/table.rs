@@ -19,8 +19,8 @@
 //!
 //! There is no log. After a crash the table is at its watermark, and the owner connects the blocks
 //! above it again; if the watermark's block is no longer confirmed, it first disconnects down to
-//! one that is. [`HistoryTable::rest`] flushes everything, so that after a clean end the watermark is
-//! the tip.
+//! one that is. [`HistoryTable::rest`] flushes everything, so that after a clean end the watermark
+//! is the tip.
 //!
 //! **When a job fails**, the call that notices fails, and nothing has changed. The next decides the
 //! same again, so it is tried again when there is space again.
@@ -94,7 +94,8 @@ pub struct HistorySize {
     pub index: usize,
 }
 
-/// The history table, open for writing. There is one writer; [`HistoryTable::reader`] is for others.
+/// The history table, open for writing. There is one writer; [`HistoryTable::reader`] is for
+/// others.
 #[derive(Debug)]
 pub struct HistoryTable {
     storage: Arc<dyn Storage>,

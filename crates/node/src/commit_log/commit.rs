@@ -64,9 +64,9 @@ pub struct Commit {
     pub fork: Height,
     /// How much of the block store is durable.
     pub synced: Synced,
-    /// Blocks found invalid, and why; `None` where the mark was removed. At most [`LIST_MAX`].
+    /// Blocks found invalid, and why; `None` where the mark was removed. At most `LIST_MAX`.
     pub marks: Vec<(BlockHash, Option<Arc<str>>)>,
-    /// Heights whose scripts were settled. At most [`LIST_MAX`].
+    /// Heights whose scripts were settled. At most `LIST_MAX`.
     pub checked: Vec<CheckedSpan>,
 }
 

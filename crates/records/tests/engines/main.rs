@@ -1,4 +1,5 @@
-//! The engines: the contract on each, random walks, kills, and the units that a transaction becomes.
+//! The engines: the contract on each, random walks, kills, and the units that a transaction
+//! becomes.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 

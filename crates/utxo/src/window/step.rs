@@ -19,7 +19,7 @@ use crate::shard::Place;
 use crate::undo::UndoRecord;
 use crate::window::{Lookup, WindowVersion};
 
-/// What one step changes, beside the coins that it adds ([`Layout`](super::Layout)).
+/// What one step changes, beside the coins that it adds (`Layout`).
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// The step's number, above all before it.
@@ -29,7 +29,7 @@ pub struct Step<'a> {
     /// Coins that go.
     pub spends: &'a [Spend],
     /// The oldest pane, when its run takes its place with this step: see
-    /// [`Window::begin_flush`](crate::Window::begin_flush).
+    /// `Window::begin_flush`.
     pub replaces: Option<PaneId>,
 }
 
