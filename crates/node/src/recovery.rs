@@ -130,7 +130,6 @@ impl Organizer {
             blocks: blocks.reader(),
             chain: ChainMoment::now(&chain, tip, history.checked.clone()),
         };
-        let (marks, checked) = (history.marks, history.checked);
         let published = Arc::new(ArcSwap::from_pointee(snapshot));
         let stores = Stores {
             chain,
@@ -139,8 +138,8 @@ impl Organizer {
             log,
             sequence,
             tip,
-            marks,
-            checked,
+            marks: history.marks,
+            checked: history.checked,
             orphans,
             lost,
             published,
