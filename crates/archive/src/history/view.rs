@@ -2,8 +2,8 @@
 //!
 //! What they cost:
 //!
-//! - [`HistoryView::sums`], [`HistoryView::histories`]: a probe of each pane, and a page of each run
-//!   that has the script.
+//! - [`HistoryView::sums`], [`HistoryView::histories`]: a probe of each pane, and a page of each
+//!   run that has the script.
 //! - [`HistoryView::history`], [`HistoryView::unspent`]: the same, and a page for each 1,000 rows.
 //! - [`HistoryView::at`]: nothing; it is the view of an earlier block that is still in memory.
 //! - [`HistoryView::nearer`]: a walk from both ends of the history to the nearer one.
