@@ -2,8 +2,8 @@
 //!
 //! | question | costs |
 //! |---|---|
-//! | [`HistoryView::sums`], [`HistoryView::histories`] | a probe of each pane, and a page of each run that has the script |
-//! | [`HistoryView::history`], [`HistoryView::unspent`] | the same, and a page for each 1,000 rows |
+//! | [`HistoryView::sums`], [`HistoryView::histories`] | each pane; a page of each run with it |
+//! | [`HistoryView::history`], [`HistoryView::unspent`] | the same, and a page per 1,000 rows |
 //! | [`HistoryView::at`] | nothing: the view of an earlier block that is still in memory |
 //! | [`HistoryView::nearer`] | both ends of the history, as far as the nearer one is away |
 //!

@@ -53,7 +53,7 @@ impl Budget {
         (self.memory as u64 / 4).saturating_mul(10) / FILTER_TENTHS
     }
 
-    /// The most bytes of young rows, beside an index of so many bytes.
+    /// The most bytes of young rows beside an index of `index` bytes.
     pub(crate) fn young(&self, index: usize) -> usize {
         let others = index.saturating_mul(2).saturating_add(self.all_buffers());
         self.memory.saturating_sub(others).max(self.memory / 4)

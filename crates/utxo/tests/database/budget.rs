@@ -13,7 +13,7 @@ use crate::twin::{oracle_state, small, state, threaded};
 
 const MEMORY: usize = Options::MEMORY_MIN;
 
-/// A block with so many outputs, which spends those of the block before.
+/// A block with `outputs` outputs, which spends those of the block before.
 fn block(height: u32, previous: BlockHash, outputs: usize, spent: &[Outpoint]) -> BlockDraft {
     let mut coinbase = TxDraft::coinbase(Height::new(height), 1);
     coinbase.outputs = (0..outputs).map(|_| OutputDraft::with_script(vec![0x51; 34])).collect();

@@ -83,7 +83,7 @@ fn a_cut_at_every_operation_leaves_a_checkpoint_with_threads() {
     assert!(cut_everywhere(8, options, 20, 1) > 5);
 }
 
-/// After the cut the owner goes down to the fork and up again, and everything goes on.
+/// After the cut the owner goes down to the fork and up again, and everything continues.
 #[test]
 fn the_life_goes_on_after_a_cut() {
     for options in [small(), threaded()] {

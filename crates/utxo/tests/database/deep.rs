@@ -53,7 +53,7 @@ fn to_the_genesis_block_and_up_another_branch() {
     assert_eq!(twin.database().tip(), None);
 }
 
-/// The same block over and over: every time its spent coins are born anew.
+/// The same block over and over: every time its spent coins are created again.
 #[test]
 fn the_same_block_disconnected_many_times() {
     let mut twin = Twin::imported(3, Options { memory: 0, ..small() }, 20);

@@ -20,7 +20,7 @@ use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
 
 pub(crate) const TWO: JoinerOptions = JoinerOptions::new(NonZeroUsize::new(2).unwrap());
 
-/// Every block goes through a joiner of its own.
+/// Every block goes through its own joiner.
 struct Set(Database);
 
 impl SetUnderTest for Set {

@@ -1,4 +1,4 @@
-//! A system that refuses threads: the joiner goes on with those that it got, or says what to do.
+//! A system that refuses threads: the joiner continues with those that it got, or says what to do.
 //!
 //! The limit on processes does not bind root, so threads are refused for want of address space: in
 //! a child process every thread asks for a huge stack (`RUST_MIN_STACK`).

@@ -46,11 +46,11 @@ fn encode(state: &State, base: BlockHash) -> Vec<u8> {
 }
 
 fn export(version: &Version) -> Vec<u8> {
-    let (mut bytes, mut told) = (Vec::new(), Vec::new());
+    let (mut bytes, mut reported) = (Vec::new(), Vec::new());
     let coins = version
-        .export(Network::Regtest, &mut bytes, &mut |done, of| told.push((done, of)))
+        .export(Network::Regtest, &mut bytes, &mut |done, of| reported.push((done, of)))
         .unwrap();
-    assert_eq!(told.last(), Some(&(coins, coins)));
+    assert_eq!(reported.last(), Some(&(coins, coins)));
     bytes
 }
 
@@ -142,7 +142,7 @@ fn twenty_thousand_outputs() {
     assert_eq!(statistics(&imported.snapshot(), hash), sum(&version, &all, hash));
 }
 
-/// The set goes on above the base block, and back to it, and no further.
+/// The set grows above the base block, and rewinds to it, and no further.
 #[test]
 fn life_goes_on_above_the_base() {
     for seed in 0..6 {

@@ -15,11 +15,12 @@ use crate::load;
 use crate::twin::{Chance, KEY, State, Twin, small, state};
 
 pub(crate) fn statistics(version: &Version, hash: SetHash) -> Statistics {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let threads = NonZeroUsize::new(3).unwrap();
-    let found = version.statistics(hash, threads, &mut |done, of| told.push((done, of))).unwrap();
-    assert_eq!(told.last(), Some(&(found.txouts, found.txouts)), "the whole was expected");
-    assert!(told.is_sorted());
+    let found =
+        version.statistics(hash, threads, &mut |done, of| reported.push((done, of))).unwrap();
+    assert_eq!(reported.last(), Some(&(found.txouts, found.txouts)), "the whole was expected");
+    assert!(reported.is_sorted());
     found
 }
 

@@ -57,7 +57,7 @@ fn a_cut_at_every_operation_in_tiny_files_keeps_what_was_acknowledged() {
     cut_everywhere(8, tiny(), 40, 3);
 }
 
-/// After the cut the life goes on, with another cut after it.
+/// After the cut the life continues, with another cut after it.
 #[test]
 fn the_life_goes_on_after_a_cut() {
     go_on(small());

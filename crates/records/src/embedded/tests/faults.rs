@@ -68,7 +68,7 @@ fn a_full_disk_is_told_and_nothing_is_half_done() {
     assert!(struck > 30, "{struck}");
 }
 
-/// Once there is space it goes on, without reopening.
+/// Once there is space it continues, without reopening.
 #[test]
 fn a_full_disk_is_not_the_end() {
     for capacity in (3_000..30_000).step_by(1_500) {

@@ -1,4 +1,4 @@
-//! Readers in other threads, at versions they hold as long as they like, while the window goes on.
+//! Readers in other threads, at versions they hold as long as they like, while the window moves on.
 //!
 //! A reader takes the latest moment, or one it has kept, and adds up a checksum of the coins it
 //! finds among all keys. It must be that of the set at the moment's sequence. Meanwhile the writer
