@@ -131,6 +131,7 @@ impl BlockReader {
     }
 
     /// Where in its block a transaction lies.
+    #[cfg(test)]
     pub(crate) fn tx_range(&self, number: BlockNumber, position: TxPosition) -> Result<Range<u64>> {
         let row = self.row(number)?;
         self.range_of(number, &row, position)

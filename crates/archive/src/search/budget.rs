@@ -1,11 +1,11 @@
-//! One number of bytes for a table, and what gets how much of it.
+//! How the memory of a table, one number of bytes, is split.
 //!
 //! ```text
 //!  memory  ├─ index ─┬─ merge ─┬─ buffers ─┬─ young rows ───────────────────┤
 //!                                          0              Y/2             Y
 //!
-//!  Y/2   what may be flushed is flushed
-//!  Y     a block waits for that
+//!  Y/2   settled rows are flushed
+//!  Y     the next block waits for the flush
 //! ```
 //!
 //! - **index**: directories, 8 bytes a page, and filters, 1.2 bytes a row, of which there are at

@@ -7,12 +7,13 @@ use serde_json::Value;
 use varve_consensus::BlockAt;
 use varve_io::Storage;
 use varve_io::faulty::FaultyStorage;
+use varve_testdata::Random;
 use varve_types::muhash::MuHash;
 use varve_types::{Amount, Block, BlockHash, Height, Network, sha256d};
 use varve_utxo::{Database, Options, SetHash, Statistics, Version};
 
 use crate::load;
-use crate::twin::{Chance, KEY, State, Twin, small, state};
+use crate::twin::{KEY, State, Twin, small, state};
 
 pub(crate) fn statistics(version: &Version, hash: SetHash) -> Statistics {
     let mut reported = Vec::new();
@@ -98,7 +99,7 @@ fn core31_in_many_small_runs() {
 fn a_moment_does_not_move_while_the_database_does() {
     for seed in 0..10 {
         let mut twin = Twin::new(seed, small());
-        let mut chance = Chance(seed);
+        let mut chance = Random::new(seed);
         for _ in 0..25 {
             twin.append_draft(&mut chance).unwrap();
         }

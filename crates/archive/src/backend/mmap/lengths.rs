@@ -64,7 +64,7 @@ pub(super) fn len(front: &[u8; FRONT]) -> usize {
 }
 
 /// The offset and the length of the transaction at `index` of a group; `None` when the bytes are
-/// not those of a group that has so many.
+/// not those of a group with that many transactions.
 pub(super) fn find(group: &[u8], index: u32) -> Option<(u32, u32)> {
     let (front, codes) = group.split_first_chunk::<FRONT>()?;
     let [a, b, c, d, _, _, shift] = *front;

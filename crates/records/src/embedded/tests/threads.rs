@@ -5,10 +5,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use varve_testdata::Random;
 use varve_types::{Height, Outpoint, Txid};
 
 use super::size::create;
-use super::twin::{Chance, Twin, hash, operation, see, small};
+use super::twin::{Twin, hash, operation, see, small};
 use crate::embedded::fetch::Fetched;
 use crate::engine::{Context, Engine as _};
 use crate::error::{RecordError, SlotError};
@@ -112,7 +113,7 @@ fn what_threads_did_is_there_after_reopening() {
             for thread in 0..4 {
                 let twin = &twin;
                 scope.spawn(move || {
-                    let mut chance = Chance(seed * 10 + thread);
+                    let mut chance = Random::new(seed * 10 + thread);
                     let context = Context { height: Height::new(100), retention: 5 };
                     for _ in 0..60 {
                         let batch: Vec<_> = (0..4).map(|_| operation(&mut chance)).collect();
