@@ -243,7 +243,7 @@ impl Engine for MeddlingEngine {
     }
 }
 
-/// An engine that does a given number of operations and then fails for ever, in the middle of a batch too.
+/// An engine that fails for ever after a given number of operations, also within a batch.
 pub(crate) struct FailingEngine {
     inner: Arc<dyn Engine>,
     pub(crate) left: AtomicU64,

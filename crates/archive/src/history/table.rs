@@ -12,15 +12,15 @@
 //! 2. **Disconnect.** A block whose pane is in memory goes with it. For one that is in a run, or on
 //!    its way there, the owner appends its [`Negation`], which takes back every row.
 //! 3. **Flush**, when enough blocks lie below the window and the owner has saved their links: their
-//!    panes are added up into one run. A lane does it while blocks keep arriving. When the file is there,
+//!    panes are added up into one run. A lane does it beside the writer. When the file is there,
 //!    the manifest names it, with the new *watermark*: the block up to which runs have everything.
 //! 4. **Merge**, when the policy says so, in two more lanes. The next manifest names what came of
 //!    it; until then the files that were merged stay.
 //!
 //! There is no log. After a crash the table is at its watermark, and the owner connects the blocks
 //! above it again; if the watermark's block is no longer confirmed, it first disconnects down to
-//! one that is. [`HistoryTable::rest`] flushes everything, so after a clean end the watermark is the
-//! tip.
+//! one that is. [`HistoryTable::rest`] flushes everything, so after a clean end the watermark
+//! is the tip.
 //!
 //! **When a job fails**, the call that notices fails, and nothing has changed. The next decides the
 //! same again, so it is tried again when there is space again.

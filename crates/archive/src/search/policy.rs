@@ -41,8 +41,8 @@ impl Policy {
         if younger > oldest / 8 { Choice::Merge(0..runs.len()) } else { self.tiers().choose(runs) }
     }
 
-    /// The filter of a run that is flushed with `rows` rows beside `others`: flushed runs are small,
-    /// so it has one if there is memory.
+    /// The filter of a run flushed with `rows` rows beside `others`: such runs are small, so it has
+    /// one if there is memory.
     pub(crate) fn flush_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
         let sum: u64 = others.iter().map(|info| info.adds).sum();
         let largest = others.iter().map(|info| info.adds).max().unwrap_or(0);

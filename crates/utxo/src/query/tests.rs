@@ -8,7 +8,7 @@ use varve_types::Txid;
 use super::*;
 use crate::fixture::{Changes, KEY, disk, look_up, outpoint, owned, span, write_run};
 
-/// Three runs: 0..1000 added long ago, of which 0..300 deleted since, of which 0..100 created again.
+/// Three runs: 0..1000 added long ago, 0..300 of them deleted since, 0..100 created again.
 fn three() -> (tempfile::TempDir, Runs) {
     let (dir, storage) = disk();
     let old = (0..1000).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect::<Changes>();

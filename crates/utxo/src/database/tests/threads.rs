@@ -200,7 +200,7 @@ fn undo_records_are_read_without_the_set() {
     assert_eq!(database.tip(), Some((Height::new(1), block.hash())));
 }
 
-/// Steps continue while a checkpoint is written; it is whole, of the step at which it was decided. The
+/// Steps continue while a checkpoint is written; it is whole, of the step that decided it. The
 /// owner's flush waits for it, and not for a merge.
 #[test]
 fn a_checkpoint_that_takes_long_holds_up_nothing_but_a_flush() {
