@@ -15,7 +15,8 @@
 //!
 //! `offset` is that of the group's first transaction in the block. The code of a length is a Rice
 //! code: its value above `shift` bits as that number of ones and a zero, then the low `shift` bits.
-//! A length that would need [`ESCAPE`] ones or more has exactly [`ESCAPE`] ones, no zero, and then 32 bits.
+//! A length that would need [`ESCAPE`] ones or more has exactly that number of them, no zero, and
+//! then 32 bits.
 //! `shift` is what makes the group shortest. On mainnet a length takes about ten bits.
 
 /// Transactions of a group: decoding half of them takes a fraction of a microsecond, and the front

@@ -53,7 +53,7 @@ fn fail(call: Call, fault: Fault, nth: usize) -> bool {
 }
 
 #[test]
-fn every_failed_call_is_told_and_nothing_is_half_done() {
+fn every_failed_call_is_reported_and_nothing_is_half_done() {
     let mut struck = 0;
     for call in [Call::Write, Call::Sync, Call::SyncDir, Call::Open, Call::Rename, Call::Truncate] {
         for nth in 0..40 {
