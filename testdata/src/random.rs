@@ -28,6 +28,11 @@ impl Random {
         if limit == 0 { 0 } else { bits % limit }
     }
 
+    /// The same for a limit of 32 bits.
+    pub fn small(&mut self, limit: u32) -> u32 {
+        u32::try_from(self.below(u64::from(limit))).expect("less than the limit")
+    }
+
     /// An index into something of this length; 0 when it is empty.
     pub fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).expect("less than the length")

@@ -16,9 +16,11 @@ use crate::{loom, run};
 /// because the build is optimised. Each is a package, a test, and a part of the names.
 const LIVES: &[(&str, &str, &str)] = &[
     ("varve-utxo", "database", "random::"),
+    ("varve-utxo", "database", "budget::"),
     ("varve-utxo", "database", "hostile::"),
     ("varve-node", "node", "crash::"),
     ("varve-node", "node", "bit_flips::"),
+    ("varve-node", "node", "every_way::"),
     ("varve-records", "large", "bounded_memory"),
 ];
 

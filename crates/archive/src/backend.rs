@@ -49,7 +49,7 @@ pub enum BackendError {
 impl BackendError {
     /// A row that some other row names does not exist.
     #[must_use]
-    pub fn dangling(what: impl std::fmt::Display) -> Self {
+    pub(crate) fn dangling(what: impl std::fmt::Display) -> Self {
         Self::Fault(format!("{what} does not exist; run `varve repair`").into())
     }
 

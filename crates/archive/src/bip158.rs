@@ -21,7 +21,7 @@ use varve_types::{Block, BlockHash, compact_size, sha256d};
 
 /// Bits of a remainder.
 const P: u32 = 19;
-/// One in so many other scripts seems to be in the filter.
+/// The inverse of the false-positive rate: one in this many other scripts matches the filter.
 const M: u64 = 784_931;
 
 /// The basic filter of a block, which spends outputs with these scripts.

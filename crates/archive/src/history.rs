@@ -18,9 +18,9 @@
 //! | to connect and disconnect blocks | [`HistoryTable`] |
 //! | all answers of one moment | [`HistoryReader::view`] |
 //!
-//! - **The table is a sum of changes** (`row`): what is spent, and what is disconnected, is a row
-//!   of weight −1 that meets its counterpart in a merge or in a query. So nothing is looked up
-//!   while a chain is synced, and every answer is exact after any reorganisation.
+//! - **The table is a sum of changes** (`row`): what is spent or disconnected is a row of
+//!   weight −1 that meets its counterpart in a merge or in a query. So nothing is looked up while a
+//!   chain is synced, and every answer is exact after any reorganisation.
 //! - **Sums lie at the front of a script's rows** in every run, so a balance costs a page a run.
 //! - **Memory is bounded** by one number ([`HistoryOptions::memory`]).
 //! - **No log**: the chain is the journal, and the table has its own watermark (`table`).

@@ -81,13 +81,13 @@ pub struct Bounds {
 impl Bounds {
     /// Whether the header row existed at the moment.
     #[must_use]
-    pub const fn has_header(&self, link: HeaderLink) -> bool {
+    pub(crate) const fn has_header(&self, link: HeaderLink) -> bool {
         link.0 < self.headers
     }
 
     /// Whether the transaction row existed at the moment.
     #[must_use]
-    pub const fn has_tx(&self, link: TxLink) -> bool {
+    pub(crate) const fn has_tx(&self, link: TxLink) -> bool {
         link.0 < self.txs
     }
 }

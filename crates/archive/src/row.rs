@@ -171,7 +171,7 @@ impl NewBlock<'_> {
     }
 
     /// The row of every transaction, in order.
-    pub fn tx_rows(&self) -> impl Iterator<Item = TxRow> {
+    pub(crate) fn tx_rows(&self) -> impl Iterator<Item = TxRow> {
         let ends = self.offsets.iter().skip(1).copied().chain([self.size]);
         (0..).zip(self.offsets.iter().zip(ends)).map(|(position, (start, end))| {
             let len = end.saturating_sub(*start);

@@ -71,7 +71,7 @@ pub use error::{Error, Result};
 pub use manifest::Manifest;
 pub use number::{BlockNumber, TxPosition};
 pub use pack::{PackDone, PackJob};
-pub use packed::{PACKED_HEADER_LEN, PackedHeader, unpack_chunk};
+pub use packed::{PackedHeader, unpack_chunk};
 pub use reader::BlockReader;
 pub use row::BlockRow;
 pub use store::{BlockStore, Keep, Options, Synced};

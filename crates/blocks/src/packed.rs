@@ -40,7 +40,7 @@ const STORE_AT: usize = ZERO_AT + size_of::<u32>();
 const START_AT: usize = STORE_AT + size_of::<StoreId>();
 const END_AT: usize = START_AT + size_of::<u64>();
 /// The length of a packed segment's header.
-pub const PACKED_HEADER_LEN: usize = END_AT + size_of::<u64>();
+pub(crate) const PACKED_HEADER_LEN: usize = END_AT + size_of::<u64>();
 pub(crate) const ENTRY_LEN: usize = size_of::<u64>() + size_of::<u32>();
 pub(crate) const CRC_LEN: usize = size_of::<u32>();
 /// The bytes of the log in a chunk.

@@ -131,7 +131,8 @@ impl BlockReader {
     }
 
     /// Where in its block a transaction lies.
-    pub fn tx_range(&self, number: BlockNumber, position: TxPosition) -> Result<Range<u64>> {
+    #[cfg(test)]
+    pub(crate) fn tx_range(&self, number: BlockNumber, position: TxPosition) -> Result<Range<u64>> {
         let row = self.row(number)?;
         self.range_of(number, &row, position)
     }

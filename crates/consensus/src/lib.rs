@@ -84,5 +84,5 @@ pub use verifier::{CoreTx, CoreVerifier};
 pub use verifier::{PreparedTx, ScriptVerifier, SpendingTx, VerifyError};
 pub use view::{CheckError, PrevoutError, Spend, UnspentOutputsView};
 pub use walk::{Below, Walked, is_in_set, walk_block};
-pub use weight::{MAX_BLOCK_WEIGHT, WITNESS_SCALE, base_size, block_base_size, block_weight};
+pub use weight::{WITNESS_SCALE, base_size, block_base_size, block_weight};
 pub use work::{Target, Work};

@@ -9,7 +9,7 @@ use varve_types::{Block, Tx};
 /// What a byte outside of the witness weighs.
 pub const WITNESS_SCALE: u64 = 4;
 /// The most that a block may weigh.
-pub const MAX_BLOCK_WEIGHT: u64 = 4_000_000;
+pub(crate) const MAX_BLOCK_WEIGHT: u64 = 4_000_000;
 
 /// The bytes of a transaction without its witness: those whose hash is the txid.
 #[must_use]

@@ -43,7 +43,7 @@ impl Target {
 
     /// The bits that stand for the target. Only the upper bits of the number survive.
     #[must_use]
-    pub fn to_bits(self) -> u32 {
+    pub(crate) fn to_bits(self) -> u32 {
         let bytes = self.0.bits().div_ceil(8);
         let mantissa = match bytes {
             0..=3 => self.0.low_u64() << (8 * (3 - bytes)),

@@ -37,7 +37,7 @@ pub const ENVELOPE_HEADER_LEN: usize = CRC_AT + size_of::<u32>();
 const _: () = assert!(ENVELOPE_HEADER_LEN == 40);
 
 /// The longest payload. Envelopes are read whole, so they are for small things.
-pub const ENVELOPE_MAX: u64 = 64 << 20;
+pub(crate) const ENVELOPE_MAX: u64 = 64 << 20;
 
 /// The content of an envelope: a payload and the version its owner gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]

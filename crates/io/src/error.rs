@@ -56,7 +56,7 @@ pub enum Error {
         /// Where it must reach.
         wanted: FileOffset,
     },
-    /// Bytes that were written whole are not what was written.
+    /// Bytes that were written completely have changed since.
     #[error(
         "{} is damaged at byte {offset}: {what}; restore the file or rebuild the store",
         path.display()

@@ -65,7 +65,7 @@ pub use bitmap::Bitmap;
 pub use buffer::{AlignedBuffer, BLOCK};
 pub use checksum::{Checksum, Kind, StoreId};
 pub use disk::Disk;
-pub use envelope::{ENVELOPE_HEADER_LEN, ENVELOPE_MAX, Envelope, is_envelope, load, replace};
+pub use envelope::{ENVELOPE_HEADER_LEN, Envelope, is_envelope, load, replace};
 pub use error::{Error, FormatError, Result};
 pub use fault::FAULT_EXIT_CODE;
 pub use frame::{FRAME_HEADER_LEN, FrameHeader, decode_frame};

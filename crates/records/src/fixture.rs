@@ -90,7 +90,7 @@ pub(crate) fn root(salt: u32, outputs: usize) -> Transaction {
     transaction(&[(outpoint, spent)], outputs, salt)
 }
 
-/// A transaction that spends outputs of others. The salt tells apart those that spend the same.
+/// A transaction that spends outputs of others. The salt distinguishes those that spend the same.
 pub(crate) fn child(parents: &[(&Transaction, u32)], outputs: usize, salt: u32) -> Transaction {
     let spent = |(tx, vout): &(&Transaction, u32)| {
         let output = tx.view().outputs().nth(*vout as usize);
@@ -243,7 +243,7 @@ impl Engine for MeddlingEngine {
     }
 }
 
-/// An engine that does so many operations and then fails for ever, in the middle of a batch too.
+/// An engine that fails for ever after a given number of operations, also within a batch.
 pub(crate) struct FailingEngine {
     inner: Arc<dyn Engine>,
     pub(crate) left: AtomicU64,

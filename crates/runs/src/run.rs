@@ -147,7 +147,7 @@ impl<C: Codec> Run<C> {
     }
 
     /// The rows from this key on, in order. Reads little ahead, for scans that stop soon.
-    pub fn cursor_from(self: &Arc<Self>, key: &C::Key) -> Result<Cursor<C>, C::Error> {
+    pub(crate) fn cursor_from(self: &Arc<Self>, key: &C::Key) -> Result<Cursor<C>, C::Error> {
         Cursor::from(Arc::clone(self), key, AHEAD_OF_SCAN)
     }
 

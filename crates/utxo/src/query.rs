@@ -44,7 +44,7 @@ impl Query {
 
     /// Excludes coins of these births at the key in this place: something younger than the runs
     /// deleted them. Call it in the order of keys.
-    pub fn pass_over(&mut self, key: usize, births: &[Sequence]) {
+    pub(crate) fn pass_over(&mut self, key: usize, births: &[Sequence]) {
         debug_assert!(self.deleted.last().is_none_or(|(last, _)| *last <= key));
         self.deleted.extend(births.iter().map(|birth| (key, *birth)));
     }

@@ -284,7 +284,7 @@ impl Window {
     }
 
     /// Gives a flush up: its run could not be written.
-    pub fn cancel_flush(&mut self) {
+    pub(crate) fn cancel_flush(&mut self) {
         if let Some(oldest) = self.panes.front_mut() {
             oldest.flushing = None;
         }

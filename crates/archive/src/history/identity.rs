@@ -12,8 +12,7 @@
 //! mainnet any two do with probability 7 · 10⁻⁷. The fingerprint alone places a group among
 //! others; the feature `weak-hash` cuts it to one byte, and the check still tells scripts apart.
 //!
-//! An output is named by the height of its block, which is exact, and 64 keyed bits of its
-//! outpoint.
+//! An output is named by the exact height of its block and 64 keyed bits of its outpoint.
 
 use std::fmt;
 

@@ -26,7 +26,7 @@
 //!   hash, and unless it takes back: its link as a zigzag varint above that of the output before
 //!   (at first: the first transaction of the group here), and its number as a varint.
 //!
-//! Links count from a *base*, zero in runs. A group goes on in the next leaf only when it is larger
+//! Links count from a *base*, zero in runs. A group spans leaves only when it is larger
 //! than a quarter of a leaf, so that nearly all leaves begin with a script of their own and the
 //! directory is 8 bytes a leaf.
 //!

@@ -1,7 +1,7 @@
 //! Leaves in memory: the rows of a block, sorted, in small leaves behind one another.
 //!
-//! A lookup finds the leaf by the first keys and goes through its groups, so leaves are an eighth
-//! of a page: about 15 groups, a quarter of a microsecond.
+//! A lookup finds the leaf by the first keys and scans its groups, so leaves are an eighth of a
+//! page: about 15 groups, a quarter of a microsecond.
 
 use varve_io::FormatError;
 

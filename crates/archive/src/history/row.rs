@@ -1,7 +1,6 @@
 //! A row: one change to what is known of a script.
 //!
-//! A table is the sum of all its changes. A script has rows of three kinds, which follow one
-//! another in this order:
+//! A table is the sum of all its changes. A script has rows of three kinds, in this order:
 //!
 //! | row | place | says |
 //! |---|---|---|

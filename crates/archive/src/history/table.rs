@@ -12,14 +12,14 @@
 //! 2. **Disconnect.** A block whose pane is in memory goes with it. For one that is in a run, or on
 //!    its way there, the owner appends its [`Negation`], which takes back every row.
 //! 3. **Flush**, when enough blocks lie below the window and the owner has saved their links: their
-//!    panes are added up into one run. A lane does it while blocks go on. When the file is there,
+//!    panes are added up into one run. A lane does it beside the writer. When the file is there,
 //!    the manifest names it, with the new *watermark*: the block up to which runs have everything.
 //! 4. **Merge**, when the policy says so, in two more lanes. The next manifest names what came of
 //!    it; until then the files that were merged stay.
 //!
 //! There is no log. After a crash the table is at its watermark, and the owner connects the blocks
 //! above it again; if the watermark's block is no longer confirmed, it first disconnects down to
-//! one that is. [`HistoryTable::rest`] flushes everything, so that after a clean end the watermark
+//! one that is. [`HistoryTable::rest`] flushes everything, so after a clean end the watermark
 //! is the tip.
 //!
 //! **When a job fails**, the call that notices fails, and nothing has changed. The next decides the
@@ -94,8 +94,7 @@ pub struct HistorySize {
     pub index: usize,
 }
 
-/// The history table, open for writing. There is one writer; [`HistoryTable::reader`] is for
-/// others.
+/// The history table, open for its one writer. Others use [`HistoryTable::reader`].
 #[derive(Debug)]
 pub struct HistoryTable {
     storage: Arc<dyn Storage>,
@@ -117,7 +116,7 @@ pub struct HistoryTable {
     work: Work,
 }
 
-/// What goes on beside the writer. Fields are dropped in this order: jobs are told to stop before
+/// The jobs beside the writer. Fields are dropped in this order: jobs are asked to stop before
 /// their threads are waited for.
 #[derive(Debug)]
 struct Work {

@@ -1,12 +1,11 @@
 //! Questions about scripts, all of one moment.
 //!
-//! What they cost:
-//!
-//! - [`HistoryView::sums`], [`HistoryView::histories`]: a probe of each pane, and a page of each
-//!   run that has the script.
-//! - [`HistoryView::history`], [`HistoryView::unspent`]: the same, and a page for each 1,000 rows.
-//! - [`HistoryView::at`]: nothing; it is the view of an earlier block that is still in memory.
-//! - [`HistoryView::nearer`]: a walk from both ends of the history to the nearer one.
+//! | question | costs |
+//! |---|---|
+//! | [`HistoryView::sums`], [`HistoryView::histories`] | each pane; a page of each run with it |
+//! | [`HistoryView::history`], [`HistoryView::unspent`] | the same, and a page per 1,000 rows |
+//! | [`HistoryView::at`] | nothing: the view of an earlier block that is still in memory |
+//! | [`HistoryView::nearer`] | both ends of the history, as far as the nearer one is away |
 //!
 //! A page of an answer ends with the *rest*: what to ask for the next page, of this view or a later
 //! one. It names a place and not a number of rows, so blocks that come between two pages neither

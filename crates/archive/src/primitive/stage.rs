@@ -9,8 +9,7 @@
 //! A slot is a row that is filled once and a link that is written when the row is committed. Row
 //! numbers are given out by one atomic addition, so rows that are asked for together follow one
 //! another. Until its next link is known a row cannot go to the body, which is append-only; when
-//! the owner settles the stage, no row is in the making, and a row without a link is one that was
-//! given up.
+//! the owner settles the stage, no insert is under way, and a row without a link was abandoned.
 
 use super::shelves::Shelves;
 use super::sync::{AtomicU64, OnceLock, Ordering};

@@ -21,8 +21,7 @@ use super::mark::Mark;
 /// Bytes of memory of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableMemory {
-    /// Its head or array, when all pages of it have been touched and once more as many rows have
-    /// come as are staged.
+    /// Its head or array at worst: every page touched, and twice the staged rows.
     pub heads: usize,
     /// Rows that wait for the next checkpoint.
     pub stage: usize,

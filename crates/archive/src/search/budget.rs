@@ -1,11 +1,11 @@
-//! One number of bytes for a table, and what gets how much of it.
+//! How the memory of a table, one number of bytes, is split.
 //!
 //! ```text
 //!  memory  ├─ index ─┬─ merge ─┬─ buffers ─┬─ young rows ───────────────────┤
 //!                                          0              Y/2             Y
 //!
-//!  Y/2   what may be flushed is flushed
-//!  Y     a block waits for that
+//!  Y/2   settled rows are flushed
+//!  Y     the next block waits for the flush
 //! ```
 //!
 //! - **index**: directories, 8 bytes a page, and filters, 1.2 bytes a row, of which there are at
@@ -53,7 +53,7 @@ impl Budget {
         (self.memory as u64 / 4).saturating_mul(10) / FILTER_TENTHS
     }
 
-    /// The most bytes of young rows, beside an index of so many bytes.
+    /// The most bytes of young rows beside an index of `index` bytes.
     pub(crate) fn young(&self, index: usize) -> usize {
         let others = index.saturating_mul(2).saturating_add(self.all_buffers());
         self.memory.saturating_sub(others).max(self.memory / 4)

@@ -3,8 +3,8 @@
 //! Rows are spread over runs by age alone, so a key is looked for in all of them. A filter keeps a
 //! lookup away from nearly every run that does not have the key, at 1.2 bytes a row. The largest
 //! run has none: found by its directory it costs one page, and it has most of the keys anyway. So
-//! an absent key costs one page, and one of the other runs' pages in 256 for each of them; a key
-//! that is there costs another page when it is not in the largest run.
+//! an absent key costs one page, and 1/256 of a page for each other run; a present key costs one
+//! page more when it is not in the largest run.
 //!
 //! Runs are merged when `fan_in` neighbours are alike ([`Tiers`]): a row is written once more
 //! whenever its run becomes `fan_in` times as large. While a chain is synced there are then several
@@ -34,15 +34,15 @@ impl Policy {
         Tiers { fan_in: self.fan_in, max_probed: PROBED_MAX }
     }
 
-    /// Decides what to merge next among `runs`, youngest first, when there is time: the oldest run
-    /// gets everything, unless it nearly has.
+    /// Decides what to merge next among `runs`, youngest first, when there is time: everything
+    /// into the oldest run, unless that has nearly all rows.
     pub(crate) fn tidy(&self, runs: &[RunInfo]) -> Choice {
         let (oldest, younger) = weigh(runs);
         if younger > oldest / 8 { Choice::Merge(0..runs.len()) } else { self.tiers().choose(runs) }
     }
 
-    /// The filter of a run that is flushed with so many rows, when `others` are there: they are
-    /// small, so it has one if there is memory.
+    /// The filter of a run flushed with `rows` rows beside `others`: such runs are small, so it has
+    /// one if there is memory.
     pub(crate) fn flush_filter(&self, rows: u64, others: &[RunInfo]) -> Option<Width> {
         let sum: u64 = others.iter().map(|info| info.adds).sum();
         let largest = others.iter().map(|info| info.adds).max().unwrap_or(0);
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(POLICY.merge_filter(1, &[]), None);
     }
 
-    /// Bytes written for each byte at the end, after so many flushes and a last merge of all.
+    /// Bytes written for each byte at the end, after `flushes` flushes and a last merge of all.
     fn grow(flushes: u64) -> f64 {
         let (mut sizes, mut written) = (Vec::new(), 0);
         let mut merge = |sizes: &mut Vec<u64>, choice| {

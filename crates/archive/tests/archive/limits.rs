@@ -17,7 +17,7 @@ use crate::back_ends::on_every_back_end;
 use crate::load;
 use crate::rig::{Rig, THREADS, check};
 
-/// A pruned block is told apart from one that never was, in every question that needs its bytes.
+/// A pruned block is distinguished from one that never was, in every question that needs its bytes.
 fn pruned_blocks_say_so<D: Disk>(disk: D) {
     let Some(blocks) = load::core31() else { return };
     let mut rig = Rig::new(Network::Regtest, disk);
@@ -107,7 +107,7 @@ fn below_the_base<D: Disk>(disk: D) {
     assert_eq!(view.header(links[7]).unwrap().height, Height::new(7), "headers are there");
 }
 
-/// A snapshot shows its moment while the archive goes on and reorganises.
+/// A snapshot shows its moment while the archive grows and reorganises.
 fn snapshots_do_not_move<D: Disk>(disk: D) {
     let Some(blocks) = load::core31() else { return };
     let mut rig = Rig::new(Network::Regtest, disk);
@@ -127,7 +127,7 @@ fn snapshots_do_not_move<D: Disk>(disk: D) {
     }
 }
 
-/// Readers in other threads check whole moments while the writer goes on.
+/// Readers in other threads check whole moments while the writer runs.
 fn readers_beside_the_writer<D: Disk>(disk: D) {
     let Some(blocks) = load::core31() else { return };
     let mut rig = Rig::new(Network::Regtest, disk);

@@ -34,7 +34,7 @@ impl Disk for NoisyDisk {
 }
 
 impl Noisy {
-    /// All rows for each of so many keys, newest first.
+    /// All rows of each key, newest first.
     fn all(&self, keys: usize, out: &mut Vec<Match>) -> Result<()> {
         let mut count = 0;
         while self.0.txs(&[TxLink::new(count)], &mut Vec::new()).is_ok() {

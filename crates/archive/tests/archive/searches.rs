@@ -18,7 +18,7 @@ use crate::back_ends::{MmapDisk, SMALL};
 use crate::random::block_on;
 use crate::rig::{Rig, THREADS, check};
 
-/// Blocks with branches, so many that most are settled.
+/// Blocks with branches, enough that most are settled.
 fn chain(blocks: u32) -> (Arc<FaultyStorage>, Rig<MmapDisk>) {
     let storage = Arc::new(FaultyStorage::new(1));
     let disk = MmapDisk(Arc::clone(&storage) as Arc<dyn Storage>);
@@ -63,10 +63,16 @@ fn a_table_that_is_lost_is_made_again() {
         let storage: Arc<dyn Storage> = storage.clone();
         let mut archive =
             Archive::open(MmapBackend::open(storage, SMALL).unwrap(), config).unwrap();
-        let mut told = Vec::new();
-        archive.catch_up(&rig.blocks, THREADS, &mut |done, all| told.push((done, all))).unwrap();
+        let mut reported = Vec::new();
+        archive
+            .catch_up(&rig.blocks, THREADS, &mut |done, all| reported.push((done, all)))
+            .unwrap();
         let all = rig.model.blocks.len() as u64;
-        assert_eq!((told.first(), told.last()), (Some(&(1, all)), Some(&(all, all))), "{name}");
+        assert_eq!(
+            (reported.first(), reported.last()),
+            (Some(&(1, all)), Some(&(all, all))),
+            "{name}"
+        );
         rig.archive = Some(archive);
         rig.check();
         rig.archive().rest(2).unwrap();

@@ -207,7 +207,7 @@ fn children_are_locked_generation_by_generation() {
     });
 }
 
-/// The double spends of the system tests, on one store: each step is a block that is told.
+/// The double spends of the system tests, on one store: each step is a block.
 #[test]
 fn double_spends_of_several_kinds() {
     everywhere(|store| {

@@ -15,7 +15,7 @@ fn set(txid: Txid, conflicting: bool) -> Operation {
     Operation::SetConflicting { txid, conflicting }
 }
 
-/// Marking tells what the loser spent and who spends the loser.
+/// Marking returns what the loser spent and who spends the loser.
 pub fn a_loser_names_its_parents_and_children<D: Disk>(disk: &D) {
     let world = World::new(disk.open());
     let parents = [1, 2].map(|tag| world.root(tag, 2));

@@ -170,7 +170,7 @@ pub fn outputs_can_be_imported<D: Disk>(disk: &D) {
     assert!(world.record(whole.txid()).is_all_spent());
 }
 
-/// Whatever is wrong with a request is told before any record is looked at.
+/// Whatever is wrong with a request is reported before any record is looked at.
 pub fn impossible_requests_are_refused<D: Disk>(disk: &D) {
     let world = World::new(disk.open());
     let parent = world.root(1, 1);

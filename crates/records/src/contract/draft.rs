@@ -62,13 +62,13 @@ pub struct TxDraft {
 }
 
 impl TxDraft {
-    /// A coinbase with so many outputs.
+    /// A coinbase with `outputs` outputs.
     #[must_use]
     pub fn coinbase(tag: u32, outputs: u32) -> Self {
         Self { inputs: Vec::new(), outputs: outputs_of(1_000_000, outputs), tag }
     }
 
-    /// Spends these coins and has so many outputs of the same value.
+    /// Spends these coins and has `outputs` outputs of the same value.
     #[must_use]
     pub fn spending(inputs: &[Coin], outputs: u32) -> Self {
         let total: u64 = inputs.iter().map(|coin| coin.value).sum();
@@ -76,7 +76,7 @@ impl TxDraft {
         Self { inputs: inputs.to_vec(), outputs: outputs_of(value, outputs), tag: 0 }
     }
 
-    /// Spends what no record has, and has so many outputs.
+    /// Spends what no record has, and has `outputs` outputs.
     #[must_use]
     pub fn root(tag: u32, outputs: u32) -> Self {
         let outpoint = Outpoint::new(Txid::from_bytes([0xee; 32]), tag);
@@ -130,7 +130,7 @@ impl TxDraft {
     }
 }
 
-/// So many outputs of this value, each with a script of its own.
+/// Outputs of this value, each with its own script.
 fn outputs_of(value: u64, count: u32) -> Vec<(u64, Vec<u8>)> {
     let script = |vout: u32| [&[0x51], vout.to_le_bytes().as_slice()].concat();
     (0..count).map(|vout| (value, script(vout))).collect()

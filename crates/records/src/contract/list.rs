@@ -1,6 +1,6 @@
 //! All cases, as one list that becomes one test each.
 
-/// Makes a test of every case of the contract, each on the disk that the expression makes anew.
+/// Makes a test of every case of the contract, each on a new disk that the expression makes.
 ///
 /// ```text
 /// varve_records::engine_contract!(MemoryDisk::default());

@@ -92,7 +92,7 @@ impl Node {
         tx
     }
 
-    /// Takes a transaction that spends these coins. The tag tells rivals apart.
+    /// Takes a transaction that spends these coins. The tag distinguishes rivals.
     pub(super) fn take(&self, coins: &[(&Transaction, u32)], tag: u32) -> Transaction {
         let coins: Vec<Coin> = coins.iter().map(|(tx, vout)| Coin::of(tx, *vout)).collect();
         let tx = TxDraft::spending(&coins, 2).tag(tag).build();

@@ -122,7 +122,7 @@ impl Case {
         self.faults.contains(&fault)
     }
 
-    /// Makes the record with its faults, tries, and tells what is wrong.
+    /// Makes the record with its faults, tries, and returns what is wrong.
     fn run(&mut self, world: &World<impl Engine>) -> SlotError {
         self.make(world);
         let txid = self.parent.txid();

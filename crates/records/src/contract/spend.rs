@@ -12,7 +12,7 @@ use crate::outcome::{Reply, Spent, SpentHow};
 use crate::record::BlockId;
 use crate::spending_data::SpendingData;
 
-/// The reply tells how, and which blocks have the parent.
+/// The reply says how, and which blocks have the parent.
 pub fn a_spend_is_written<D: Disk>(disk: &D) {
     let world = World::new(disk.open());
     let parent = world.root(1, 2);

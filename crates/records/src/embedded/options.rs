@@ -11,7 +11,7 @@
 //! A record that scans look for stays in memory, some 58 bytes each, so that a page of a scan costs
 //! what it returns. Their number is the caller's doing: unmined transactions, and spent ones that
 //! wait for the pruner. So it has a share of the budget, and beyond it new records are refused with
-//! [`EngineError::Full`]. Everything that shrinks the lists goes on: blocks, pruning, deletion.
+//! [`EngineError::Full`]. Everything that shrinks the lists still works: blocks, pruning, deletion.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! The engines: the contract on each, random walks, kills, and the units that a transaction
-//! becomes.
+//! The engines: their contract, random walks, kills, and the units that transactions become.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
 

@@ -2,15 +2,15 @@
 //!
 //! Two shapes: *wide*, a transaction of very many outputs, and *long*, one of very many bytes in
 //! few of them. Each lives a whole life in a child process: created, read, spent in its last part,
-//! mined; then the child is killed and another one goes on: what was acknowledged is there, a
+//! mined; then the child is killed and another one continues: what was acknowledged is there, a
 //! double spend lets it lose, and it is pruned with its blob.
 //!
-//! The child tells after every step how much memory it had at most during it. The test holds that
+//! The child reports after every step how much memory it had at most during it. The test holds that
 //! to [`Shape::bound`]:
 //!
 //! ```text
 //! the bytes of the transaction, once
-//! + so many bytes an output, by what is done: 50 to create, 80 to read all slots, 40 to remove
+//! + bytes for each output, by what is done: 50 to create, 80 to read all slots, 40 to remove
 //! + what the store keeps in memory anyway: of its log, and of outputs that spenders asked for
 //! + 12 MiB
 //! ```

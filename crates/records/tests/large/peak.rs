@@ -6,7 +6,7 @@ use std::time::Instant;
 /// How a line about a step begins.
 pub(crate) const STEP: &str = "step ";
 
-/// Does something and tells how much memory the process had at most meanwhile, and how long it
+/// Does something and returns how much memory the process had at most meanwhile, and how long it
 /// took: `step NAME BYTES MILLISECONDS`.
 pub(crate) fn step<T>(name: &str, act: impl FnOnce() -> T) -> T {
     // Makes the system forget the peak so far.

@@ -92,7 +92,7 @@ pub struct FlushEntries<'p> {
 impl<'p> FlushEntries<'p> {
     /// How many there are at most; fewer when some cancel.
     #[must_use]
-    pub const fn len_max(&self) -> usize {
+    pub(crate) const fn len_max(&self) -> usize {
         self.order.len() - self.next
     }
 

@@ -8,14 +8,14 @@ use varve_types::Txid;
 use super::*;
 use crate::fixture::{Changes, KEY, disk, look_up, outpoint, owned, span, write_run};
 
-/// Three runs: 0..1000 added long ago, of which 0..300 deleted since, of which 0..100 made anew.
+/// Three runs: 0..1000 added long ago, 0..300 of them deleted since, 0..100 created again.
 fn three() -> (tempfile::TempDir, Runs) {
     let (dir, storage) = disk();
     let old = (0..1000).map(|n| ((outpoint(n), 1), Some(owned(n)))).collect::<Changes>();
     let dead = (0..300).map(|n| ((outpoint(n), 1), None)).collect::<Changes>();
-    let anew = (0..100).map(|n| ((outpoint(n), 9), Some(owned(n + 5000)))).collect::<Changes>();
+    let again = (0..100).map(|n| ((outpoint(n), 9), Some(owned(n + 5000)))).collect::<Changes>();
     let mut runs = Runs::empty(KEY);
-    for (number, changes) in (1_u32..).zip([old, dead, anew]) {
+    for (number, changes) in (1_u32..).zip([old, dead, again]) {
         let run = write_run(&storage, number.into(), span(number, number), &changes).unwrap();
         runs = runs.with_youngest(Arc::new(run));
     }

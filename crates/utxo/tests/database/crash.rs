@@ -5,22 +5,23 @@
 //! that had returned by then; and replaying the chain must lead to the coins of the end.
 
 use varve_io::faulty::Crash;
+use varve_testdata::Random;
 use varve_utxo::parts::Sequence;
 use varve_utxo::{Compaction, Database, Options};
 
-use crate::twin::{Chance, Twin, small, state, threaded};
+use crate::twin::{Twin, small, state, threaded};
 
 /// What was durable from which operation on.
 type Promises = Vec<(usize, Sequence)>;
 
 fn life(seed: u64, options: Options, steps: usize) -> (Twin, Promises) {
-    let mut chance = Chance(seed);
+    let mut chance = Random::new(seed);
     let mut twin = Twin::new(seed, options);
     let mut promises = vec![(0, Sequence::ZERO)];
     for step in 0..steps {
         twin.append_draft(&mut chance).unwrap();
         if step % 9 == 8 {
-            for _ in 0..1 + chance.below(5) {
+            for _ in 0..1 + chance.index(5) {
                 twin.rewind().unwrap();
             }
         }
@@ -83,7 +84,7 @@ fn a_cut_at_every_operation_leaves_a_checkpoint_with_threads() {
     assert!(cut_everywhere(8, options, 20, 1) > 5);
 }
 
-/// After the cut the owner goes down to the fork and up again, and everything goes on.
+/// After the cut the owner goes down to the fork and up again, and everything continues.
 #[test]
 fn the_life_goes_on_after_a_cut() {
     for options in [small(), threaded()] {
@@ -99,7 +100,7 @@ fn go_on_after_a_cut(options: Options) {
         let operation = operation.min(twin.storage.operations());
         let left = twin.storage.crash(operation, Crash::Seed(operation as u64));
         twin.reopen(Some(left));
-        let mut chance = Chance(operation as u64);
+        let mut chance = Random::new(operation as u64);
         for _ in 0..6 {
             twin.append_draft(&mut chance).unwrap();
             twin.rewind().unwrap();

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{Access, Caching, FileOffset, Storage as _};
+use varve_testdata::Random;
 use varve_types::Height;
 use varve_utxo::{Database, Error, Options, UndoConfig};
 
-use crate::twin::{Chance, State, Twin, small, state};
+use crate::twin::{State, Twin, small, state};
 
 /// Many segments for few blocks.
 const UNDO: UndoConfig = UndoConfig { blocks: 4_096, segment_size: 1 << 12, cache: 0 };
@@ -15,7 +16,7 @@ const UNDO: UndoConfig = UndoConfig { blocks: 4_096, segment_size: 1 << 12, cach
 /// A set of runs, a window file and a manifest, and its coins.
 fn grown() -> (FaultyStorage, State) {
     let mut twin = Twin::new(3, small());
-    let mut chance = Chance(3);
+    let mut chance = Random::new(3);
     for _ in 0..40 {
         twin.append_draft(&mut chance).unwrap();
     }
@@ -54,7 +55,7 @@ fn names_place(message: &str, name: &str, (at, within): (u64, u64)) {
 #[test]
 fn a_flipped_bit_in_the_undo_log_names_the_place() {
     let mut twin = Twin::new(3, Options { undo: UNDO, ..small() });
-    let mut chance = Chance(3);
+    let mut chance = Random::new(3);
     (0..40).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin.database().flush().unwrap();
     twin.database = None;
@@ -93,7 +94,7 @@ fn a_flipped_bit_in_the_undo_log_names_the_place() {
 #[test]
 fn a_damaged_undo_record_is_replaced_by_the_source() {
     let mut twin = Twin::new(3, Options { undo: UNDO, ..small() });
-    let mut chance = Chance(3);
+    let mut chance = Random::new(3);
     (0..40).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin.database().flush().unwrap();
     twin.database = None;

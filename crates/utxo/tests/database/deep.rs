@@ -1,10 +1,11 @@
 //! Rewinding below the undo log, with a source of spent coins.
 
 use varve_consensus::{BlockAt, OwnedCoin};
+use varve_testdata::Random;
 use varve_types::{BlockHash, Height, Outpoint};
 use varve_utxo::{Error, Options, SourceError, SourceFailure, SpentCoins, UndoConfig};
 
-use crate::twin::{Archive, Chance, Twin, small, state};
+use crate::twin::{Archive, Twin, small, state};
 
 /// Records are pruned on the way up; the way down goes to the genesis block, and a rival chain
 /// grows from there and lives.
@@ -12,7 +13,7 @@ use crate::twin::{Archive, Chance, Twin, small, state};
 fn to_the_genesis_block_and_up_another_branch() {
     let undo = UndoConfig { blocks: 64, segment_size: 1 << 12, cache: 0 };
     let mut twin = Twin::new(1, Options { undo, ..small() });
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     (0..300).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin.database().flush().unwrap();
     let below_records = loop {
@@ -53,7 +54,7 @@ fn to_the_genesis_block_and_up_another_branch() {
     assert_eq!(twin.database().tip(), None);
 }
 
-/// The same block over and over: every time its spent coins are born anew.
+/// The same block over and over: every time its spent coins are created again.
 #[test]
 fn the_same_block_disconnected_many_times() {
     let mut twin = Twin::imported(3, Options { memory: 0, ..small() }, 20);

@@ -6,10 +6,11 @@ use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
 use varve_consensus::{Ancestor, BlockAt, CheckError, Params, SpendError, Spending, check_spends};
 use varve_io::faulty::{Crash, Fault, FaultRule, Operation, When};
 use varve_io::{Access, Caching, FileOffset, Storage as _};
+use varve_testdata::Random;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::{Database, Error, Options, UndoConfig};
 
-use crate::twin::{Chance, Twin, oracle_state, small, state};
+use crate::twin::{Twin, oracle_state, small, state};
 
 /// A block of these transactions on the tip.
 fn block(twin: &Twin, txs: Vec<TxDraft>) -> Vec<u8> {
@@ -28,7 +29,7 @@ fn outputs(count: u32) -> Vec<OutputDraft> {
 fn defect_01_a_reorganisation_does_not_move_coins() {
     for depth in 1..16_u64 {
         let mut twin = Twin::new(depth, small());
-        let mut chance = Chance(depth);
+        let mut chance = Random::new(depth);
         (0..24).for_each(|_| twin.append_draft(&mut chance).unwrap());
         (0..depth).for_each(|_| twin.rewind().unwrap());
         twin.check();
@@ -76,7 +77,7 @@ fn defect_03_erasing_keeps_the_size() {
         twin.append(&spends).unwrap();
         assert_eq!(twin.database().snapshot().coin_count(), 1_001);
         assert_eq!(state(&twin.database().snapshot()).len(), 1_001);
-        let mut chance = Chance(1);
+        let mut chance = Random::new(1);
         (0..8).for_each(|_| twin.append_draft(&mut chance).unwrap());
         let expected = oracle_state(&twin.oracle).len() as u64;
         assert_eq!(twin.database().snapshot().coin_count(), expected);
@@ -95,7 +96,7 @@ fn defect_09_a_failed_write_cuts_nothing() {
     let mut failures = 0;
     for nth in 0..12 {
         let mut twin = Twin::new(9, Options { undo, ..small() });
-        let mut chance = Chance(9);
+        let mut chance = Random::new(9);
         (0..40).for_each(|_| twin.append_draft(&mut chance).unwrap());
         let segments = |twin: &Twin| -> Vec<(String, Vec<u8>)> {
             let names = twin.storage.list().unwrap();
@@ -146,7 +147,7 @@ fn defect_10_unspendable_outputs_are_not_kept() {
     let keys = [0, 1].map(|vout| Outpoint::new(coinbase.txid(), vout));
     let found = twin.database().query(&keys).unwrap();
     assert_eq!((found.get(0).is_some(), found.get(1)), (true, None));
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     (0..9).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin.database().flush().unwrap();
     for name in twin.storage.list().unwrap().iter().filter(|name| *name != "lock") {
@@ -210,7 +211,7 @@ fn defect_11_maturity_and_amounts_are_checked() {
 #[test]
 fn defect_12_a_reopened_set_is_the_same() {
     let mut twin = Twin::new(12, small());
-    let mut chance = Chance(12);
+    let mut chance = Random::new(12);
     (0..60).for_each(|_| twin.append_draft(&mut chance).unwrap());
     let checkpoint = twin.database().flush().unwrap();
     let coins = oracle_state(&twin.oracle);

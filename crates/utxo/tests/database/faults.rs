@@ -2,13 +2,14 @@
 
 use varve_io::StoreId;
 use varve_io::faulty::{Fault, FaultRule, Operation, When};
+use varve_testdata::Random;
 use varve_types::{BlockHash, Height, Network};
 use varve_utxo::{Compaction, Database, Error, Options, Secret, StoreKey, UndoConfig};
 
-use crate::twin::{Chance, Twin, oracle_state, small, state, threaded};
+use crate::twin::{Twin, oracle_state, small, state, threaded};
 
 /// Lives on until something fails; what fails leaves the set as it was.
-fn live_until_it_fails(twin: &mut Twin, chance: &mut Chance, steps: usize) -> Option<String> {
+fn live_until_it_fails(twin: &mut Twin, chance: &mut Random, steps: usize) -> Option<String> {
     for step in 0..steps {
         let appended = twin.append_draft(chance);
         let rewound = if step % 9 == 8 { twin.rewind() } else { Ok(()) };
@@ -34,7 +35,7 @@ fn fail_every_call(options: Options) -> usize {
     for operation in calls {
         for nth in 0..40 {
             let mut twin = Twin::new(nth as u64, options);
-            let mut chance = Chance(nth as u64);
+            let mut chance = Random::new(nth as u64);
             twin.storage.inject(FaultRule::new(operation, When::Nth(nth), Fault::Io));
             let failed = live_until_it_fails(&mut twin, &mut chance, 30);
             twin.storage.clear_faults();
@@ -72,7 +73,7 @@ fn fill_the_disk(options: Options) -> usize {
     let mut failures = 0;
     for capacity in [40_000, 60_000, 90_000, 120_000] {
         let mut twin = Twin::new(capacity, options);
-        let mut chance = Chance(capacity);
+        let mut chance = Random::new(capacity);
         twin.storage.set_capacity(Some(capacity));
         let failed = live_until_it_fails(&mut twin, &mut chance, 60);
         if let Some(message) = failed {
@@ -109,7 +110,7 @@ fn a_second_opener_is_refused() {
 #[test]
 fn a_block_that_does_not_stand_on_the_tip_is_refused() {
     let mut twin = Twin::new(1, small());
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     let mut draft = twin.draft(&mut chance);
     draft.previous = BlockHash::from_bytes([3; 32]);
     let error = twin.append(&draft.bytes()).unwrap_err();
@@ -122,7 +123,7 @@ fn a_block_that_does_not_stand_on_the_tip_is_refused() {
 fn rewinding_stops_where_undo_records_end() {
     let undo = UndoConfig { blocks: 64, segment_size: 1 << 12, cache: 0 };
     let mut twin = Twin::new(1, Options { undo, ..small() });
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     for _ in 0..300 {
         twin.append_draft(&mut chance).unwrap();
     }
@@ -149,7 +150,7 @@ fn rewinding_stops_where_undo_records_end() {
 #[test]
 fn a_set_keeps_what_it_was_made_with() {
     let mut twin = Twin::new(1, small());
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     for shards in [1, 8, 2] {
         for _ in 0..10 {
             twin.append_draft(&mut chance).unwrap();

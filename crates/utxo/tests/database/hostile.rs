@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use varve_io::{Disk, Storage, StoreId};
+use varve_testdata::Random;
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 use varve_utxo::parts::{
     Access, Buffers, Entry, NewRun, PageBuffers, Query, Run, RunNumber, RunWriter, Runs, Sequence,
@@ -101,12 +102,9 @@ fn cost(key: impl Fn(u64) -> Outpoint) -> Cost {
     (0..3).map(attempt).min().unwrap()
 }
 
-/// SplitMix64.
-fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
+/// A number that looks random, by its index.
+fn mixed(index: u64) -> u64 {
+    Random::new(index).bits()
 }
 
 #[test]

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use varve_io::faulty::{Crash, FaultyStorage};
+use varve_testdata::Random;
 use varve_types::Height;
 use varve_utxo::{Database, Error, Options};
 
-use crate::twin::{Chance, State, Twin, small, state, threaded};
+use crate::twin::{State, Twin, small, state, threaded};
 
 /// A snapshot file, the height of its base block and its coins.
 fn exported() -> (Vec<u8>, Height, State) {
     let mut twin = Twin::new(5, small());
-    let mut chance = Chance(5);
+    let mut chance = Random::new(5);
     (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
     let (network, version) = (twin.options.network, twin.database().snapshot());
     let mut file = Vec::new();

@@ -10,17 +10,18 @@ use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::contract::{SetUnderTest, check};
 use varve_consensus::{BlockAt, PrevoutError, UnspentOutputsView};
 use varve_io::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
+use varve_testdata::Random;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint, Txid};
 use varve_utxo::parts::{Access, JoinState, Prepared};
 use varve_utxo::{
     Database, DatabaseView, Error, JoinError, Joiner, JoinerOptions, Options, Repeats, SubmitError,
 };
 
-use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
+use crate::twin::{State, Twin, oracle_state, small, state, threaded};
 
 pub(crate) const TWO: JoinerOptions = JoinerOptions::new(NonZeroUsize::new(2).unwrap());
 
-/// Every block goes through a joiner of its own.
+/// Every block goes through its own joiner.
 struct Set(Database);
 
 impl SetUnderTest for Set {
@@ -97,7 +98,7 @@ fn join(
 }
 
 /// Blocks on the tip, that the oracle has connected and the database has not.
-pub(crate) fn ahead(twin: &mut Twin, chance: &mut Chance, count: usize) -> Vec<Vec<u8>> {
+pub(crate) fn ahead(twin: &mut Twin, chance: &mut Random, count: usize) -> Vec<Vec<u8>> {
     let blocks = (0..count).map(|_| {
         let bytes = twin.draft(chance).bytes();
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
@@ -110,11 +111,11 @@ pub(crate) fn ahead(twin: &mut Twin, chance: &mut Chance, count: usize) -> Vec<V
 }
 
 /// What the set refuses, and a block on top of it.
-fn refused(twin: &mut Twin, chance: &mut Chance) -> [Vec<u8>; 2] {
+fn refused(twin: &mut Twin, chance: &mut Random) -> [Vec<u8>; 2] {
     let mut draft = twin.draft(chance);
     let inputs = draft.txs.iter().flat_map(|tx| &tx.inputs).map(|input| input.outpoint);
     let mut inputs: Vec<Outpoint> = inputs.filter(|input| *input != Outpoint::NULL).collect();
-    if inputs.is_empty() || chance.below(2) == 0 {
+    if inputs.is_empty() || chance.index(2) == 0 {
         inputs = vec![Outpoint::new(Txid::ZERO, 1)];
     }
     draft.txs.push(TxDraft::spending(&inputs, 9));
@@ -130,10 +131,10 @@ pub(crate) fn parse(blocks: &[Vec<u8>]) -> Vec<Block<'_>> {
 }
 
 /// The places in an order in which neighbours may have changed places, a few times.
-fn shuffled(count: usize, chance: &mut Chance) -> Vec<usize> {
+fn shuffled(count: usize, chance: &mut Random) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for _ in 0..2 * count {
-        let (from, to) = (chance.below(count), chance.below(4));
+        let (from, to) = (chance.index(count), chance.index(4));
         let to = (from + to).min(count - 1);
         order.swap(from, to);
     }
@@ -141,18 +142,18 @@ fn shuffled(count: usize, chance: &mut Chance) -> Vec<usize> {
 }
 
 /// A stretch of chain through the joiner, good or with a bad block in it.
-fn stretch(twin: &mut Twin, chance: &mut Chance, seen: &mut HashMap<BlockHash, State>) {
+fn stretch(twin: &mut Twin, chance: &mut Random, seen: &mut HashMap<BlockHash, State>) {
     let base = twin.height();
-    let count = 1 + chance.below(14);
+    let count = 1 + chance.index(14);
     let mut bytes = ahead(twin, chance, count);
     let mut bad = HashSet::new();
     let mut end = bytes.len();
-    match chance.below(3) {
+    match chance.index(3) {
         0 => {
-            end = chance.below(bytes.len());
+            end = chance.index(bytes.len());
             bad.insert(parse(&bytes)[end].hash());
             // Sometimes one above it is bad as well.
-            bad.insert(parse(&bytes)[end + chance.below(bytes.len() - end)].hash());
+            bad.insert(parse(&bytes)[end + chance.index(bytes.len() - end)].hash());
         }
         1 => bytes.extend(refused(twin, chance)),
         _ => {}
@@ -186,15 +187,15 @@ fn stretch(twin: &mut Twin, chance: &mut Chance, seen: &mut HashMap<BlockHash, S
 }
 
 fn live(seed: u64, options: Options, access: Access) {
-    let (mut chance, mut twin) = (Chance(seed), Twin::new(seed, options));
+    let (mut chance, mut twin) = (Random::new(seed), Twin::new(seed, options));
     let mut seen = HashMap::new();
     for _ in 0..12 {
         stretch(&mut twin, &mut chance, &mut seen);
         let snapshot = twin.database().snapshot();
         snapshot.runs().as_slice().iter().for_each(|run| run.set_access(access));
-        match chance.below(6) {
+        match chance.index(6) {
             0 => {
-                for _ in 0..chance.below(5).min(twin.chain.len() - 1) {
+                for _ in 0..chance.index(5).min(twin.chain.len() - 1) {
                     twin.rewind().unwrap();
                 }
             }
@@ -249,15 +250,15 @@ fn lives_with_the_default_parameters() {
 fn a_block_prepared_early_is_right_when_its_turn_comes() {
     for seed in 0..lives(60) {
         let memory = if seed % 2 == 0 { 0 } else { 1 << 20 };
-        let mut chance = Chance(seed);
+        let mut chance = Random::new(seed);
         let mut twin = Twin::new(seed, Options { memory, ..small() });
         (0..10).for_each(|_| twin.append_draft(&mut chance).unwrap());
         for _ in 0..20 {
             // Drawn from the coins of now, prepared now, connected some steps later.
             let mut draft = twin.draft(&mut chance);
             let version = twin.database().snapshot();
-            for _ in 0..chance.below(6) {
-                if chance.below(3) == 0 && twin.chain.len() > 4 {
+            for _ in 0..chance.index(6) {
+                if chance.index(3) == 0 && twin.chain.len() > 4 {
                     twin.rewind().unwrap();
                 } else {
                     twin.append_draft(&mut chance).unwrap();
@@ -292,7 +293,7 @@ fn a_block_prepared_early_is_right_when_its_turn_comes() {
 /// appended on trust and rewound are never seen.
 #[test]
 fn readers_see_only_what_was_published() {
-    let (mut chance, mut twin) = (Chance(11), Twin::new(11, threaded()));
+    let (mut chance, mut twin) = (Random::new(11), Twin::new(11, threaded()));
     let reader = twin.database().reader();
     let done = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = (0..2)
@@ -347,7 +348,7 @@ fn defect_7_a_failed_read_fails_its_block() {
     let mut failures = 0;
     for nth in 0..40 {
         let mut twin = Twin::new(nth as u64, Options { memory: 0, ..small() });
-        let mut chance = Chance(nth as u64);
+        let mut chance = Random::new(nth as u64);
         (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
         let snapshot = twin.database().snapshot();
         snapshot.runs().as_slice().iter().for_each(|run| run.set_access(Access::Direct));
@@ -385,7 +386,7 @@ fn defect_7_a_failed_read_fails_its_block() {
 #[test]
 fn heights_out_of_reach_come_back() {
     let mut twin = Twin::new(1, small());
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     let bytes = ahead(&mut twin, &mut chance, 10);
     let blocks = parse(&bytes);
     let blocks: Vec<BlockAt<'_>> = (1..)
@@ -416,7 +417,7 @@ fn heights_out_of_reach_come_back() {
 #[test]
 fn what_was_not_published_can_be_rewound_after_a_crash() {
     let mut twin = Twin::new(1, small());
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     (0..9).for_each(|_| twin.append_draft(&mut chance).unwrap());
     let (published, expected) = (twin.database().tip(), oracle_state(&twin.oracle));
     let bytes = ahead(&mut twin, &mut chance, 1);

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use varve_consensus::contract::draft::TxDraft;
 use varve_io::faulty::Crash;
+use varve_testdata::Random;
 use varve_types::{Outpoint, Txid};
 use varve_utxo::{Error, Options, Version};
 
-use crate::twin::{Chance, State, Twin, oracle_state, small, state, threaded};
+use crate::twin::{State, Twin, oracle_state, small, state, threaded};
 
 fn live(seed: u64, mut twin: Twin, steps: usize) {
-    let mut chance = Chance(seed);
+    let mut chance = Random::new(seed);
     let mut held: Vec<(Arc<Version>, State)> = Vec::new();
     for _ in 0..steps {
-        match chance.below(20) {
+        match chance.index(20) {
             0..11 => twin.append_draft(&mut chance).unwrap(),
             11..14 => {
-                for _ in 0..1 + chance.below(7) {
+                for _ in 0..1 + chance.index(7) {
                     if twin.chain.len() > 1 {
                         twin.rewind_with_archive().unwrap();
                     }
@@ -28,16 +29,16 @@ fn live(seed: u64, mut twin: Twin, steps: usize) {
                 let checkpoint = twin.database().flush().unwrap();
                 assert_eq!(checkpoint.tip, twin.database().tip());
             }
-            16 if chance.below(2) == 0 => twin.reopen(None),
+            16 if chance.index(2) == 0 => twin.reopen(None),
             16 => {
                 let since = twin.storage.operations() - twin.opened;
-                let operation = twin.opened + chance.below(since + 1);
-                let left = twin.storage.crash(operation, Crash::Seed(chance.below(9) as u64));
+                let operation = twin.opened + chance.index(since + 1);
+                let left = twin.storage.crash(operation, Crash::Seed(chance.index(9) as u64));
                 twin.reopen(Some(left));
             }
             17 => held.push((twin.database().snapshot(), oracle_state(&twin.oracle))),
             18 if !held.is_empty() => {
-                let (version, expected) = held.swap_remove(chance.below(held.len()));
+                let (version, expected) = held.swap_remove(chance.index(held.len()));
                 assert_eq!(state(&version), expected, "a reader is not disturbed");
             }
             _ => twin.check(),
@@ -51,9 +52,9 @@ fn live(seed: u64, mut twin: Twin, steps: usize) {
 }
 
 /// A block with a fault changes nothing; `Twin::append` compares the reason with the oracle's.
-fn refused(twin: &mut Twin, chance: &mut Chance) {
+fn refused(twin: &mut Twin, chance: &mut Random) {
     let mut draft = twin.draft(chance);
-    match chance.below(2) {
+    match chance.index(2) {
         0 => draft.txs.push(TxDraft::spending(&[Outpoint::new(Txid::ZERO, 1)], 1)),
         _ => {
             let inputs = draft.txs.iter().flat_map(|tx| &tx.inputs).map(|input| input.outpoint);

@@ -1,4 +1,4 @@
-//! A system that refuses threads: the joiner goes on with those that it got, or says what to do.
+//! A system that refuses threads: the joiner continues with those that it got, or says what to do.
 //!
 //! The limit on processes does not bind root, so threads are refused for want of address space: in
 //! a child process every thread asks for a huge stack (`RUST_MIN_STACK`).
@@ -10,11 +10,12 @@ use std::sync::mpsc::channel;
 use std::thread::Builder;
 
 use varve_consensus::BlockAt;
+use varve_testdata::Random;
 use varve_types::Height;
 use varve_utxo::{DatabaseView, Error, Joiner, JoinerOptions, Repeats};
 
 use crate::joiner::{ahead, parse};
-use crate::twin::{Chance, Twin, oracle_state, small, state};
+use crate::twin::{Twin, oracle_state, small, state};
 
 /// Names the stack of a thread, in the child process.
 const CHILD: &str = "VARVE_TEST_REFUSED_THREADS";
@@ -57,7 +58,7 @@ fn threads_there_are() -> usize {
 
 /// Joins some blocks with many workers, and gives how many have retired without an error.
 fn join() -> Result<usize, Error> {
-    let (mut twin, mut chance) = (Twin::new(1, small()), Chance(1));
+    let (mut twin, mut chance) = (Twin::new(1, small()), Random::new(1));
     (0..5).for_each(|_| twin.append_draft(&mut chance).unwrap());
     let base = twin.height();
     let bytes = ahead(&mut twin, &mut chance, 8);

@@ -6,11 +6,12 @@ use varve_consensus::BlockAt;
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{Access, Caching, FileOffset, Storage as _};
+use varve_testdata::Random;
 use varve_types::{Block, Height, Network, Outpoint};
 use varve_utxo::parts::Prepared;
 use varve_utxo::{Compaction, Database, Error, Options, Repeats};
 
-use crate::twin::{Chance, KEY, Twin, oracle_state, small, state};
+use crate::twin::{KEY, Twin, oracle_state, small, state};
 
 const PAGE: u64 = 4096;
 const BASE: usize = 30;
@@ -22,7 +23,7 @@ fn twin() -> Twin {
     let compaction = Compaction::Inline;
     let options = Options { compaction, ..Options::new(Network::Regtest, KEY) };
     let mut twin = Twin::imported(4, options, BASE);
-    let mut chance = Chance(4);
+    let mut chance = Random::new(4);
     (0..BLOCKS).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin
 }
@@ -91,9 +92,9 @@ fn another_way_after_the_crash() {
     for seed in 0..12 {
         let mut twin = twin();
         let left = twin.storage.crash(twin.storage.operations(), Crash::KeepAll);
-        let mut chance = Chance(seed);
+        let mut chance = Random::new(seed);
         // The same first blocks, then others.
-        for _ in 0..chance.below(BLOCKS) {
+        for _ in 0..chance.index(BLOCKS) {
             twin.rewind().unwrap();
         }
         (0..3).for_each(|_| twin.append_draft(&mut chance).unwrap());
@@ -111,7 +112,7 @@ fn another_way_after_the_crash() {
 fn a_double_spend_that_was_refused_before_a_crash_is_refused_after_it() {
     for compaction in [Compaction::Inline, Compaction::Threads] {
         let mut twin = Twin::new(1, Options { compaction, ..Options::new(Network::Regtest, KEY) });
-        let mut chance = Chance(1);
+        let mut chance = Random::new(1);
         (0..5).for_each(|_| twin.append_draft(&mut chance).unwrap());
         twin.database().flush().unwrap();
         let coin = TxDraft::coinbase(Height::new(900), 1);
@@ -144,7 +145,7 @@ fn a_double_spend_that_was_refused_before_a_crash_is_refused_after_it() {
 fn attempts_that_were_refused_leave_nothing_to_a_replay() {
     for seed in 0..60 {
         let mut twin = Twin::new(seed, small());
-        let mut chance = Chance(seed);
+        let mut chance = Random::new(seed);
         let mut refused: Vec<(u32, Vec<u8>)> = Vec::new();
         for _ in 0..25 {
             let version = twin.database().snapshot();
@@ -165,7 +166,7 @@ fn attempts_that_were_refused_leave_nothing_to_a_replay() {
         }
         assert!(!refused.is_empty());
         let since = twin.storage.operations() - twin.opened;
-        let operation = twin.opened + since - chance.below(since / 4 + 1);
+        let operation = twin.opened + since - chance.index(since / 4 + 1);
         let left = twin.storage.crash(operation, Crash::KeepAll);
         let tall: Vec<Vec<u8>> = twin.chain.iter().map(|(bytes, _)| bytes.clone()).collect();
         twin.database = None;

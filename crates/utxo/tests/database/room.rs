@@ -11,7 +11,7 @@ use varve_utxo::{DatabaseView, Joiner, JoinerOptions, Options, Repeats, SubmitEr
 use crate::joiner::{TWO, parse};
 use crate::twin::{Twin, small};
 
-/// A block of one transaction with a data output of so many bytes, on `previous`.
+/// A block of one transaction with a data output of `bytes` bytes, on `previous`.
 fn large(height: u32, previous: BlockHash, bytes: usize) -> Vec<u8> {
     let mut coinbase = TxDraft::coinbase(Height::new(height), 1);
     coinbase.outputs.push(OutputDraft::with_script(vec![0x6a; bytes]));

@@ -3,7 +3,7 @@
 //! A store is made, three runs are flushed, and two merges replace them, each published by its
 //! manifest and followed by the removal of the old files. Then the store is opened on what a crash
 //! after each single operation may leave, in many variants. It must hold exactly the coins of a
-//! manifest that was acknowledged before the crash or was being written at it, and it must go on
+//! manifest that was acknowledged before the crash or was being written at it, and it must continue
 //! from there.
 
 use std::collections::BTreeMap;
@@ -155,8 +155,8 @@ fn a_crash_at_every_operation_leaves_an_acknowledged_state() {
             let named = store.manifest.runs.len();
             let files = left.list().expect("listed");
             assert_eq!(files.iter().filter(|name| name.ends_with(".run")).count(), named);
-            store.flush(&[900, 901], &[]).expect("it goes on");
-            store.merge().expect("it goes on");
+            store.flush(&[900, 901], &[]).expect("it continues");
+            store.merge().expect("it continues");
             let again = Store::open(Arc::new(left.reopen())).expect("it opens again");
             assert_eq!(again.coins().expect("sound").len(), coins.len() + 2);
         }
@@ -220,7 +220,7 @@ fn a_failure_at_every_call_leaves_exactly_one_state() {
             let again = Store::open(Arc::new(storage.reopen())).expect("it opens again");
             assert_eq!(again.coins().expect("sound"), states[expected], "{at}");
             assert!(made == expected || made + 1 == expected, "{at}: acknowledged, so it is there");
-            // The store that met the failure has not changed, and goes on after a full disk.
+            // The store that met the failure has not changed, and continues after a full disk.
             assert_eq!(store.coins().expect("sound"), states[made], "{at}");
             if (operation, fault) == (Operation::Write, Fault::NoSpace) {
                 store.flush(&[900], &[]).expect("there is space again");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use varve_consensus::BlockAt;
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_io::faulty::{Gate, Operation};
+use varve_testdata::Random;
 use varve_types::{Block, Height, Network, Outpoint};
 use varve_utxo::parts::{Access, JoinState};
 use varve_utxo::{
@@ -14,7 +15,7 @@ use varve_utxo::{
 };
 
 use crate::joiner::{TWO, ahead, parse};
-use crate::twin::{Chance, Twin, oracle_state, small, state, threaded};
+use crate::twin::{Twin, oracle_state, small, state, threaded};
 
 /// How long a test waits for what is to happen: for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +31,7 @@ fn blocks_are_joined_while_the_disk_does_not_answer() {
         // So many runs that no block waits for a merge, however slow the machine is.
         let parameters = Parameters { max_probed: 64, ..small().parameters };
         let mut twin = Twin::new(seed, Options { undo, parameters, ..threaded() });
-        let mut chance = Chance(seed);
+        let mut chance = Random::new(seed);
         (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
         // What is under way by then is let through, so that the next call is held up.
         twin.database().flush().unwrap();
@@ -107,7 +108,7 @@ where
 #[test]
 fn a_block_that_waits_for_a_flush_does_not_hold_the_set() {
     let mut twin = Twin::new(7, Options { memory: 0, ..threaded() });
-    let mut chance = Chance(7);
+    let mut chance = Random::new(7);
     (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin.database().flush().unwrap();
     let base = twin.height();
@@ -136,7 +137,7 @@ fn a_block_that_waits_for_a_flush_does_not_hold_the_set() {
 #[test]
 fn a_failed_block_is_taken_back_while_undo_records_are_being_written() {
     let mut twin = Twin::new(8, threaded());
-    let mut chance = Chance(8);
+    let mut chance = Random::new(8);
     (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
     twin.database().flush().unwrap();
     let base = twin.height();
@@ -182,7 +183,7 @@ fn a_slow_read_does_not_hold_the_set() {
     // Every pane is flushed before the next step, and its run is not merged.
     let parameters = Parameters { flush_interval: 1, max_probed: 64, ..small().parameters };
     let mut twin = Twin::new(1, Options { memory: 0, parameters, ..threaded() });
-    let mut chance = Chance(1);
+    let mut chance = Random::new(1);
     (0..5).for_each(|_| twin.append_draft(&mut chance).unwrap());
     let tip = &twin.chain.last().unwrap().0;
     let tip = Block::parse(tip, Network::Regtest.format()).unwrap();

@@ -11,13 +11,14 @@ use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
 use varve_consensus::{BlockAt, OwnedCoin};
 use varve_io::Storage as _;
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
+use varve_testdata::Random;
 use varve_types::{
     Amount, Block, BlockHash, Height, Network, Outpoint, Txid, compact_size, compress, varint,
 };
 use varve_utxo::{Database, Error, SetHash, SnapshotError, Version};
 
 use crate::statistics::{compare_with_core, core31, statistics, sum};
-use crate::twin::{Chance, State, Twin, small, state};
+use crate::twin::{State, Twin, small, state};
 
 const BASE: BlockHash = BlockHash::from_bytes([0xba; 32]);
 const HEIGHT: Height = Height::new(600);
@@ -46,11 +47,11 @@ fn encode(state: &State, base: BlockHash) -> Vec<u8> {
 }
 
 fn export(version: &Version) -> Vec<u8> {
-    let (mut bytes, mut told) = (Vec::new(), Vec::new());
+    let (mut bytes, mut reported) = (Vec::new(), Vec::new());
     let coins = version
-        .export(Network::Regtest, &mut bytes, &mut |done, of| told.push((done, of)))
+        .export(Network::Regtest, &mut bytes, &mut |done, of| reported.push((done, of)))
         .unwrap();
-    assert_eq!(told.last(), Some(&(coins, coins)));
+    assert_eq!(reported.last(), Some(&(coins, coins)));
     bytes
 }
 
@@ -142,12 +143,12 @@ fn twenty_thousand_outputs() {
     assert_eq!(statistics(&imported.snapshot(), hash), sum(&version, &all, hash));
 }
 
-/// The set goes on above the base block, and back to it, and no further.
+/// The set grows above the base block, and rewinds to it, and no further.
 #[test]
 fn life_goes_on_above_the_base() {
     for seed in 0..6 {
         let mut twin = Twin::new(seed, small());
-        let mut chance = Chance(seed);
+        let mut chance = Random::new(seed);
         for _ in 0..20 {
             twin.append_draft(&mut chance).unwrap();
         }

@@ -2,10 +2,11 @@
 
 use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::{BlockAt, CheckError, PrevoutError, UnspentOutputsView as _};
+use varve_testdata::Random;
 use varve_types::{Block, Height, Network, Outpoint};
 use varve_utxo::{Error, Options};
 
-use crate::twin::{Chance, Twin, small};
+use crate::twin::{Twin, small};
 
 /// Appends a block of these transactions.
 fn append(twin: &mut Twin, txs: Vec<TxDraft>) -> Result<(), Error> {
@@ -30,7 +31,7 @@ fn both_transactions_are_named() {
         // Two spenders in one block, so that the right one has to be found.
         let (first, second) = (TxDraft::spending(&[other], 2), TxDraft::spending(&[outpoint], 3));
         append(&mut twin, vec![first, second.clone()]).unwrap();
-        let mut chance = Chance(1);
+        let mut chance = Random::new(1);
         (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
         twin.reopen(None);
         let thief = TxDraft::spending(&[outpoint], 1);

@@ -7,19 +7,21 @@ use serde_json::Value;
 use varve_consensus::BlockAt;
 use varve_io::Storage;
 use varve_io::faulty::FaultyStorage;
+use varve_testdata::Random;
 use varve_types::muhash::MuHash;
 use varve_types::{Amount, Block, BlockHash, Height, Network, sha256d};
 use varve_utxo::{Database, Options, SetHash, Statistics, Version};
 
 use crate::load;
-use crate::twin::{Chance, KEY, State, Twin, small, state};
+use crate::twin::{KEY, State, Twin, small, state};
 
 pub(crate) fn statistics(version: &Version, hash: SetHash) -> Statistics {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let threads = NonZeroUsize::new(3).unwrap();
-    let found = version.statistics(hash, threads, &mut |done, of| told.push((done, of))).unwrap();
-    assert_eq!(told.last(), Some(&(found.txouts, found.txouts)), "the whole was expected");
-    assert!(told.is_sorted());
+    let found =
+        version.statistics(hash, threads, &mut |done, of| reported.push((done, of))).unwrap();
+    assert_eq!(reported.last(), Some(&(found.txouts, found.txouts)), "the whole was expected");
+    assert!(reported.is_sorted());
     found
 }
 
@@ -97,7 +99,7 @@ fn core31_in_many_small_runs() {
 fn a_moment_does_not_move_while_the_database_does() {
     for seed in 0..10 {
         let mut twin = Twin::new(seed, small());
-        let mut chance = Chance(seed);
+        let mut chance = Random::new(seed);
         for _ in 0..25 {
             twin.append_draft(&mut chance).unwrap();
         }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use varve_testdata::Random;
 use varve_utxo::parts::Sequence;
 use varve_utxo::{Options, Version};
 
-use crate::twin::{Chance, State, Twin, oracle_state, state, threaded};
+use crate::twin::{State, Twin, oracle_state, state, threaded};
 
 /// Versions by their steps, and what was read of them at once.
 type Seen = HashMap<Sequence, (Arc<Version>, State)>;
@@ -15,7 +16,7 @@ type Seen = HashMap<Sequence, (Arc<Version>, State)>;
 #[test]
 fn readers_see_whole_steps() {
     let mut twin = Twin::new(5, Options { memory: 40_000, ..threaded() });
-    let mut chance = Chance(5);
+    let mut chance = Random::new(5);
     let reader = twin.database().reader();
     let done = Arc::new(AtomicBool::new(false));
     let seen: Arc<Mutex<Seen>> = Arc::default();

@@ -9,6 +9,7 @@ use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::{BlockAt, MemorySet, OwnedCoin, PrevoutError, Undo};
 use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
+use varve_testdata::Random;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::parts::Sequence;
 use varve_utxo::{
@@ -32,18 +33,6 @@ pub(crate) fn small() -> Options {
 /// The same with threads.
 pub(crate) fn threaded() -> Options {
     Options { compaction: Compaction::Threads, ..small() }
-}
-
-/// Numbers by chance, the same for the same seed (SplitMix64).
-pub(crate) struct Chance(pub(crate) u64);
-
-impl Chance {
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % end as u64).unwrap()
-    }
 }
 
 /// All coins of a version, by the walk; looking some of them up must give the same.
@@ -106,7 +95,7 @@ impl Twin {
 
     /// A twin whose set was imported at its tip, so that there is no undo record at all.
     pub(crate) fn imported(seed: u64, options: Options, blocks: usize) -> Self {
-        let (mut twin, mut chance) = (Self::new(seed, options), Chance(seed));
+        let (mut twin, mut chance) = (Self::new(seed, options), Random::new(seed));
         (0..blocks).for_each(|_| twin.append_draft(&mut chance).unwrap());
         let (height, _) = twin.database().tip().unwrap();
         let mut file = Vec::new();
@@ -201,31 +190,31 @@ impl Twin {
 
     /// A block on the tip, of transactions by chance: some within the block, some that were made
     /// before on another branch, now and then a coinbase that comes again.
-    pub(crate) fn draft(&mut self, chance: &mut Chance) -> BlockDraft {
+    pub(crate) fn draft(&mut self, chance: &mut Random) -> BlockDraft {
         self.salt += 1;
         let height = Height::new(self.height());
         let repeated = TxDraft::coinbase(Height::new(7), 50);
-        let coinbase = if chance.below(12) == 0 {
+        let coinbase = if chance.index(12) == 0 {
             repeated.clone()
         } else {
             // On rival branches the same coinbases and spends come again.
-            TxDraft::coinbase(height, chance.below(3) as u64)
+            TxDraft::coinbase(height, chance.index(3) as u64)
         };
         let mut txs = vec![coinbase];
         let mut free: Vec<Outpoint> = self.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
         let mut used: Vec<Outpoint> = Vec::new();
-        for _ in 0..chance.below(5) {
+        for _ in 0..chance.index(5) {
             if free.is_empty() {
                 break;
             }
-            let inputs = 1 + chance.below(2.min(free.len()));
+            let inputs = 1 + chance.index(2.min(free.len()));
             let inputs: Vec<Outpoint> =
-                (0..inputs).map(|_| free.swap_remove(chance.below(free.len()))).collect();
-            let mut tx = TxDraft::spending(&inputs, 1 + chance.below(3));
-            if chance.below(8) == 0 {
+                (0..inputs).map(|_| free.swap_remove(chance.index(free.len()))).collect();
+            let mut tx = TxDraft::spending(&inputs, 1 + chance.index(3));
+            if chance.index(8) == 0 {
                 tx.outputs[0].script = vec![0x51; 3_000];
             }
-            if chance.below(6) == 0 {
+            if chance.index(6) == 0 {
                 tx.outputs[0].script = vec![0x6a];
             }
             let txid = tx.txid();
@@ -239,14 +228,14 @@ impl Twin {
             }
             txs.push(tx);
         }
-        if chance.below(8) == 0 {
+        if chance.index(8) == 0 {
             // Behind transactions that may spend the outputs it makes again.
             txs.push(repeated);
         }
         BlockDraft { previous: self.tip_hash(), nonce: self.salt, ..BlockDraft::new(txs) }
     }
 
-    pub(crate) fn append_draft(&mut self, chance: &mut Chance) -> Result<(), Error> {
+    pub(crate) fn append_draft(&mut self, chance: &mut Random) -> Result<(), Error> {
         let bytes = self.draft(chance).bytes();
         self.append(&bytes)
     }

@@ -15,7 +15,8 @@
 //!
 //! `offset` is that of the group's first transaction in the block. The code of a length is a Rice
 //! code: its value above `shift` bits as that number of ones and a zero, then the low `shift` bits.
-//! A length that would need [`ESCAPE`] ones or more has exactly so many, no zero, and then 32 bits.
+//! A length that would need [`ESCAPE`] ones or more has exactly that number of them, no zero, and
+//! then 32 bits.
 //! `shift` is what makes the group shortest. On mainnet a length takes about ten bits.
 
 /// Transactions of a group: decoding half of them takes a fraction of a microsecond, and the front
@@ -64,7 +65,7 @@ pub(super) fn len(front: &[u8; FRONT]) -> usize {
 }
 
 /// The offset and the length of the transaction at `index` of a group; `None` when the bytes are
-/// not those of a group that has so many.
+/// not those of a group with that many transactions.
 pub(super) fn find(group: &[u8], index: u32) -> Option<(u32, u32)> {
     let (front, codes) = group.split_first_chunk::<FRONT>()?;
     let [a, b, c, d, _, _, shift] = *front;

@@ -45,7 +45,7 @@ const _: () = assert!(MARK == 14);
 /// No header row; no base.
 const NONE: u32 = u32::MAX;
 
-/// A block row has a group for so many of its transactions.
+/// Transactions that one group of a block row covers.
 #[derive(Debug)]
 pub(super) struct BlockMeasure;
 

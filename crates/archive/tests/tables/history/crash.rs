@@ -8,7 +8,7 @@ use varve_io::{Access, Caching, FileOffset, Storage};
 
 use super::rig::{Owner, TINY};
 
-/// What the owner knew after so many operations.
+/// What the owner knew after each number of operations.
 struct Moment {
     operations: usize,
     owner: Owner,

@@ -1,5 +1,5 @@
-//! An owner of the table, as a node is one: it archives blocks, knows which are confirmed, and
-//! keeps what each of them changes. Answers are compared with a walk over all blocks of its chain.
+//! An owner of the table, like a node: it archives blocks, knows which are confirmed, and keeps
+//! what each of them changes. Answers are compared with a walk over all blocks of its chain.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -99,7 +99,7 @@ fn key(number: u8) -> [u8; 4] {
     [number, 7, 7, number]
 }
 
-/// A value that tells its key and is like no other.
+/// A value that names its key and is unique.
 fn value(key: u8, serial: u64) -> [u8; 8] {
     let mut value = (serial << 8).to_le_bytes();
     value[0] = key;
@@ -271,7 +271,7 @@ impl Store {
     }
 }
 
-/// What was known after so many operations: the last checkpoint that was acknowledged.
+/// What was known after each number of operations: the last checkpoint that was acknowledged.
 type Moment = (usize, u64);
 
 /// Lives the steps; returns the model of every checkpoint and when it was acknowledged.
@@ -314,7 +314,7 @@ proptest! {
     #![proptest_config(config(12))]
 
     /// After a power cut at any operation the store opens at a checkpoint, not before the last
-    /// acknowledged one, and goes on from there through another crash.
+    /// acknowledged one, and continues from there through another crash.
     #[test]
     fn a_crash_at_every_operation_leaves_a_checkpoint(
         steps in prop::collection::vec(step(), 1..25),
@@ -377,7 +377,7 @@ proptest! {
     }
 
     /// The disk is full when saved pages go to their places, after the manifest: the checkpoint
-    /// counts, the next one goes on, and a crash at any operation finds one of them.
+    /// counts, the next one continues, and a crash at any operation finds one of them.
     #[test]
     fn a_full_disk_after_the_manifest_is_made_good(
         steps in prop::collection::vec(step(), 20..40),

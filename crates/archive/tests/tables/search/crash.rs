@@ -9,7 +9,7 @@ use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 
 use super::rig::{KEY, Owner, TINY};
 
-/// What the owner knew after so many operations.
+/// What the owner knew after each number of operations.
 struct Moment {
     operations: usize,
     saved: usize,

@@ -31,7 +31,7 @@ fn batch(block: u64) -> Batch {
     }))
 }
 
-/// Appends the rows of so many blocks, all in this thread or beside it.
+/// Appends the rows of `blocks` blocks, all in this thread or beside it.
 fn grow(table: &mut SearchTable, blocks: u64) {
     let (mut sorting, start) = (0.0, Instant::now());
     for block in 0..blocks {

@@ -1,4 +1,4 @@
-//! Lookups go on while rows are appended, flushed and merged beside them.
+//! Lookups continue while rows are appended, flushed and merged beside them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ fn keys(tx: u64) -> [u64; 2] {
     [tx / 3, 1_000_000 + tx % 7]
 }
 
-/// Looks up keys whose rows are known, as long as the writer goes on.
+/// Looks up keys whose rows are known, as long as the writer runs.
 fn look(reader: &SearchReader, written: &AtomicU64, done: &AtomicBool) -> u64 {
     let mut looked = 0;
     while !done.load(Ordering::Relaxed) || looked == 0 {

@@ -114,8 +114,11 @@ fn headers_without_blocks_that_have_the_most_work() {
 
 #[test]
 fn headers_without_blocks_beside_a_short_chain() {
-    check(2000, &withholds(), Some(WITHHELD), &SHORT[..125]);
-    check(4001, &finds_nothing(), None, &SHORT[..125]);
+    // Both wait, so they wait together.
+    thread::scope(|scope| {
+        scope.spawn(|| check(2000, &withholds(), Some(WITHHELD), &SHORT[..125]));
+        scope.spawn(|| check(4001, &finds_nothing(), None, &SHORT[..125]));
+    });
 }
 
 #[test]

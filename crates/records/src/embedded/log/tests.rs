@@ -1,4 +1,4 @@
-//! The log alone: what comes back, what a crash leaves, what damage is told.
+//! The log alone: what comes back, what a crash leaves, which damage is reported.
 
 use varve_io::faulty::{Crash, Fault, FaultRule, FaultyStorage, Operation, When};
 use varve_io::{FileOffset, Storage};

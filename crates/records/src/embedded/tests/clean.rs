@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use varve_io::Disk;
+use varve_testdata::Random;
 use varve_types::{Height, Outpoint, Txid};
 
 use super::size::create;
 use super::threads::spend;
-use super::twin::{Chance, Twin, small};
+use super::twin::{Twin, small};
 use crate::embedded::clean::WALK;
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::{Context, Engine as _};
@@ -30,10 +31,10 @@ fn the_log_stays_short_under_load() {
     let segment_size = 200_000;
     let options = EmbeddedOptions { segment_size, checkpoint_every: 200_000, ..small() };
     let mut twin = Twin::new(options);
-    let mut chance = Chance(5);
+    let mut chance = Random::new(5);
     for round in 0..600_u32 {
-        let mut batch = vec![create(name(round), 1 + chance.below(20))];
-        if let Some(old) = round.checked_sub(1 + chance.below(40)) {
+        let mut batch = vec![create(name(round), 1 + chance.small(20))];
+        if let Some(old) = round.checked_sub(1 + chance.small(40)) {
             batch.push(spend(name(round), Outpoint::new(name(old), 0)));
             if old % 10 != 0 {
                 batch.push(Operation::Delete { txid: name(old) });
@@ -120,10 +121,10 @@ fn no_body_is_lost_when_callers_change_what_is_moved() {
         for caller in 1..=3 {
             let (engine, context) = (&engine, &context);
             scope.spawn(move || {
-                let mut chance = Chance(u64::from(caller));
+                let mut chance = Random::new(u64::from(caller));
                 for round in 1..=ROUNDS {
                     let passing = |round| name(caller * 1_000_000 + round);
-                    let (txid, locked) = (name(chance.below(LONG)), round % 2 == 0);
+                    let (txid, locked) = (name(chance.small(LONG)), round % 2 == 0);
                     let batch = [
                         Operation::SetLocked { txid, locked },
                         create_with(passing(round), vec![7; 1_500]),

@@ -52,14 +52,14 @@ fn apply(engine: &EmbeddedEngine, operations: &[Operation]) {
 /// Another caller commits something, in reasonable time.
 fn commit_another(engine: &EmbeddedEngine, number: u32) {
     thread::scope(|scope| {
-        let (told, is_told) = channel();
+        let (done, is_done) = channel();
         scope.spawn(move || {
             apply(engine, &[create(name(9, number), 1)]);
-            told.send(()).unwrap();
+            done.send(()).unwrap();
         });
-        let told = is_told.recv_timeout(Duration::from_secs(30));
+        let done = is_done.recv_timeout(Duration::from_secs(30));
         // A panic would wait for the thread for ever.
-        if told.is_err() {
+        if done.is_err() {
             eprintln!("a commit waits for somebody else's read");
             std::process::abort();
         }

@@ -5,16 +5,17 @@
 //! whole: each batch is one group here.
 
 use std::sync::Arc;
+use varve_testdata::Random;
 
 use varve_io::faulty::Crash;
 
-use super::twin::{Chance, Seen, Twin, operation, see, small};
+use super::twin::{Seen, Twin, operation, see, small};
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::Engine as _;
 
 /// The life, and what was to be seen from which operation of the storage on.
 fn life(seed: u64, options: EmbeddedOptions, steps: usize) -> (Twin, Vec<(usize, Seen)>) {
-    let mut chance = Chance(seed);
+    let mut chance = Random::new(seed);
     let twin = Twin::new(options);
     let mut seen = vec![(twin.storage.operations(), see(&twin.oracle).unwrap())];
     for _ in 0..steps {
@@ -57,7 +58,7 @@ fn a_cut_at_every_operation_in_tiny_files_keeps_what_was_acknowledged() {
     cut_everywhere(8, tiny(), 40, 3);
 }
 
-/// After the cut the life goes on, with another cut after it.
+/// After the cut the life continues, with another cut after it.
 #[test]
 fn the_life_goes_on_after_a_cut() {
     go_on(small());
@@ -69,7 +70,7 @@ fn go_on(options: EmbeddedOptions) {
     for cut in (0..twin.storage.operations()).step_by(3) {
         let left = Arc::new(twin.storage.crash(cut, Crash::Seed(cut as u64)));
         let engine = EmbeddedEngine::open(left.clone(), options).unwrap();
-        let mut chance = Chance(cut as u64);
+        let mut chance = Random::new(cut as u64);
         for _ in 0..5 {
             let batch: Vec<_> = (0..5).map(|_| operation(&mut chance)).collect();
             engine.apply(&twin.context, &batch).unwrap();

@@ -1,16 +1,17 @@
 //! Flipped bits: an error that names the file, or no difference at all.
 
 use std::sync::Arc;
+use varve_testdata::Random;
 
 use varve_io::faulty::{Crash, Fault, FaultRule, Operation as Call, When};
 use varve_io::{Access, Caching, FileOffset, Storage as _};
 
-use super::twin::{Chance, Seen, Twin, see, small};
+use super::twin::{Seen, Twin, see, small};
 use crate::embedded::EmbeddedEngine;
 
 /// A store that is closed, whose log is known to be durable to its end, and what is in it.
 fn closed(seed: u64) -> (Twin, Seen) {
-    let mut chance = Chance(seed);
+    let mut chance = Random::new(seed);
     let mut twin = Twin::new(small());
     for _ in 0..60 {
         twin.apply(&Twin::batch(&mut chance));

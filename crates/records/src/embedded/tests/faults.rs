@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use varve_io::faulty::{Crash, Fault, FaultRule, Operation as Call, When};
+use varve_testdata::Random;
 use varve_types::Txid;
 
 use super::size::create;
-use super::twin::{Chance, Twin, see, small};
+use super::twin::{Twin, see, small};
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions};
 use crate::engine::Engine as _;
 
 /// Fails one call of a kind, the `nth`. Returns whether it struck.
 fn fail(call: Call, fault: Fault, nth: usize) -> bool {
-    let mut chance = Chance(nth as u64);
+    let mut chance = Random::new(nth as u64);
     let twin = Twin::new(small());
     twin.storage.inject(FaultRule::new(call, When::Nth(nth), fault));
     for _ in 0..60 {
@@ -52,7 +53,7 @@ fn fail(call: Call, fault: Fault, nth: usize) -> bool {
 }
 
 #[test]
-fn every_failed_call_is_told_and_nothing_is_half_done() {
+fn every_failed_call_is_reported_and_nothing_is_half_done() {
     let mut struck = 0;
     for call in [Call::Write, Call::Sync, Call::SyncDir, Call::Open, Call::Rename, Call::Truncate] {
         for nth in 0..40 {
@@ -68,11 +69,11 @@ fn a_full_disk_is_told_and_nothing_is_half_done() {
     assert!(struck > 30, "{struck}");
 }
 
-/// Once there is space it goes on, without reopening.
+/// Once there is space it continues, without reopening.
 #[test]
 fn a_full_disk_is_not_the_end() {
     for capacity in (3_000..30_000).step_by(1_500) {
-        let mut chance = Chance(capacity);
+        let mut chance = Random::new(capacity);
         let mut twin = Twin::new(small());
         twin.storage.set_capacity(Some(capacity));
         for _ in 0..200 {
@@ -106,7 +107,7 @@ fn a_second_opener_is_refused() {
 /// The checkpoint that follows a group cannot be saved. The group is durable all the same.
 #[test]
 fn failed_upkeep_does_not_fail_what_was_written() {
-    let mut chance = Chance(11);
+    let mut chance = Random::new(11);
     let options = EmbeddedOptions { checkpoint_every: 1, ..small() };
     let mut twin = Twin::new(options);
     twin.storage.inject(FaultRule::new(Call::Rename, When::OneIn(1), Fault::Io));

@@ -80,7 +80,7 @@ fn a_record_that_is_being_written_is_removed() {
 }
 
 /// A group that cannot be written takes with it what was done on top of it: of many who spend from
-/// one record those who were told so have spent, and nobody else.
+/// one record those who got a success have spent, and nobody else.
 #[test]
 fn what_was_done_on_a_group_that_failed_fails_too() {
     const CALLERS: u32 = 4;
@@ -90,7 +90,7 @@ fn what_was_done_on_a_group_that_failed_fails_too() {
     let root = name(0);
     twin.engine().apply(&CONTEXT, &[create(root, CALLERS * EACH)]).unwrap();
     twin.storage.inject(FaultRule::new(Call::Write, When::OneIn(3), Fault::NoSpace));
-    let mut told: Vec<(u32, bool)> = std::thread::scope(|scope| {
+    let mut answers: Vec<(u32, bool)> = std::thread::scope(|scope| {
         let callers = (0..CALLERS).map(|caller| {
             let engine = twin.engine();
             scope.spawn(move || {
@@ -108,11 +108,11 @@ fn what_was_done_on_a_group_that_failed_fails_too() {
         callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect()
     });
     twin.storage.clear_faults();
-    told.sort_unstable();
-    assert!(told.iter().any(|(_, done)| *done) && told.iter().any(|(_, done)| !*done));
+    answers.sort_unstable();
+    assert!(answers.iter().any(|(_, done)| *done) && answers.iter().any(|(_, done)| !*done));
     let record = twin.engine().read(&[root], Fields::UTXOS).unwrap().remove(0).unwrap();
     let spent = record.utxos.iter().map(|slot| slot.unwrap().spender().is_some());
-    assert!(spent.eq(told.iter().map(|(_, done)| *done)), "{told:?}");
+    assert!(spent.eq(answers.iter().map(|(_, done)| *done)), "{answers:?}");
     let counted: u32 = record.parts.iter().map(|part| part.spent).sum();
-    assert_eq!(counted as usize, told.iter().filter(|(_, done)| *done).count());
+    assert_eq!(counted as usize, answers.iter().filter(|(_, done)| *done).count());
 }

@@ -2,7 +2,7 @@
 //!
 //! Without a map every look at a file that is not in memory is a read, so nothing cold hides behind
 //! a page fault. Threads named [`GATED`] stop at a read or a write that the test chooses; all
-//! others go on. Reads that a gated thread makes while it holds up others are counted.
+//! others continue. Reads that a gated thread makes while it holds up others are counted.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

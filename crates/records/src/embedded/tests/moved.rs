@@ -128,7 +128,7 @@ impl World {
         let act = || apply(&self.engine, &[first]);
         thread::scope(|scope| {
             let meanwhile = || {
-                let (told, is_told) = channel();
+                let (done, is_done) = channel();
                 let engine = &self.engine;
                 scope.spawn(move || {
                     engine.commit.run(
@@ -138,12 +138,12 @@ impl World {
                                 let done = rules::apply(work, &CONTEXT, engine.limits, operation)?;
                                 done.result.unwrap();
                             }
-                            told.send(()).unwrap();
+                            done.send(()).unwrap();
                             Ok(())
                         },
                     )
                 });
-                is_told.recv().unwrap();
+                is_done.recv().unwrap();
                 if clean {
                     self.move_front(boundary);
                 }

@@ -1,10 +1,11 @@
 //! Random lives beside the memory engine.
 
-use super::twin::{Chance, Twin, small};
+use super::twin::{Twin, small};
 use crate::embedded::EmbeddedOptions;
+use varve_testdata::Random;
 
 fn live(seed: u64, options: EmbeddedOptions, steps: u32) {
-    let mut chance = Chance(seed);
+    let mut chance = Random::new(seed);
     let mut twin = Twin::new(options);
     for step in 0..steps {
         twin.context.retention = if step % 50 < 45 { 5 } else { 0 };

@@ -73,7 +73,7 @@ fn forty_five_thousand_outputs_make_three_records() {
 }
 
 /// Five million outputs: the store needs no more memory than a copy of their hashes and what it
-/// keeps of the log. The peak is told, and bounded as far as the system tells it.
+/// keeps of the log. The peak is printed, and bounded where the system reports it.
 #[test]
 fn five_million_outputs_take_bounded_memory() {
     let directory = tempfile::tempdir().unwrap();

@@ -5,10 +5,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use varve_testdata::Random;
 use varve_types::{Height, Outpoint, Txid};
 
 use super::size::create;
-use super::twin::{Chance, Twin, hash, operation, see, small};
+use super::twin::{Twin, hash, operation, see, small};
 use crate::embedded::fetch::Fetched;
 use crate::engine::{Context, Engine as _};
 use crate::error::{RecordError, SlotError};
@@ -27,7 +28,7 @@ pub(super) fn spend(txid: Txid, outpoint: Outpoint) -> Operation {
     Operation::Unit(Box::new(Unit { txid, spend: Some(part), create: None }))
 }
 
-/// Of many spenders of an output one wins, and all others are told who.
+/// Of many spenders of an output one wins, and all others learn who.
 #[test]
 fn exactly_one_of_many_spenders_wins() {
     let twin = Twin::new(small());
@@ -112,7 +113,7 @@ fn what_threads_did_is_there_after_reopening() {
             for thread in 0..4 {
                 let twin = &twin;
                 scope.spawn(move || {
-                    let mut chance = Chance(seed * 10 + thread);
+                    let mut chance = Random::new(seed * 10 + thread);
                     let context = Context { height: Height::new(100), retention: 5 };
                     for _ in 0..60 {
                         let batch: Vec<_> = (0..4).map(|_| operation(&mut chance)).collect();
@@ -128,13 +129,13 @@ fn what_threads_did_is_there_after_reopening() {
 }
 
 /// One thread has the disk, one waits for it, and a third panics: the disk does not come back, and
-/// the one that waits is told.
+/// the one that waits gets the error.
 #[test]
 fn who_waits_for_a_disk_that_is_lost_is_told() {
     // Threads that would hang are not waited for.
     let twin: &'static Twin = Box::leak(Box::new(Twin::new(small())));
     let commit = &twin.engine().commit;
-    let ((taken, is_taken), (go, may_go), (told, is_told)) = (channel(), channel(), channel());
+    let ((taken, is_taken), (go, may_go), (done, is_done)) = (channel(), channel(), channel());
     let holder = thread::spawn(move || {
         commit.with_disk(|_| {
             taken.send(()).unwrap();
@@ -145,13 +146,13 @@ fn who_waits_for_a_disk_that_is_lost_is_told() {
     is_taken.recv().unwrap();
     thread::spawn(move || {
         let write = create(name(1), 1);
-        told.send(twin.engine().apply(&twin.context, &[write]).is_err()).unwrap();
+        done.send(twin.engine().apply(&twin.context, &[write]).is_err()).unwrap();
     });
-    assert!(is_told.recv_timeout(Duration::from_millis(200)).is_err(), "it waits for the disk");
+    assert!(is_done.recv_timeout(Duration::from_millis(200)).is_err(), "it waits for the disk");
     let panicking =
         thread::spawn(|| commit.run::<()>(|| Ok(Fetched::default()), |_| panic!("on purpose")));
     assert!(panicking.join().is_err());
     go.send(()).unwrap();
     assert!(holder.join().unwrap().is_err());
-    assert_eq!(is_told.recv_timeout(Duration::from_secs(20)), Ok(true));
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok(true));
 }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use varve_io::faulty::FaultyStorage;
 use varve_io::{GlobalOffset, StoreId};
 use varve_runs::Source as _;
+use varve_testdata::Random;
 use varve_types::{Amount, BlockHash, Height, Outpoint, Txid};
 
 use crate::embedded::index::{Shard, Slot, Totals};
@@ -43,20 +44,6 @@ pub(super) fn small() -> EmbeddedOptions {
     }
 }
 
-/// Numbers that look like chance.
-pub(super) struct Chance(pub(super) u64);
-
-impl Chance {
-    pub(super) fn below(&mut self, limit: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888);
-        u32::try_from(self.0 >> 33).unwrap() % limit
-    }
-
-    pub(super) fn one_in(&mut self, count: u32) -> bool {
-        self.below(count) == 0
-    }
-}
-
 pub(super) fn txid(number: u32) -> Txid {
     let mut bytes = [0x11; 32];
     bytes[..4].copy_from_slice(&number.to_le_bytes());
@@ -75,29 +62,29 @@ pub(super) fn hash(outpoint: &Outpoint) -> UtxoHash {
 
 /// What a transaction spends: always the same, as its txid says.
 pub(super) fn inputs(number: u32) -> Vec<Outpoint> {
-    let mut chance = Chance(u64::from(number) * 77 + 5);
-    let input = |chance: &mut Chance| {
-        let parent = chance.below(TXS);
-        Outpoint::new(txid(parent), chance.below(outputs(parent) + 1))
+    let mut chance = Random::new(u64::from(number) * 77 + 5);
+    let input = |chance: &mut Random| {
+        let parent = chance.small(TXS);
+        Outpoint::new(txid(parent), chance.small(outputs(parent) + 1))
     };
     (0..number % 4).map(|_| input(&mut chance)).collect()
 }
 
-fn block(chance: &mut Chance) -> BlockRef {
-    let id = chance.below(4);
+fn block(chance: &mut Random) -> BlockRef {
+    let id = chance.small(4);
     BlockRef { id: BlockId(id), height: Height::new(90 + id), subtree: id * 3 }
 }
 
-fn new_record(number: u32, chance: &mut Chance) -> NewRecord {
+fn new_record(number: u32, chance: &mut Random) -> NewRecord {
     let places = 0..outputs(number);
     let slot = |vout| (vout % 5 != 3).then(|| hash(&Outpoint::new(txid(number), vout)));
-    let length = if chance.one_in(30) { 300 } else { chance.below(200) as usize };
+    let length = if chance.one_in(30) { 300 } else { chance.small(200) as usize };
     let external = chance.one_in(3);
     let body = Body::Outputs(Bytes::from(vec![7; length]));
     NewRecord {
         version: number,
-        lock_time: chance.below(3),
-        fee: Amount::from_sat(u64::from(chance.below(1000))),
+        lock_time: chance.small(3),
+        fee: Amount::from_sat(u64::from(chance.small(1000))),
         size: 100,
         extended_size: 130,
         is_coinbase: number == 3,
@@ -106,9 +93,9 @@ fn new_record(number: u32, chance: &mut Chance) -> NewRecord {
         inputs: inputs(number),
         utxos: Arc::new(places.map(slot).collect()),
         batch: BatchSize::new(7).unwrap(),
-        height: Height::new(100 + chance.below(10)),
-        created_at: u64::from(chance.below(1 << 20)),
-        blocks: (0..chance.below(2)).map(|_| block(chance)).collect(),
+        height: Height::new(100 + chance.small(10)),
+        created_at: u64::from(chance.small(1 << 20)),
+        blocks: (0..chance.small(2)).map(|_| block(chance)).collect(),
         frozen: chance.one_in(12),
         conflicting: chance.one_in(8),
         locked: chance.one_in(8),
@@ -116,10 +103,10 @@ fn new_record(number: u32, chance: &mut Chance) -> NewRecord {
     }
 }
 
-fn unit(chance: &mut Chance) -> Operation {
-    let number = chance.below(TXS);
+fn unit(chance: &mut Random) -> Operation {
+    let number = chance.small(TXS);
     let rules = SpendRules {
-        height: Height::new(100 + chance.below(12)),
+        height: Height::new(100 + chance.small(12)),
         ignore_conflicting: chance.one_in(2),
         ignore_locked: chance.one_in(2),
         tier: if chance.one_in(2) { Tier::Consensus } else { Tier::Policy },
@@ -131,7 +118,7 @@ fn unit(chance: &mut Chance) -> Operation {
     let spends = (0..).zip(&inputs(number)).map(spend).collect();
     let part = SpendPart { spends, rules };
     let create = new_record(number, chance);
-    let (spend, create) = match chance.below(4) {
+    let (spend, create) = match chance.small(4) {
         0 => (Some(part), None),
         1 => (None, Some(create)),
         _ => (Some(part), Some(create)),
@@ -140,13 +127,13 @@ fn unit(chance: &mut Chance) -> Operation {
 }
 
 /// Anything at all, the likely things more often.
-pub(super) fn operation(chance: &mut Chance) -> Operation {
-    let number = chance.below(TXS);
+pub(super) fn operation(chance: &mut Random) -> Operation {
+    let number = chance.small(TXS);
     let id = txid(number);
-    let height = Height::new(100 + chance.below(25));
-    let outpoint = Outpoint::new(id, chance.below(outputs(number) + 1));
+    let height = Height::new(100 + chance.small(25));
+    let outpoint = Outpoint::new(id, chance.small(outputs(number) + 1));
     let slot = SlotRef { outpoint, hash: hash(&outpoint) };
-    let spender = chance.below(TXS);
+    let spender = chance.small(TXS);
     let intent = Intent {
         kind: IntentKind::ResolveConflicts,
         height,
@@ -154,7 +141,7 @@ pub(super) fn operation(chance: &mut Chance) -> Operation {
         txids: vec![id],
         created_at: 5,
     };
-    match chance.below(30) {
+    match chance.small(30) {
         0..=9 => unit(chance),
         10 | 11 => {
             let by = |(vin, outpoint): (u32, &Outpoint)| Unspend {
@@ -174,14 +161,14 @@ pub(super) fn operation(chance: &mut Chance) -> Operation {
         17 => Operation::Freeze(slot),
         18 => Operation::Unfreeze(slot),
         19 => {
-            let until = Some(u64::from(100 + chance.below(20)));
+            let until = Some(u64::from(100 + chance.small(20)));
             let window = FreezeWindow::from_interval(105, until, chance.one_in(2));
             Operation::FreezeWindow { slot, window }
         }
         20 => Operation::Reassign { slot, to: UtxoHash::from_bytes([8; 32]) },
         21 => Operation::SetConflicting { txid: id, conflicting: chance.one_in(2) },
         22 => Operation::RemoveConflictingChild { txid: id, child: txid(spender) },
-        23 => Operation::RemoveBlocks { txid: id, blocks: vec![BlockId(chance.below(4))] },
+        23 => Operation::RemoveBlocks { txid: id, blocks: vec![BlockId(chance.small(4))] },
         24 => Operation::Delete { txid: id },
         25 => Operation::PreserveUntil { txid: id, height },
         26 => Operation::ExpirePreservation { txid: id, height },
@@ -251,8 +238,8 @@ impl Twin {
         }
     }
 
-    pub(super) fn batch(chance: &mut Chance) -> Vec<Operation> {
-        (0..1 + chance.below(6)).map(|_| operation(chance)).collect()
+    pub(super) fn batch(chance: &mut Random) -> Vec<Operation> {
+        (0..1 + chance.small(6)).map(|_| operation(chance)).collect()
     }
 
     /// The sums of the index are those of its slots and rows, none of which is there twice.

@@ -55,15 +55,15 @@ fn add(number: u32) -> Option<Owned> {
 #[test]
 fn pairs_cancel_and_a_re_added_coin_stays() {
     // Born in step 1, spent, un-spent by a reorganisation (the same birth), spent again, and the
-    // outpoint made anew in step 9.
+    // outpoint created again in step 9.
     let key = outpoint(1);
     let old = Changes::from([((key, 1), add(1))]);
     let spent = Changes::from([((key, 1), None)]);
-    let anew = Changes::from([((key, 1), None), ((key, 9), add(2))]);
-    let all = [anew.clone(), old.clone(), spent.clone(), old.clone()];
+    let again = Changes::from([((key, 1), None), ((key, 9), add(2))]);
+    let all = [again.clone(), old.clone(), spent.clone(), old.clone()];
     assert_eq!(merge(&all, true).unwrap(), Changes::from([((key, 9), add(2))]));
     assert_eq!(merge(&[old.clone(), spent.clone()], true).unwrap(), Changes::new());
-    let young = merge(&[anew, old.clone(), spent], false).unwrap();
+    let young = merge(&[again, old.clone(), spent], false).unwrap();
     assert_eq!(young, Changes::from([((key, 1), None), ((key, 9), add(2))]));
     assert_eq!(merge(&[young, old], true).unwrap(), Changes::from([((key, 9), add(2))]));
 }

@@ -1,4 +1,4 @@
-//! Runs that are late: steps go on between the writing of a run and its taking the pane's place.
+//! Runs that are late: steps happen between the writing of a run and its taking the pane's place.
 //!
 //! The writer does not wait that long by itself, a thread that writes runs would. Coins of the pane
 //! die meanwhile, some by being reorganised away and made again with another birth, and their

@@ -25,7 +25,7 @@ fn open(memory: usize, parameters: Parameters) -> Database {
     Database::open(Arc::new(FaultyStorage::new(1)), options).unwrap()
 }
 
-/// Keeps a lane busy until told otherwise.
+/// Keeps a lane busy until released.
 fn hold_up(lane: &Lane) -> Sender<()> {
     let (release, wait) = mpsc::channel();
     drop(lane.start(move || wait.recv()));
@@ -40,7 +40,7 @@ fn later(release: Sender<()>) -> std::thread::JoinHandle<()> {
     })
 }
 
-/// Appends a block with so many outputs.
+/// Appends a block with `outputs` outputs.
 fn append(database: &mut Database, outputs: usize) {
     let height = database.tip().map_or(0, |(tip, _)| tip.to_u32() + 1);
     let previous = database.tip().map_or(BlockHash::ZERO, |(_, hash)| hash);
@@ -200,7 +200,7 @@ fn undo_records_are_read_without_the_set() {
     assert_eq!(database.tip(), Some((Height::new(1), block.hash())));
 }
 
-/// Steps go on while a checkpoint is written; it is whole, of the step at which it was decided. The
+/// Steps continue while a checkpoint is written; it is whole, of the step that decided it. The
 /// owner's flush waits for it, and not for a merge.
 #[test]
 fn a_checkpoint_that_takes_long_holds_up_nothing_but_a_flush() {
@@ -241,7 +241,7 @@ fn closing_stops_what_is_under_way() {
     let later = later(release);
     drop(database);
     later.join().unwrap();
-    assert!(!storage.list().unwrap().contains(&number.file_name()), "it was told to stop");
+    assert!(!storage.list().unwrap().contains(&number.file_name()), "it was asked to stop");
     let options = Options { parameters: PARAMETERS, ..Options::new(Network::Regtest, KEY) };
     Database::open(storage, options).unwrap();
 }

@@ -161,7 +161,7 @@ fn a_replay_adopts_what_survived() {
 }
 
 /// At every operation and in many ways: what the last durable checkpoint named is there and whole,
-/// and the log goes on from it.
+/// and the log continues from it.
 #[test]
 fn a_crash_at_any_instant_loses_no_checkpoint() {
     let storage = Arc::new(FaultyStorage::new(3));

@@ -1,13 +1,14 @@
 //! The window saved and loaded, and files that must be refused.
 
 use std::sync::Arc;
+use varve_testdata::Random;
 
 use varve_io::FileOffset;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_types::Outpoint;
 
 use super::*;
-use crate::window::tests::model::{Model, Random, outpoint};
+use crate::window::tests::model::{Model, outpoint};
 use crate::window::{Lookup, WindowVersion};
 
 const ID: FileId = FileId([5; 16]);
@@ -123,8 +124,8 @@ fn damage_is_an_error_that_names_the_file() {
     };
     let mut random = Random::new(2);
     for _ in 0..100 {
-        let at = FileOffset::new(random.next() % (saved.pages * 4096));
-        let bit = u8::try_from(random.below(8)).unwrap();
+        let at = FileOffset::new(random.bits() % (saved.pages * 4096));
+        let bit = u8::try_from(random.index(8)).unwrap();
         assert!(storage.flip_bit("window", at, bit));
         let error = load(&storage, &saved).unwrap_err();
         assert!(error.is_damage() && error.to_string().contains("window"), "{error}");

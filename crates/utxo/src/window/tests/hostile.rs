@@ -7,10 +7,10 @@ use rustix::time::{ClockId, clock_gettime};
 use varve_runs::Sequence;
 use varve_types::{Amount, Coin, Height, Outpoint, Txid};
 
-use super::model::Random;
 use crate::entry::Entry;
 use crate::hasher::OutpointHasher;
 use crate::window::{Lookup, Step, Window, WindowConfig};
+use varve_testdata::Random;
 
 const COUNT: usize = 1_000_000;
 
@@ -58,7 +58,7 @@ fn ground_keys_cost_no_more_than_random_ones() {
     let random = cost(|number| {
         let mut random = Random::new(number);
         let mut txid = [0; 32];
-        txid.chunks_mut(8).for_each(|part| part.copy_from_slice(&random.next().to_le_bytes()));
+        txid.chunks_mut(8).for_each(|part| part.copy_from_slice(&random.bits().to_le_bytes()));
         Outpoint::new(Txid::from_bytes(txid), 0)
     });
     let ground = cost(|number| {

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use varve_runs::Sequence;
+use varve_testdata::Random;
 use varve_types::{Amount, BlockHash, Coin, Height, Outpoint, Txid};
 
 use crate::entry::Entry;
@@ -20,35 +21,10 @@ use crate::window::{
     Lookup, Spend, Step, StepError, Window, WindowConfig, WindowVersion, spends_of_disconnect,
 };
 
-/// Numbers that look random, the same for the same seed.
-pub(in crate::window) struct Random(u64);
-
-impl Random {
-    pub(in crate::window) const fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(in crate::window) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    pub(in crate::window) fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit.max(1) as u64).unwrap()
-    }
-
-    pub(in crate::window) fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-}
-
 /// The outpoint with this number.
 pub(in crate::window) fn outpoint(number: u64) -> Outpoint {
     let mut txid = [0; 32];
-    txid[..8].copy_from_slice(&Random::new(number / 3).next().to_le_bytes());
+    txid[..8].copy_from_slice(&Random::new(number / 3).bits().to_le_bytes());
     txid[8..16].copy_from_slice(&number.to_le_bytes());
     Outpoint::new(Txid::from_bytes(txid), u32::try_from(number % 3).unwrap())
 }
@@ -66,11 +42,11 @@ impl OwnCoin {
     pub(in crate::window) fn of(outpoint: &Outpoint, birth: Sequence) -> Self {
         let seed = u64::from(birth.to_u32()) << 32 | u64::from(outpoint.txid.as_bytes()[0]);
         let mut random = Random::new(seed ^ u64::from(outpoint.vout) << 20);
-        let script = (0..random.below(40)).map(|_| random.next().to_le_bytes()[0]).collect();
+        let script = (0..random.index(40)).map(|_| random.bits().to_le_bytes()[0]).collect();
         Self {
             height: Height::new(birth.to_u32() % 1000),
             coinbase: random.one_in(4),
-            value: Amount::from_sat(random.next() >> 14),
+            value: Amount::from_sat(random.bits() >> 14),
             script,
         }
     }

@@ -1,9 +1,10 @@
 //! Random histories against the oracle, on few keys, so that the rare cases are common: coins made
 //! again after a reorganisation, coins overwritten, deaths and rebirths while a flush runs.
 
-use super::model::{Model, Moment, Random, outpoint};
+use super::model::{Model, Moment, outpoint};
 use crate::hasher::OutpointHasher;
 use crate::window::{Step, StepError, WindowConfig};
+use varve_testdata::Random;
 
 const KEYS: u64 = 24;
 
@@ -11,9 +12,9 @@ fn history(seed: u64, mut model: Model, steps: usize) -> Model {
     let mut random = Random::new(seed);
     let mut held: Vec<Moment> = vec![model.moment()];
     for _ in 0..steps {
-        match random.below(12) {
+        match random.index(12) {
             0..=4 => connect(&mut model, &mut random),
-            5..=6 => (0..=random.below(4)).for_each(|_| model.disconnect()),
+            5..=6 => (0..=random.index(4)).for_each(|_| model.disconnect()),
             7 => model.window.seal(),
             8 if model.flush.is_none() => model.flush = model.window.begin_flush(),
             8 if random.one_in(4) => {
@@ -28,7 +29,7 @@ fn history(seed: u64, mut model: Model, steps: usize) -> Model {
             held.push(model.moment());
         }
         if held.len() > 8 {
-            held.swap_remove(random.below(8));
+            held.swap_remove(random.index(8));
         }
     }
     held.push(model.moment());
@@ -38,17 +39,17 @@ fn history(seed: u64, mut model: Model, steps: usize) -> Model {
 }
 
 fn some_keys(random: &mut Random, count: usize) -> Vec<varve_types::Outpoint> {
-    let mut keys: Vec<_> = (0..count).map(|_| outpoint(random.next() % KEYS)).collect();
+    let mut keys: Vec<_> = (0..count).map(|_| outpoint(random.bits() % KEYS)).collect();
     keys.sort_unstable();
     keys.dedup();
     keys
 }
 
 fn connect(model: &mut Model, random: &mut Random) {
-    let count = random.below(6);
+    let count = random.index(6);
     let mut spent = some_keys(random, count);
     spent.retain(|key| model.set.contains_key(key));
-    let count = random.below(6);
+    let count = random.index(6);
     let mut created = some_keys(random, count);
     // Overwriting is rare, but not here.
     created.retain(|key| !model.set.contains_key(key) || random.one_in(3));
@@ -58,12 +59,12 @@ fn connect(model: &mut Model, random: &mut Random) {
 /// A block with something wrong in it changes nothing.
 fn refused(model: &mut Model, random: &mut Random) {
     let before = model.moment();
-    let count = random.below(6);
+    let count = random.index(6);
     let mut keys = some_keys(random, count);
     keys.retain(|key| model.set.contains_key(key));
     let mut spends: Vec<_> = keys.iter().map(|key| before.spend(key)).collect();
     let Some(twice) = spends.first().copied() else { return };
-    spends.insert(random.below(spends.len() + 1), twice);
+    spends.insert(random.index(spends.len() + 1), twice);
     let sequence = model.sequence.next().unwrap();
     let height = varve_types::Height::GENESIS;
     let replaces = model.flush.as_ref().filter(|_| model.flush_ready).map(|flush| flush.pane());

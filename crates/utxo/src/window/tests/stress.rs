@@ -1,4 +1,4 @@
-//! Readers in other threads, at versions they hold as long as they like, while the window goes on.
+//! Readers in other threads, at versions they hold as long as they like, while the window moves on.
 //!
 //! A reader takes the latest moment, or one it has kept, and adds up a checksum of the coins it
 //! finds among all keys. It must be that of the set at the moment's sequence. Meanwhile the writer
@@ -6,8 +6,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use varve_testdata::Random;
 
-use super::model::{Model, Moment, OwnCoin, Random, outpoint};
+use super::model::{Model, Moment, OwnCoin, outpoint};
 use crate::window::WindowConfig;
 
 const KEYS: u64 = 600;
@@ -17,7 +18,7 @@ fn part(outpoint: &varve_types::Outpoint, birth: varve_runs::Sequence, coin: &Ow
     let mut bytes = Vec::new();
     coin.coin().write_for_hash(outpoint, &mut bytes);
     let start = u64::from(birth.to_u32());
-    bytes.iter().fold(start, |sum, byte| Random::new(sum ^ u64::from(*byte)).next())
+    bytes.iter().fold(start, |sum, byte| Random::new(sum ^ u64::from(*byte)).bits())
 }
 
 fn read(published: &Mutex<Moment>, done: &AtomicBool, checks: &AtomicU64, seed: u64) {
@@ -26,9 +27,9 @@ fn read(published: &Mutex<Moment>, done: &AtomicBool, checks: &AtomicU64, seed: 
     while !done.load(Ordering::Relaxed) {
         held.push(published.lock().unwrap().clone());
         if held.len() > 6 {
-            held.swap_remove(random.below(6));
+            held.swap_remove(random.index(6));
         }
-        let moment = &held[random.below(held.len())];
+        let moment = &held[random.index(held.len())];
         let expected: u64 = moment
             .set
             .iter()
@@ -61,7 +62,7 @@ fn readers_see_their_moment_whatever_the_writer_does() {
         let mut step = 0;
         while step < 400 || (checks.load(Ordering::Relaxed) < 200 && step < 20_000) {
             step += 1;
-            match random.below(10) {
+            match random.index(10) {
                 0..=5 => {
                     let some = |random: &mut Random| -> Vec<_> {
                         (0..KEYS).filter(|_| random.one_in(8)).map(outpoint).collect()
@@ -71,7 +72,7 @@ fn readers_see_their_moment_whatever_the_writer_does() {
                     created.retain(|key| !model.set.contains_key(key));
                     model.connect(&spent, &created).unwrap();
                 }
-                6 => (0..=random.below(5)).for_each(|_| model.disconnect()),
+                6 => (0..=random.index(5)).for_each(|_| model.disconnect()),
                 7 => model.window.seal(),
                 8 if model.flush.is_none() => model.flush = model.window.begin_flush(),
                 _ => model.flush_ready = model.flush.is_some(),

@@ -1,8 +1,9 @@
 //! The number of threads and of shards changes nothing but the time.
 
 use std::num::NonZeroUsize;
+use varve_testdata::Random;
 
-use super::model::{Model, Random, outpoint};
+use super::model::{Model, outpoint};
 use crate::entry_list::EntryList;
 use crate::window::WindowConfig;
 
