@@ -152,12 +152,116 @@ Examples:
         outpoint: Outpoint,
     },
 
+    /// Prove that a transaction is in a block, on whatever branch
+    #[command(after_help = "\
+Examples:
+  varve proof 0e3e2357e806b6cdb1f70b54c3a3a17b6714ee1f0e68bebb44a74b1efd512098 --json
+  varve proof TXID --format tsc                     # with the binary form
+  varve proof TXID --format tsc --target header --full-tx --datadir data --json")]
+    Proof(Proof),
+
+    /// List, add and drop the optional indexes
+    #[command(subcommand)]
+    Index(Indexes),
+
+    /// Compress old blocks and merge search tables, to save space
+    #[command(after_help = "\
+Examples:
+  varve compact
+  varve compact --network regtest --datadir data --json
+
+Every file of blocks but the newest is compressed. It may be interrupted at any time and repeated.")]
+    Compact,
+
     /// Look up, count, export or import the unspent outputs of a data directory
     #[command(subcommand)]
     Utxo(Utxo),
 
     /// Look up, freeze, lock, prune and fill the records of live transactions
     Records(records::Records),
+}
+
+/// Arguments of `varve proof`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Proof {
+    /// The transaction
+    pub txid: Txid,
+
+    /// The form of the proof
+    #[arg(long, value_enum, default_value_t)]
+    pub format: ProofFormat,
+
+    /// How a TSC proof names the block [default: hash]
+    #[arg(long, value_enum)]
+    pub target: Option<ProofTarget>,
+
+    /// Put the whole transaction into a TSC proof, not its txid
+    #[arg(long)]
+    pub full_tx: bool,
+}
+
+/// The forms of a proof.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProofFormat {
+    /// As Electrum's servers answer
+    #[default]
+    Electrum,
+    /// The standard format of the TSC (TS 2020.010-31)
+    Tsc,
+}
+
+/// What names the block in a TSC proof.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ProofTarget {
+    /// Its hash
+    Hash,
+    /// The bytes of its header
+    Header,
+    /// Its merkle root
+    Merkleroot,
+}
+
+impl From<ProofTarget> for varve::ProofTarget {
+    fn from(target: ProofTarget) -> Self {
+        match target {
+            ProofTarget::Hash => Self::Hash,
+            ProofTarget::Header => Self::Header,
+            ProofTarget::Merkleroot => Self::MerkleRoot,
+        }
+    }
+}
+
+/// Commands on the optional indexes.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Indexes {
+    /// Show every index, whether it is kept, and how far it goes
+    #[command(after_help = "\
+Examples:
+  varve index list
+  varve index list --network regtest --datadir data --json")]
+    List,
+
+    /// Keep these indexes from now on, and build them
+    #[command(after_help = "\
+Examples:
+  varve index add filter
+  varve index add filter,stats --datadir data")]
+    Add {
+        /// Names with commas between them
+        #[arg(value_name = "NAMES")]
+        names: IndexSet,
+    },
+
+    /// Remove these indexes and what they hold
+    #[command(after_help = "\
+Examples:
+  varve index drop stats
+  varve index drop filter,stats --datadir data")]
+    Drop {
+        /// Names with commas between them
+        #[arg(value_name = "NAMES")]
+        names: IndexSet,
+    },
 }
 
 /// Arguments of `varve sync`.
