@@ -77,3 +77,48 @@ impl From<&proof::TscProof> for TscProof {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::Value;
+    use varve::Network;
+    use varve::types::Block;
+    use varve::types::merkle::MerkleBranch;
+
+    use super::*;
+
+    /// The proofs that Conduit publishes for all transactions of mainnet block 413567. It spells
+    /// repeated nodes out; ours marks them.
+    #[test]
+    fn proofs_are_those_of_conduit() {
+        let Some(raw) = varve_testdata::data("blocks/mainnet_413567_core.raw") else { return };
+        let name = "vectors/conduit/block413567_tsc_merkle_proofs";
+        let Some(vectors) = varve_testdata::data(name) else { return };
+        let expected: BTreeMap<String, Value> =
+            serde_json::from_slice(&std::fs::read(vectors).unwrap()).unwrap();
+        let raw = std::fs::read(raw).unwrap();
+        let block = Block::parse(&raw, Network::Mainnet.format()).unwrap();
+        let txids = block.txids();
+        assert_eq!((txids.len(), expected.len()), (1557, 1557));
+        let leaves: Vec<_> = txids.iter().map(|txid| txid.to_bytes()).collect();
+        let mut marked = 0;
+        for (index, txid) in txids.iter().enumerate() {
+            let branch = MerkleBranch::new(leaves.clone(), index).unwrap();
+            let target = Target::BlockHash(block.hash());
+            let ours = TscProof::from(&proof::TscProof::new(&branch, *txid, target));
+            let mut ours = serde_json::to_value(&ours).unwrap();
+            for (node, sibling) in
+                ours["nodes"].as_array_mut().unwrap().iter_mut().zip(&branch.siblings)
+            {
+                if *node == "*" {
+                    marked += 1;
+                    *node = shown(*sibling).to_string().into();
+                }
+            }
+            assert_eq!(ours, expected[&txid.to_string()]);
+        }
+        assert!(marked > 0, "a tree of 1,557 leaves has odd nodes");
+    }
+}
