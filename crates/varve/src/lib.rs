@@ -1,8 +1,7 @@
 //! A chain database to embed: the blocks of a Bitcoin-family chain, their history, the unspent
 //! outputs and live transactions, in one folder.
 //!
-//! This crate is the front door. It takes clock, randomness and disk from the system and re-exports
-//! the types of its answers, so `use varve::…` is all that a program needs.
+//! It takes clock, randomness and disk from the system and re-exports the types of its answers.
 //!
 //! # Open and look up
 //!
@@ -68,8 +67,7 @@
 //!
 //! A [`Node`] is a handle: `Clone + Send + Sync`. [`Node::open`] opens for questions alone, and the
 //! first call that writes opens the writers. A second writing thread gets [`Error::Busy`].
-//! Snapshots do not wait for a sync. The folder is locked while a handle or a snapshot exists; [`Tips`]
-//! keep nothing.
+//! Snapshots do not wait for a sync. The folder is locked while a handle or a snapshot exists.
 //!
 //! # More
 //!
