@@ -1,5 +1,7 @@
 //! The command line: every command, flag and default.
 
+mod index;
+mod proof;
 pub(crate) mod records;
 mod simulate;
 
@@ -11,6 +13,8 @@ use varve::{
     RpcUrl, SetHash, Txid,
 };
 
+pub(crate) use self::index::Indexes;
+pub(crate) use self::proof::{Proof, ProofFormat};
 pub(crate) use self::simulate::{Demo, Sim};
 
 /// A chain database: history, unspent outputs, live transactions and search in one store.
@@ -179,89 +183,6 @@ Every file of blocks but the newest is compressed. It may be interrupted at any 
 
     /// Look up, freeze, lock, prune and fill the records of live transactions
     Records(records::Records),
-}
-
-/// Arguments of `varve proof`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Proof {
-    /// The transaction
-    pub txid: Txid,
-
-    /// The form of the proof
-    #[arg(long, value_enum, default_value_t)]
-    pub format: ProofFormat,
-
-    /// How a TSC proof names the block [default: hash]
-    #[arg(long, value_enum)]
-    pub target: Option<ProofTarget>,
-
-    /// Put the whole transaction into a TSC proof, not its txid
-    #[arg(long)]
-    pub full_tx: bool,
-}
-
-/// The forms of a proof.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProofFormat {
-    /// As Electrum's servers answer
-    #[default]
-    Electrum,
-    /// The standard format of the TSC (TS 2020.010-31)
-    Tsc,
-}
-
-/// What names the block in a TSC proof.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ProofTarget {
-    /// Its hash
-    Hash,
-    /// The bytes of its header
-    Header,
-    /// Its merkle root
-    Merkleroot,
-}
-
-impl From<ProofTarget> for varve::ProofTarget {
-    fn from(target: ProofTarget) -> Self {
-        match target {
-            ProofTarget::Hash => Self::Hash,
-            ProofTarget::Header => Self::Header,
-            ProofTarget::Merkleroot => Self::MerkleRoot,
-        }
-    }
-}
-
-/// Commands on the optional indexes.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Indexes {
-    /// Show every index, whether it is kept, and how far it goes
-    #[command(after_help = "\
-Examples:
-  varve index list
-  varve index list --network regtest --datadir data --json")]
-    List,
-
-    /// Keep these indexes from now on, and build them
-    #[command(after_help = "\
-Examples:
-  varve index add filter
-  varve index add filter,stats --datadir data")]
-    Add {
-        /// Names with commas between them
-        #[arg(value_name = "NAMES")]
-        names: IndexSet,
-    },
-
-    /// Remove these indexes and what they hold
-    #[command(after_help = "\
-Examples:
-  varve index drop stats
-  varve index drop filter,stats --datadir data")]
-    Drop {
-        /// Names with commas between them
-        #[arg(value_name = "NAMES")]
-        names: IndexSet,
-    },
 }
 
 /// Arguments of `varve sync`.
