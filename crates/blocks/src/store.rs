@@ -198,24 +198,28 @@ impl BlockStore {
         self.reader().first_held()
     }
 
-    /// The oldest plain segment, to be compressed, when it is sealed and holds no block from
-    /// `before` on. There is one job at a time: none is given while another is neither finished
-    /// nor dropped, for both would write the same file.
-    pub fn pack_job(&mut self, before: BlockNumber) -> Result<Option<PackJob>> {
+    /// The oldest plain segment, to be compressed, when it is sealed. There is one job at a time:
+    /// none is given while another is neither finished nor dropped, for both would write the same
+    /// file.
+    pub fn pack_job(&mut self) -> Result<Option<PackJob>> {
         if self.packing.strong_count() > 0 {
             return Ok(None);
         }
         let segments = self.segments.reader();
         let files = segments.files();
         let [first, _, ..] = files.as_slice() else { return Ok(None) };
-        let view = self.shared.view.load();
-        if view.first_at(first.end)? > before {
-            return Ok(None);
-        }
         let (storage, store) = (Arc::clone(&self.storage), self.options.store);
         let claim = Arc::new(());
         self.packing = Arc::downgrade(&claim);
         Ok(Some(PackJob { storage, segments, store, range: first.clone(), claim }))
+    }
+
+    /// The bytes of the segments that are sealed and not compressed.
+    #[must_use]
+    pub fn unpacked_bytes(&self) -> u64 {
+        let files = self.segments.reader().files();
+        let sealed = files.split_last().map_or(&[][..], |(_, sealed)| sealed);
+        sealed.iter().map(|range| range.end.since(range.start).unwrap_or_default()).sum()
     }
 
     /// Replaces a plain segment by its packed form. Does nothing when the segment was pruned in the

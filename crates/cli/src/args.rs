@@ -1,5 +1,7 @@
 //! The command line: every command, flag and default.
 
+mod index;
+mod proof;
 pub(crate) mod records;
 mod simulate;
 
@@ -11,6 +13,8 @@ use varve::{
     RpcUrl, SetHash, Txid,
 };
 
+pub(crate) use self::index::Indexes;
+pub(crate) use self::proof::{Proof, ProofFormat};
 pub(crate) use self::simulate::{Demo, Sim};
 
 /// A chain database: history, unspent outputs, live transactions and search in one store.
@@ -151,6 +155,27 @@ Examples:
         #[arg(value_name = "TXID:VOUT")]
         outpoint: Outpoint,
     },
+
+    /// Prove that a transaction is in a block, on whatever branch
+    #[command(after_help = "\
+Examples:
+  varve proof 0e3e2357e806b6cdb1f70b54c3a3a17b6714ee1f0e68bebb44a74b1efd512098 --json
+  varve proof TXID --format tsc                     # with the binary form
+  varve proof TXID --format tsc --target header --full-tx --datadir data --json")]
+    Proof(Proof),
+
+    /// List, add and drop the optional indexes
+    #[command(subcommand)]
+    Index(Indexes),
+
+    /// Compress old blocks and merge search tables, to save space
+    #[command(after_help = "\
+Examples:
+  varve compact
+  varve compact --network regtest --datadir data --json
+
+Every file of blocks but the newest is compressed. It may be interrupted at any time and repeated.")]
+    Compact,
 
     /// Look up, count, export or import the unspent outputs of a data directory
     #[command(subcommand)]

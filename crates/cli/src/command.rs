@@ -1,8 +1,11 @@
 //! One module for each command.
 
 pub(crate) mod block;
+pub(crate) mod compact;
 pub(crate) mod demo;
+pub(crate) mod index;
 pub(crate) mod maintain;
+pub(crate) mod proof;
 pub(crate) mod records;
 pub(crate) mod sim;
 pub(crate) mod spender;

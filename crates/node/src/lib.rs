@@ -62,7 +62,7 @@ pub use commit_log::CommitSequence;
 pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
 pub use error::{Error, Names};
 pub use header_tree::{ChainTip, Invalid};
-pub use organizer::{Limits, Options, Organizer, Report, SyncOptions, Verify};
+pub use organizer::{Compacted, Limits, Options, Organizer, Report, SyncOptions, Verify};
 pub use reading::Reading;
 pub use settings::{Index, IndexSet, Prune, Settings, SettingsChange, UnknownIndexError};
 pub use shortfall::Shortfall;

@@ -30,6 +30,7 @@ mod intake;
 mod judge;
 mod kept;
 mod left_out;
+mod maintain;
 mod recheck;
 mod report;
 mod script_board;
@@ -69,6 +70,7 @@ use script_board::ScriptBoard;
 pub(crate) use checker::Preparer;
 pub(crate) use judge::connect;
 pub(crate) use left_out::LeftOut;
+pub use maintain::Compacted;
 pub use report::Report;
 
 /// Bytes that the scripts of a block take while they are checked, for each of its bytes: about 500

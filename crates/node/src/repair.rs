@@ -8,7 +8,8 @@
 //! 1. *The commit log.* When it is damaged, it is cut before the first frame that does not verify
 //!    or is not there. The blocks of the commits behind that are stored still; the next sync
 //!    confirms them again, and finds again which are bad.
-//! 2. *The block store.* Its index, tables of offsets and manifest are rebuilt from the frames.
+//! 2. *The block store.* Its index, tables of offsets and manifest are rebuilt from the frames,
+//!    unless some are compressed: then they stay.
 //! 3. *Unspent set, archive, figures by height* are rebuilt from the blocks.
 //!
 //! Every step can be repeated, so an interrupted repair is simply run again.

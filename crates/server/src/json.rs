@@ -4,11 +4,15 @@
 //! order that Bitcoin programs show, bytes are hex, heights and amounts (in satoshi) are numbers.
 
 mod chain;
+mod maintain;
+mod proof;
 mod status;
 mod tools;
 mod unspent;
 
 pub use chain::{Block, Repair, ScriptsChecked, Spender, Sync, Tx, Verdict, Verify};
+pub use maintain::{Compact, Indexes};
+pub use proof::{ElectrumProof, TscProof};
 pub use status::Status;
 pub use tools::{Demo, RecordsBench, Sim};
 pub use unspent::{Export, Import, Stats, Utxo};

@@ -1,8 +1,7 @@
 //! A chain database to embed: the blocks of a Bitcoin-family chain, their history, the unspent
 //! outputs and live transactions, in one folder.
 //!
-//! This crate is the front door. It takes clock, randomness and disk from the system and re-exports
-//! the types of its answers, so `use varve::…` is all that a program needs.
+//! It takes clock, randomness and disk from the system and re-exports the types of its answers.
 //!
 //! # Open and look up
 //!
@@ -86,6 +85,7 @@ mod at_rest;
 mod builder;
 mod error;
 mod node;
+mod proof;
 pub mod records;
 mod snapshot;
 mod source;
@@ -101,6 +101,7 @@ pub use answer::{
 pub use builder::Builder;
 pub use error::Error;
 pub use node::{Node, Verdict};
+pub use proof::{Proof, ProofTarget};
 pub use snapshot::Snapshot;
 pub use source::{ParsePeerAddressError, PeerAddress, RpcUrl, Source};
 pub use status::{IndexStatus, Status, StoreSizes};
@@ -111,7 +112,8 @@ pub use unspent_set::{ExportError, Imported, UnspentSet, shown_hash};
 pub use varve_io::ReportingAllocator;
 pub use varve_node::source::{SourceError, Warning};
 pub use varve_node::{
-    Budget, ChainTip, Index, IndexSet, Invalid, Prune, ScriptsChecked, Shortfall, Verified, Verify,
+    Budget, ChainTip, Compacted, Index, IndexSet, Invalid, Prune, ScriptsChecked, Shortfall,
+    Verified, Verify,
 };
 pub use varve_types as types;
 pub use varve_types::{Amount, BlockHash, Height, MerkleRoot, Network, Outpoint, Txid};

@@ -12,6 +12,7 @@ use crate::answer::{Block, BlockHeader, BlockId, Output, Spender, Tip, Transacti
 use crate::at_rest::{AtRest, State};
 use crate::error::Error;
 use crate::node::Front;
+use crate::proof::Proof;
 use crate::unspent_set::UnspentSet;
 
 /// One moment of a node: every answer is that of one [tip](Self::tip), however long the snapshot is
@@ -106,15 +107,37 @@ impl Snapshot {
 
     /// A transaction of a stored block, on any branch; `None` when no stored block holds it.
     pub fn tx(&self, txid: Txid) -> Result<Option<Transaction>, Error> {
-        let format = self.network.format();
+        self.ask(|view| {
+            let place = view.to_tx(txid)?;
+            place.map(|place| self.tx_at(view, &place)).transpose()
+        })
+    }
+
+    /// A proof that a transaction is in a block: the confirmed one where there is one, else the
+    /// newest of those on stale branches. `None` when no stored block holds it. Reads and hashes
+    /// the whole block.
+    pub fn proof(&self, txid: Txid) -> Result<Option<Proof>, Error> {
         self.ask(|view| {
             let Some(place) = view.to_tx(txid)? else { return Ok(None) };
-            let block = header_at(view, place.block)?;
-            let hash = block.hash;
-            let bytes = view.raw_tx(place.link)?.ok_or(Error::NotStored { hash })?;
-            let (position, blocks) = (place.position, blocks_of(view, &place)?);
-            Ok(Some(Transaction { txid, block, position, blocks, bytes, format }))
+            let tx = self.tx_at(view, &place)?;
+            let hash = tx.block.hash;
+            let block = view.raw_block(place.block)?.ok_or(Error::NotStored { hash })?;
+            let header = *block.as_ref().first_chunk().ok_or(Error::NotStored { hash })?;
+            let proof = Proof { tx, branch: view.tx_branch(&place)?, header };
+            if !proof.holds() {
+                let what = format!("block {hash} does not have its own merkle root");
+                return Err(varve_node::Error::Disagree { what }.into());
+            }
+            Ok(Some(proof))
         })
+    }
+
+    fn tx_at(&self, view: &ArchiveView, place: &TxPlace) -> Result<Transaction, Error> {
+        let (block, format) = (header_at(view, place.block)?, self.network.format());
+        let hash = block.hash;
+        let bytes = view.raw_tx(place.link)?.ok_or(Error::NotStored { hash })?;
+        let (txid, position, blocks) = (place.txid, place.position, blocks_of(view, place)?);
+        Ok(Transaction { txid, block, position, blocks, bytes, format })
     }
 
     /// An output of a stored transaction, spent or not; `None` when there is none.

@@ -28,7 +28,7 @@ fn blocks(count: u32) -> Vec<Vec<u8>> {
 
 fn pack_all(store: &mut BlockStore) -> usize {
     let mut packed = 0;
-    while let Some(job) = store.pack_job(BlockNumber::new(u32::MAX)).unwrap() {
+    while let Some(job) = store.pack_job().unwrap() {
         store.finish_pack(job.run().unwrap()).unwrap();
         packed += 1;
     }
@@ -237,7 +237,6 @@ fn packed_segments_give_the_same_bytes_and_are_pruned_first() {
     let early = store.reader();
     let held = early.raw(BlockNumber::ZERO).unwrap();
     let files = store.segments.reader().files().len();
-    assert!(store.pack_job(BlockNumber::ZERO).unwrap().is_none(), "nothing is old enough");
     assert_eq!(pack_all(&mut store), files - 1);
     assert_eq!(store.segments.reader().files().len(), 1);
     assert_eq!(&held[..], &blocks[0][..]);
@@ -265,7 +264,7 @@ fn a_pack_of_a_segment_that_was_pruned_meanwhile_is_dropped() {
     let storage = Arc::new(FaultyStorage::new(1));
     let blocks = blocks(40);
     let mut store = filled(&storage, &blocks, 12);
-    let job = store.pack_job(BlockNumber::new(u32::MAX)).unwrap().unwrap();
+    let job = store.pack_job().unwrap().unwrap();
     let done = job.run().unwrap();
     let first = store.prune(Keep { from: BlockNumber::new(20), bytes: 0 }).unwrap();
     store.finish_pack(done).unwrap();
@@ -280,16 +279,15 @@ fn a_segment_is_packed_by_one_job_at_a_time() {
     let storage = Arc::new(FaultyStorage::new(1));
     let blocks = blocks(40);
     let mut store = filled(&storage, &blocks, 12);
-    let all = BlockNumber::new(u32::MAX);
-    let jobs = [store.pack_job(all).unwrap(), store.pack_job(all).unwrap()];
+    let jobs = [store.pack_job().unwrap(), store.pack_job().unwrap()];
     let done: Vec<_> = jobs.into_iter().flatten().map(|job| job.run().unwrap()).collect();
     done.into_iter().for_each(|done| store.finish_pack(done).unwrap());
     let synced = store.sync().unwrap();
     drop(store);
     let mut store = open(storage, synced);
     assert_eq!(check_all(&store.reader(), &blocks), 40);
-    drop(store.pack_job(all).unwrap().expect("nobody packs"));
-    assert!(store.pack_job(all).unwrap().is_some(), "the one before was given up");
+    drop(store.pack_job().unwrap().expect("nobody packs"));
+    assert!(store.pack_job().unwrap().is_some(), "the one before was given up");
 }
 
 /// Every bit of every file is flipped in turn. Each block then gives its own bytes or an error
@@ -299,7 +297,7 @@ fn a_flipped_bit_is_an_error_and_never_a_wrong_answer() {
     let storage = Arc::new(FaultyStorage::new(1));
     let blocks = blocks(14);
     let mut store = filled(&storage, &blocks, 9);
-    let job = store.pack_job(BlockNumber::new(3)).unwrap();
+    let job = store.pack_job().unwrap();
     store.finish_pack(job.expect("the first file holds three blocks").run().unwrap()).unwrap();
     append(&mut store, &block(500, 2)).unwrap();
     let synced = store.sync().unwrap();

@@ -55,7 +55,7 @@ fn whole_life(blocks: &[Vec<u8>], segment_size: u64) {
     let mut store = open(dir.path(), segment_size, synced);
     check_all(&store.reader(), BlockNumber::ZERO);
     let (mut plain, mut packed) = (0, 0);
-    while let Some(job) = store.pack_job(BlockNumber::new(u32::MAX)).unwrap() {
+    while let Some(job) = store.pack_job().unwrap() {
         let done = job.run().unwrap();
         (plain, packed) = (plain + done.plain_bytes, packed + done.packed_bytes);
         store.finish_pack(done).unwrap();

@@ -73,7 +73,7 @@ fn readers_see_whole_blocks_while_the_store_changes() {
             } else if nonce % 500 == 499 {
                 store.prune(Keep { from: BlockNumber::new(u32::MAX), bytes: 100_000 }).unwrap();
             } else if nonce % 150 == 149
-                && let Some(job) = store.pack_job(BlockNumber::new(u32::MAX)).unwrap()
+                && let Some(job) = store.pack_job().unwrap()
             {
                 let done = scope.spawn(|| job.run().unwrap());
                 store.finish_pack(done.join().unwrap()).unwrap();

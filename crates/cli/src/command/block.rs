@@ -19,7 +19,7 @@ pub(crate) fn run(id: BlockId, global: &Global) -> Result<()> {
     let header = &block.header;
     let invalid = snapshot.invalid(header.hash)?;
     if global.json {
-        return print_json(&json::Block::new(&block, invalid.as_ref()));
+        return print_json(&json::Block::new(&block, invalid.as_ref(), snapshot.tip()));
     }
     println!("  block      {} at height {}", header.hash, header.height);
     if let Some(Invalid { block, reason }) = invalid {

@@ -13,7 +13,7 @@ pub(crate) fn run(outpoint: Outpoint, global: &Global) -> Result<()> {
     let snapshot = DataDir::new(global).open_node()?.snapshot();
     let spender = snapshot.spender(outpoint)?;
     if global.json {
-        return print_json(&spender.as_ref().map(json::Spender::from));
+        return print_json(&json::Spender::new(spender.as_ref(), snapshot.tip()));
     }
     match spender {
         None => println!("unspent"),

@@ -18,7 +18,7 @@ pub(crate) fn run(txid: Txid, global: &Global) -> Result<()> {
     let found = snapshot.tx(txid)?;
     let found = found.with_context(|| format!("transaction {txid} is in no stored block"))?;
     if global.json {
-        return print_json(&json::Tx::from(&found));
+        return print_json(&json::Tx::new(&found, snapshot.tip()));
     }
     print_place(&found, snapshot.tip().height.to_u32());
     let tx = found.parse().context("run `varve verify`")?;

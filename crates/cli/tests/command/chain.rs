@@ -59,7 +59,9 @@ fn a_chain_and_the_questions_about_it() {
         assert!(tx["blocks"].as_array().unwrap().contains(&block["hash"]));
         let spender = ask(&data, &["spender", &point]);
         let coin = run(&data, &["utxo", "get", &point]);
-        match spender.is_null() {
+        let tip = serde_json::json!({"height": expected["height"], "hash": expected["tip"]});
+        assert!([&tx, &block, &spender].iter().all(|answer| answer["tip"] == tip), "{spender}");
+        match spender["txid"].is_null() {
             true => assert_eq!(json(&coin)["txid"], output["txid"]),
             false => {
                 assert!(refusal(&coin).contains(&point));
@@ -70,6 +72,7 @@ fn a_chain_and_the_questions_about_it() {
     assert_eq!(ask(&data, &["block", "124"])["hash"], expected["tip"]);
     for (args, says) in [
         (["tx", &"7".repeat(64)], "is in no stored block"),
+        (["proof", &"7".repeat(64)], "is in no stored block"),
         (["block", "125"], "does not reach height 125"),
         (["block", &"0".repeat(64)], "is not known"),
         (["spender", &format!("{}:0", "7".repeat(64))], "is in no stored block"),

@@ -48,10 +48,14 @@ fn a_cause_is_told_once() {
 
 #[test]
 fn every_command_shows_examples() {
-    let commands = ["demo", "sim", "sync", "status", "verify", "repair", "tx", "block", "spender"];
+    let commands = [
+        "demo", "sim", "sync", "status", "verify", "repair", "tx", "block", "spender", "proof",
+        "compact",
+    ];
     for command in commands
         .map(|command| vec![command])
         .into_iter()
+        .chain(["list", "add", "drop"].map(|command| vec!["index", command]))
         .chain(["get", "stats", "export", "import"].map(|command| vec!["utxo", command]))
     {
         let output = varve(&[&command[..], &["--help"]].concat());

@@ -133,8 +133,6 @@ fn a_command_that_is_planned_says_so() {
         &["serve", "--http", "127.0.0.1:80"],
         &["--network", "regtest", "sql", "SELECT 1"],
         &["address", "--help"],
-        &["proof", "TXID", "--format", "tsc"],
-        &["index", "list"],
         &["mempool", "--json"],
     ] {
         let output = varve(args);

@@ -7,6 +7,7 @@ mod bad_blocks;
 mod bad_sources;
 mod bit_flips;
 mod checked;
+mod compact;
 mod crash;
 mod indexes;
 mod miner;

@@ -5,6 +5,20 @@ use varve::{BlockHash, Height, Invalid, Network, Synced, Tip, Txid, Verified};
 
 use super::{hex, optional_text, text, texts};
 
+/// The tip that an answer was read at.
+#[derive(Debug, Serialize)]
+struct ReadAt {
+    height: u32,
+    #[serde(serialize_with = "text")]
+    hash: BlockHash,
+}
+
+impl From<Tip> for ReadAt {
+    fn from(tip: Tip) -> Self {
+        Self { height: tip.height.to_u32(), hash: tip.hash }
+    }
+}
+
 /// `varve tx`.
 #[derive(Debug, Serialize)]
 pub struct Tx<'a> {
@@ -18,10 +32,13 @@ pub struct Tx<'a> {
     confirmed: bool,
     #[serde(serialize_with = "texts")]
     blocks: &'a [BlockHash],
+    tip: ReadAt,
 }
 
-impl<'a> From<&'a varve::Transaction> for Tx<'a> {
-    fn from(tx: &'a varve::Transaction) -> Self {
+impl<'a> Tx<'a> {
+    /// The transaction, as it was found at this tip.
+    #[must_use]
+    pub fn new(tx: &'a varve::Transaction, tip: Tip) -> Self {
         Self {
             txid: tx.txid,
             hex: tx.bytes(),
@@ -29,6 +46,7 @@ impl<'a> From<&'a varve::Transaction> for Tx<'a> {
             blockhash: tx.block.hash,
             confirmed: tx.is_confirmed(),
             blocks: &tx.blocks,
+            tip: tip.into(),
         }
     }
 }
@@ -53,12 +71,13 @@ pub struct Block<'a> {
     tx: &'a [Txid],
     #[serde(serialize_with = "hex")]
     hex: &'a [u8],
+    tip: ReadAt,
 }
 
 impl<'a> Block<'a> {
-    /// The block, and why it cannot be in the chain if it cannot.
+    /// The block, and why it cannot be in the chain if it cannot, as they were found at this tip.
     #[must_use]
-    pub fn new(block: &'a varve::Block, invalid: Option<&'a Invalid>) -> Self {
+    pub fn new(block: &'a varve::Block, invalid: Option<&'a Invalid>, tip: Tip) -> Self {
         let header = &block.header;
         Self {
             hash: header.hash,
@@ -73,25 +92,34 @@ impl<'a> Block<'a> {
             size: block.bytes().len(),
             tx: &block.txids,
             hex: block.bytes(),
+            tip: tip.into(),
         }
     }
 }
 
-/// `varve spender`; an output that is unspent is `null`.
+/// `varve spender`. Of an unspent output every name but `tip` is `null`.
 #[derive(Debug, Serialize)]
 pub struct Spender {
-    #[serde(serialize_with = "text")]
-    txid: Txid,
-    vin: u32,
-    height: u32,
-    #[serde(serialize_with = "text")]
-    blockhash: BlockHash,
+    #[serde(serialize_with = "optional_text")]
+    txid: Option<Txid>,
+    vin: Option<u32>,
+    height: Option<u32>,
+    #[serde(serialize_with = "optional_text")]
+    blockhash: Option<BlockHash>,
+    tip: ReadAt,
 }
 
-impl From<&varve::Spender> for Spender {
-    fn from(spender: &varve::Spender) -> Self {
-        let varve::Spender { txid, vin, height, block } = *spender;
-        Self { txid, vin, height: height.to_u32(), blockhash: block }
+impl Spender {
+    /// The input that spends an output at this tip, if one does.
+    #[must_use]
+    pub fn new(spender: Option<&varve::Spender>, tip: Tip) -> Self {
+        Self {
+            txid: spender.map(|spender| spender.txid),
+            vin: spender.map(|spender| spender.vin),
+            height: spender.map(|spender| spender.height.to_u32()),
+            blockhash: spender.map(|spender| spender.block),
+            tip: tip.into(),
+        }
     }
 }
 

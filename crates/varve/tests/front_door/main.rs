@@ -4,6 +4,7 @@
 
 mod chain;
 mod folders;
+mod proofs;
 mod reads;
 mod sets;
 mod syncs;

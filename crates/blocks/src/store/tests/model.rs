@@ -85,7 +85,7 @@ impl World {
                 self.pruned = first;
             }
             Step::Pack => {
-                if let Some(job) = self.store.pack_job(BlockNumber::new(u32::MAX)).unwrap() {
+                if let Some(job) = self.store.pack_job().unwrap() {
                     self.store.finish_pack(job.run().unwrap()).unwrap();
                     self.indexed = self.blocks.len();
                 }

@@ -84,7 +84,7 @@ impl Life {
     }
 
     fn pack(&mut self) {
-        let job = self.store.pack_job(BlockNumber::new(u32::MAX)).unwrap().unwrap();
+        let job = self.store.pack_job().unwrap().unwrap();
         self.store.finish_pack(job.run().unwrap()).unwrap();
     }
 
