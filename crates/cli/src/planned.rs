@@ -6,12 +6,11 @@
 use clap::{Arg, ArgMatches, Command};
 
 /// The name of each, and what it will do.
-const PLANNED: [(&str, &str); 8] = [
+const PLANNED: [(&str, &str); 7] = [
     ("serve", "serve wallets, explorers and programs over the network"),
     ("compact", "merge the files of the stores"),
     ("index", "list, add and drop indexes; for now use `varve sync --index LIST`"),
     ("mempool", "show unconfirmed transactions"),
-    ("address", "show the history of an address"),
     ("proof", "prove that a transaction is in a block"),
     ("sql", "answer questions in SQL"),
     ("bench", "measure this machine; for now use `cargo xtask bench NAME`"),

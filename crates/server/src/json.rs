@@ -4,11 +4,13 @@
 //! order that Bitcoin programs show, bytes are hex, heights and amounts (in satoshi) are numbers.
 
 mod chain;
+mod script;
 mod status;
 mod tools;
 mod unspent;
 
 pub use chain::{Block, Repair, ScriptsChecked, Spender, Sync, Tx, Verdict, Verify};
+pub use script::Address;
 pub use status::Status;
 pub use tools::{Demo, RecordsBench, Sim};
 pub use unspent::{Export, Import, Stats, Utxo};

@@ -126,9 +126,9 @@ fn a_size_and_indexes_are_chosen_kept_and_changed() {
     let message = refusal(&sync(&["--index", "stats"]));
     assert!(message.contains("--prune off"), "{message}");
 
-    json(&sync(&["--prune", "off", "--index", "stats,filter,address"]));
+    json(&sync(&["--prune", "off", "--index", "stats,filter,script"]));
     let all = json!(
-        ["address", "filter", "stats"]
+        ["filter", "script", "stats"]
             .map(|name| { json!({ "name": name, "height": 124, "damaged": Value::Null }) })
     );
     assert_eq!(ask(&data, &["status"])["indexes"], all);
@@ -144,7 +144,7 @@ fn a_size_and_indexes_are_chosen_kept_and_changed() {
     let unknown = sync(&["--index", "stats,wallet"]);
     assert_eq!(unknown.status.code(), Some(2));
     let message = String::from_utf8(unknown.stderr).unwrap();
-    assert!(message.contains("`wallet`") && message.contains("address,filter,stats"), "{message}");
+    assert!(message.contains("`wallet`") && message.contains("filter,script,stats"), "{message}");
 }
 
 #[test]
