@@ -10,7 +10,7 @@ use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{FileOffset, Storage};
 use varve_node::{Error, Index, IndexSet, Options, Organizer, Prune, Report, SettingsChange};
 use varve_testdata::chains;
-use varve_types::{Block, BlockHash, Height, Network};
+use varve_types::{BlockHash, Height, Network};
 use varve_utxo::SetHash;
 
 use crate::miner::{Mined, bytes_of, young_options};
