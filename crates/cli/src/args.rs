@@ -177,12 +177,42 @@ Examples:
 Every file of blocks but the newest is compressed. It may be interrupted at any time and repeated.")]
     Compact,
 
+    /// Show the balance, history and unspent outputs of an address or a script
+    #[command(after_help = "\
+Examples:
+  varve address 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa
+  varve address SCRIPTHASH --at 700000 --limit 500 --json
+  varve address SCRIPTHASH --cursor CURSOR --json            # the next page
+
+The folder must keep the index `script`: varve sync --index script")]
+    Address(Address),
+
     /// Look up, count, export or import the unspent outputs of a data directory
     #[command(subcommand)]
     Utxo(Utxo),
 
     /// Look up, freeze, lock, prune and fill the records of live transactions
     Records(records::Records),
+}
+
+/// Arguments of `varve address`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Address {
+    /// An address of the network, or a script hash as Electrum writes it
+    #[arg(value_name = "ADDR|SCRIPTHASH")]
+    pub script: String,
+
+    /// As of this height of the confirmed chain
+    #[arg(long, value_name = "HEIGHT", value_parser = height)]
+    pub at: Option<Height>,
+
+    /// Where the page begins: the cursor of the page before
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<u64>,
+
+    /// Transactions on a page
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = limit)]
+    pub limit: usize,
 }
 
 /// Arguments of `varve sync`.
@@ -229,7 +259,7 @@ pub(crate) struct Sync {
     #[arg(long, value_name = "SIZE|off", value_parser = prune)]
     pub prune: Option<Prune>,
 
-    /// The optional indexes: `none`, or some of address,filter,stats
+    /// The optional indexes: `none`, `all`, or some of filter,script,stats
     ///
     /// [default: unchanged; none in a new folder]
     #[arg(long, value_name = "LIST")]
@@ -252,6 +282,14 @@ impl From<VerifyKind> for varve::Verify {
             VerifyKind::Scripts => Self::Scripts,
         }
     }
+}
+
+/// The most transactions on a page.
+const LIMIT_MAX: usize = 10_000;
+
+fn limit(text: &str) -> Result<usize, String> {
+    let limit = text.parse().ok().filter(|limit| (1..=LIMIT_MAX).contains(limit));
+    limit.ok_or_else(|| format!("write a number from 1 to {LIMIT_MAX}"))
 }
 
 fn height(text: &str) -> Result<Height, std::num::ParseIntError> {

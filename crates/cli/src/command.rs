@@ -1,5 +1,6 @@
 //! One module for each command.
 
+pub(crate) mod address;
 pub(crate) mod block;
 pub(crate) mod compact;
 pub(crate) mod demo;

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
         Command::Status => command::status::run(&args.global),
         Command::Tx { txid } => command::tx::run(*txid, &args.global),
         Command::Block { block } => command::block::run(*block, &args.global),
+        Command::Address(address) => command::address::run(address, &args.global),
         Command::Spender { outpoint } => command::spender::run(*outpoint, &args.global),
         Command::Proof(proof) => command::proof::run(proof, &args.global),
         Command::Index(index) => command::index::run(index, &args.global),

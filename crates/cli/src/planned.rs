@@ -6,10 +6,9 @@
 use clap::{Arg, ArgMatches, Command};
 
 /// The name of each, and what it will do.
-const PLANNED: [(&str, &str); 5] = [
+const PLANNED: [(&str, &str); 4] = [
     ("serve", "serve wallets, explorers and programs over the network"),
     ("mempool", "show unconfirmed transactions"),
-    ("address", "show the history of an address"),
     ("sql", "answer questions in SQL"),
     ("bench", "measure this machine; for now use `cargo xtask bench NAME`"),
 ];

@@ -1,8 +1,8 @@
 //! How the memory of the process is split.
 //!
 //! ```text
-//!  memory  ├─ program ─┬─ headers ─┬─ source ─┬─ archive ─┬─ blocks ─┬─ set ──────────────────┤
-//!           16 MiB+1/8   measured    measured   3/16        1/16       what is left
+//!  memory  ├─ program ─┬─ headers ─┬─ source ─┬─ archive ─┬─ history ─┬─ blocks ─┬─ set ────────┤
+//!           16 MiB+1/8   measured    measured   3/16        3/16        1/16       what is left
 //! ```
 //!
 //! - **program**: stacks, the ends of logs, and what the allocator holds beyond what is in use.
@@ -15,6 +15,9 @@
 //!   (`varve_archive::search`). A quarter is for other rows that wait for the next checkpoint. One
 //!   is made when half of that is used, because a table of rows grows by doubling, and when the
 //!   search tables have no more room.
+//! - **history**: the script history, where it is kept, at most 512 MiB. Three quarters are the
+//!   table's, which splits them again (`varve_archive::history`); a quarter is for the rows of
+//!   blocks that no commit has yet.
 //! - **blocks**: those on their way from the source to the set, at most 128 MiB: a quarter waits in
 //!   the source, a quarter is being checked, half is stored and waits for its turn. A single block
 //!   is let through whatever its length.
@@ -37,10 +40,12 @@ const PROGRAM: usize = 16 * MIB;
 /// The parts of the whole that the shares are, in sixteenths.
 const PROGRAM_SHARE: usize = 2;
 const ARCHIVE_SHARE: usize = 3;
+const HISTORY_SHARE: usize = 3;
 const BLOCKS_SHARE: usize = 1;
 const SET_SHARE: usize = 16 - PROGRAM_SHARE - ARCHIVE_SHARE - BLOCKS_SHARE;
 /// The most that a share is worth having.
 const ARCHIVE_MAX: usize = 512 * MIB;
+const HISTORY_MAX: usize = 512 * MIB;
 const BLOCKS_MAX: usize = 128 * MIB;
 
 /// The number of a stored block, in the table by its hash.
@@ -51,6 +56,8 @@ const NUMBER_LEN: usize = 16;
 pub(crate) struct Measured {
     pub(crate) headers: usize,
     pub(crate) source: usize,
+    /// Whether the script history is kept.
+    pub(crate) history: bool,
 }
 
 impl Measured {
@@ -61,7 +68,11 @@ impl Measured {
         archive: &Archive<MmapBackend>,
     ) -> Self {
         let numbers = blocks.reader().count() as usize * NUMBER_LEN;
-        Self { headers: tree.memory() + numbers + archive.memory().heads, source: 0 }
+        Self {
+            headers: tree.memory() + numbers + archive.memory().heads,
+            source: 0,
+            history: false,
+        }
     }
 
     const fn total(self) -> usize {
@@ -82,6 +93,8 @@ pub struct Budget {
     pub source: usize,
     /// The archive: search tables, and rows that wait for a checkpoint.
     pub archive: usize,
+    /// The script history; 0 where it is not kept.
+    pub history: usize,
     /// Blocks between the source and the set.
     pub blocks: usize,
     /// The unspent set.
@@ -100,10 +113,12 @@ impl Budget {
         let program = PROGRAM + memory / 16 * PROGRAM_SHARE;
         let archive = (memory / 16 * ARCHIVE_SHARE).min(ARCHIVE_MAX);
         let blocks = (memory / 16 * BLOCKS_SHARE).min(BLOCKS_MAX);
-        let taken = (program + archive + blocks).saturating_add(measured.total());
+        let share = if measured.history { HISTORY_SHARE } else { 0 };
+        let history = (memory / 16 * share).min(HISTORY_MAX);
+        let taken = (program + archive + history + blocks).saturating_add(measured.total());
         let set = memory.saturating_sub(taken);
-        let Measured { headers, source } = measured;
-        Self { memory, program, headers, source, archive, blocks, set }
+        let Measured { headers, source, .. } = measured;
+        Self { memory, program, headers, source, archive, history, blocks, set }
     }
 
     /// Refuses a split that leaves too little for the set.
@@ -126,8 +141,9 @@ impl Budget {
     /// The error when the set needs `set` bytes, which is more than its part.
     fn too_little(&self, set: usize) -> Error {
         let Self { memory: given, headers, source, .. } = *self;
-        let fixed = Measured { headers, source }.total();
-        let needed = (PROGRAM.saturating_add(set).saturating_add(fixed) / SET_SHARE)
+        let fixed = headers.saturating_add(source);
+        let share = SET_SHARE - if self.history > 0 { HISTORY_SHARE } else { 0 };
+        let needed = (PROGRAM.saturating_add(set).saturating_add(fixed) / share)
             .saturating_add(1)
             .saturating_mul(16);
         Error::Memory { given, needed, set, headers }
@@ -136,6 +152,11 @@ impl Budget {
     /// What the search tables have.
     pub(crate) const fn search(&self) -> usize {
         self.archive / 4 * 3
+    }
+
+    /// What the table of the script history has.
+    pub(crate) const fn history_table(&self) -> usize {
+        self.history / 4 * 3
     }
 
     /// The bytes of other rows at which a checkpoint is due.
@@ -180,15 +201,21 @@ impl Budget {
 mod tests {
     use super::*;
 
-    const NOTHING: Measured = Measured { headers: 0, source: 0 };
+    const NOTHING: Measured = Measured { headers: 0, source: 0, history: false };
 
     #[test]
     fn the_parts_are_the_whole() {
         for memory in [64 * MIB, 100_000_001, 256 * MIB, 2048 * MIB, 64 << 30] {
-            let measured = Measured { headers: 7 * MIB + 7, source: 11 };
+            for history in [false, true] {
+                let measured = Measured { headers: 7 * MIB + 7, source: 11, history };
+                let budget = Budget::new(memory, measured);
+                let Budget { program, headers, source, archive, blocks, set, .. } = budget;
+                let parts = program + headers + source + archive + budget.history + blocks + set;
+                assert_eq!(parts, memory);
+            }
+            let measured = Measured { headers: 7 * MIB + 7, source: 11, history: false };
             let budget = Budget::new(memory, measured).enough().unwrap();
-            let Budget { program, headers, source, archive, blocks, set, .. } = budget;
-            assert_eq!(program + headers + source + archive + blocks + set, memory);
+            let Budget { archive, blocks, .. } = budget;
             assert!(budget.search() + 2 * budget.stage_due() <= archive);
             let parts = budget.queued() + budget.checked() + budget.kept();
             assert!(parts <= blocks as u64);
@@ -210,7 +237,8 @@ mod tests {
     #[test]
     fn what_is_said_to_be_enough_is_enough() {
         for headers in [0, MIB, 100 * MIB, 5 << 30] {
-            let measured = Measured { headers, source: headers / 3 };
+            let history = headers > MIB;
+            let measured = Measured { headers, source: headers / 3, history };
             let Err(Error::Memory { needed, .. }) = Budget::new(MIB, measured).enough() else {
                 panic!("a megabyte is too little");
             };

@@ -169,6 +169,15 @@ pub enum Error {
     /// The archive failed.
     #[error("the archive: {0}")]
     Archive(#[source] ArchiveError),
+    /// The script history failed.
+    #[error("the script history: {0}")]
+    History(#[from] varve_archive::history::HistoryError),
+    /// The script history is not kept.
+    #[error(
+        "this folder keeps no script history; add it with `varve sync --index script` (and the \
+         indexes that are to stay)"
+    )]
+    NoHistory,
     /// The unspent set failed.
     #[error("the unspent set: {0}")]
     Utxo(#[source] UtxoError),

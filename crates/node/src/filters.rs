@@ -40,7 +40,7 @@ impl Stores {
         let now = self.archive.now();
         let Some((top, _)) = now.top(ArchiveChain::Confirmed) else { return Ok(()) };
         let first = filtered(now)?.map_or(0, |height| height.to_u32() + 1);
-        let wanted = Wanted { filter: true, change: false };
+        let wanted = Wanted { filter: true, ..Wanted::default() };
         let recompute = self.recompute(self.view(), wanted, threads);
         recompute.each(first..=top.to_u32(), &mut |connected| {
             let height = connected.height.to_u32();

@@ -42,6 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use varve_archive::history::HistoryOptions;
 use varve_consensus::{BlockAt, Params};
 use varve_types::{BlockHash, Height, Network};
 use varve_utxo::{
@@ -51,7 +52,6 @@ use varve_utxo::{
 
 use crate::budget::Budget;
 use crate::checked::ScriptsChecked;
-use crate::connected::Wanted;
 use crate::data_directory::{DataDirectory, Seed};
 use crate::error::Error;
 use crate::header_tree::{ChainTip, Invalid};
@@ -101,6 +101,8 @@ pub struct Options {
     pub block_segment: u64,
     /// When commits and checkpoints are made.
     pub limits: Limits,
+    /// How the script history is kept, its memory aside.
+    pub history: HistoryOptions,
     /// Changes to what the folder keeps.
     pub settings: SettingsChange,
 }
@@ -119,6 +121,7 @@ impl Options {
             compaction: Compaction::default(),
             block_segment: varve_blocks::Options::SEGMENT_SIZE,
             limits: Limits::default(),
+            history: HistoryOptions::default(),
             settings: SettingsChange::default(),
         }
     }
@@ -300,6 +303,7 @@ impl Organizer {
             let budget = self.stores.budget(self.options.memory, intake.source_memory());
             let is_done = pause == Pause::Done || options.is_stopped();
             if is_done {
+                self.follow_left_scripts()?;
                 self.tidy(options)?;
                 self.checkpoint()?;
             } else {
@@ -344,7 +348,7 @@ impl Organizer {
             chain: self.stores.chain.clone(),
             verify: options.verify,
             assume_valid: options.assume_valid,
-            wanted: Wanted::of(self.settings),
+            wanted: self.wanted(),
             board: ScriptBoard::new(options.verify.script_threads(self.options.workers)),
         }
     }

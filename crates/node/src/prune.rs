@@ -51,7 +51,7 @@ impl Organizer {
     /// confirmed chain.
     fn are_indexes_at_tip(&self) -> Result<bool, Error> {
         let tip = Some(self.snapshot().tip.0);
-        for index in [Index::Filter, Index::Stats] {
+        for index in [Index::Filter, Index::Script, Index::Stats] {
             if self.settings.indexes.has(index) && self.indexed(index)? != tip {
                 return Ok(false);
             }

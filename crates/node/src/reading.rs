@@ -33,10 +33,13 @@ use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::filters::filtered;
 use crate::header_tree::{ChainTip, Invalid};
+use crate::ordinals::Ordinals;
 use crate::organizer::{Options, Organizer};
 use crate::prune::pruned_below;
 use crate::recovery::{Progress, block_options, open_utxo, table_indexes};
 use crate::rest::Rest;
+use crate::script_index;
+use crate::scripts::Scripts;
 use crate::settings::{Index, Settings};
 use crate::snapshot::ArchiveView;
 use crate::stats::counted;
@@ -141,6 +144,23 @@ impl Reading {
         View::new(self.archive.clone(), self.blocks.clone())
     }
 
+    /// The histories of scripts. Reads the directories of their table and, of the archive, how many
+    /// transactions each block has.
+    pub fn script_histories(&self) -> Result<Scripts, Error> {
+        if !self.settings.indexes.has(Index::Script) {
+            return Err(Error::NoHistory);
+        }
+        if let Some(Recovered { node, .. }) = &self.recovered {
+            return node
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .snapshot()
+                .script_histories();
+        }
+        let history = script_index::at_rest(&self.directory)?;
+        Ok(Scripts::new(self.view(), history, Ordinals::of(&self.archive)?))
+    }
+
     /// The raw blocks.
     #[must_use]
     pub const fn blocks(&self) -> &BlockReader {
@@ -167,7 +187,11 @@ impl Reading {
 
     fn measured(&self) -> Measured {
         let [tree, arrays, _] = self.rest.memory.map(in_memory);
-        Measured { headers: tree.saturating_add(arrays), source: 0 }
+        Measured {
+            headers: tree.saturating_add(arrays),
+            source: 0,
+            history: self.settings.indexes.has(Index::Script),
+        }
     }
 
     /// How many coins the unspent set has, and in how many runs beside its window.
@@ -228,8 +252,10 @@ impl Reading {
     /// The height up to which an index goes; `None` when it has not begun.
     pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
         match index {
-            Index::Address => Ok(Some(self.rest.tip.0)),
             Index::Filter => filtered(&self.archive),
+            Index::Script => {
+                Ok(script_index::at_rest(&self.directory)?.tip().map(|tip| tip.height))
+            }
             Index::Stats => counted(&self.directory, self.rest.tip.0),
         }
     }

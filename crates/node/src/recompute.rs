@@ -13,11 +13,12 @@ use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::thread::Builder;
 
-use varve_archive::{Output, coins_on_branch};
+use varve_archive::history::BlockChanges;
+use varve_archive::{HeaderLink, Output, coins_on_branch};
 use varve_consensus::{BlockAt, OwnedCoin, Params};
 use varve_types::{Block, Coin, Height, Outpoint};
 
-use crate::connected::{Connected, Spent, Wanted};
+use crate::connected::{Connected, Spent, Wanted, script_changes};
 use crate::error::Error;
 use crate::snapshot::ArchiveView;
 use crate::stores::Stores;
@@ -98,7 +99,26 @@ impl Recompute {
         let view = &self.view;
         let missing = || Error::Disagree { what: format!("block {height} is not archived") };
         let link = view.to_confirmed(height).ok_or_else(missing)?;
-        let hash = view.header(link)?.hash;
+        self.with(link, |block, spent, replaced| {
+            Connected::of(self.wanted, view.network(), block, spent, replaced)
+        })
+    }
+
+    /// What a block, on any branch, changed for scripts.
+    pub(crate) fn script_changes(&self, link: HeaderLink) -> Result<BlockChanges, Error> {
+        self.with(link, script_changes)
+    }
+
+    /// Runs `run` on a block, what it spends and what its outputs overwrite.
+    fn with<R>(
+        &self,
+        link: HeaderLink,
+        run: impl FnOnce(&BlockAt<'_>, &[Spent<'_>], &[Spent<'_>]) -> R,
+    ) -> Result<R, Error> {
+        let view = &self.view;
+        let row = view.header(link)?;
+        let (hash, height) = (row.hash, row.height);
+        let missing = || Error::Disagree { what: format!("block {height} is not archived") };
         let bytes = view.raw_block(link)?.ok_or_else(missing)?;
         let block = Block::parse(&bytes, view.network().format())
             .map_err(|source| Error::Undecodable { hash, source })?;
@@ -114,7 +134,7 @@ impl Recompute {
             .iter()
             .map(|(point, coin)| Spent { point: *point, coin: coin.as_coin() })
             .collect();
-        Ok(Connected::of(self.wanted, view.network(), &block, &spent, &replaced))
+        Ok(run(&block, &spent, &replaced))
     }
 
     /// The coins that the block's outputs overwrite: of two blocks, before BIP30 was enforced.

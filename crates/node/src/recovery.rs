@@ -48,13 +48,15 @@ use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
+use crate::ordinals::Ordinals;
 use crate::organizer::{LeftOut, Options, Organizer, connect};
+use crate::script_index::ScriptIndex;
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
 use crate::spent_coins::ArchivedCoins;
 use crate::stats::Stats;
 use crate::steps::Steps;
-use crate::store_files::STATS;
+use crate::store_files::{SCRIPT, STATS};
 use crate::stores::Stores;
 use rebuild::{Rebuild, Rebuilt};
 
@@ -114,7 +116,14 @@ impl Organizer {
         };
         let Rebuilt { mut chain, orphans, lost, rows } = parts.run(&history, progress)?;
         let measured = Measured::of(&chain.tree, &blocks, &archive);
+        let history_kept = settings.indexes.has(Index::Script);
+        let measured = Measured { history: history_kept, ..measured };
         let budget = Budget::new(options.memory, measured).enough()?;
+        let scripts = history_kept.then(|| {
+            let ordinals = Ordinals::of(archive.now())?;
+            ScriptIndex::open(&directory, options.history, &budget, ordinals, options.workers)
+        });
+        let scripts = scripts.transpose()?;
         let utxo = open_utxo(&directory, &options, &budget)?;
 
         let tip = confirmed_tip(&chain, &history)?;
@@ -129,6 +138,7 @@ impl Organizer {
             archive: archive.snapshot(),
             blocks: blocks.reader(),
             chain: ChainMoment::now(&chain, tip, history.checked.clone()),
+            scripts: scripts.as_ref().map(ScriptIndex::view),
         };
         let published = Arc::new(ArcSwap::from_pointee(snapshot));
         let stores = Stores {
@@ -148,6 +158,7 @@ impl Organizer {
             since_checkpoint: 0,
             connected_since: 0,
             stats: Stats::default(),
+            scripts,
         };
         let left_out = LeftOut::default();
         let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
@@ -190,6 +201,7 @@ impl Organizer {
         self.stores.archive.set_block_states(&states)?;
         self.stores.follow_best_header()?;
         let is_indexed = self.restore_indexes()?;
+        self.stores.restore_scripts()?;
         self.stores.publish((height, hash), Arc::clone(self.utxo.latest()));
         Ok(is_indexed)
     }
@@ -212,6 +224,7 @@ impl Organizer {
                 return Ok(());
             }
             self.utxo.rewind_with(&ArchivedCoins::new(&self.stores))?;
+            self.disconnect_scripts(hash)?;
         }
         Ok(())
     }
@@ -288,12 +301,15 @@ fn keep_settings(
     if before.indexes.has(Index::Stats) && !settings.indexes.has(Index::Stats) {
         directory.clear(&STATS)?;
     }
+    if before.indexes.has(Index::Script) && !settings.indexes.has(Index::Script) {
+        directory.clear(&SCRIPT)?;
+    }
     settings.store(directory.root())
 }
 
 /// With less memory than this the search tables flush and merge one after another, in the writing
 /// thread: each background job takes some megabytes.
-const SEARCH_BESIDE: usize = 64 << 20;
+pub(crate) const SEARCH_BESIDE: usize = 64 << 20;
 
 /// Opens the tables of the archive. Those that are not wanted any more are dropped.
 fn open_tables(
@@ -313,7 +329,8 @@ fn open_tables(
 
 pub(crate) const fn table_indexes(settings: Settings) -> Indexes {
     let indexes = settings.indexes;
-    Indexes { scripts: indexes.has(Index::Address), filters: indexes.has(Index::Filter) }
+    // The script history has its own table (`script_index`).
+    Indexes { scripts: false, filters: indexes.has(Index::Filter) }
 }
 
 /// Opens the archive, and gives its search tables what they lack. A new one gets the genesis block,

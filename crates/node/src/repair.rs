@@ -10,7 +10,7 @@
 //!    confirms them again, and finds again which are bad.
 //! 2. *The block store.* Its index, tables of offsets and manifest are rebuilt from the frames,
 //!    unless some are compressed: then they stay.
-//! 3. *Unspent set, archive, figures by height* are rebuilt from the blocks.
+//! 3. *Unspent set, archive, script history, figures by height* are rebuilt from the blocks.
 //!
 //! Every step can be repeated, so an interrupted repair is simply run again.
 
@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::organizer::{Options, Organizer};
 use crate::recovery::{Progress, open_blocks};
 use crate::settings::Settings;
-use crate::store_files::{ARCHIVE, STATS, STORES, UTXO};
+use crate::store_files::{ARCHIVE, SCRIPT, STATS, STORES, UTXO};
 
 impl Organizer {
     /// Removes what derives from the blocks and rebuilds it. Refused where blocks are pruned, and
@@ -55,9 +55,10 @@ impl Organizer {
             blocks.checkpoint()?;
             // Nothing is archived any more; this comes first, in case the rest is not reached.
             log.checkpoint(&Archived::default())?;
-            [UTXO, ARCHIVE, STATS].iter().try_for_each(|store| directory.clear(store))?;
+            [UTXO, ARCHIVE, SCRIPT, STATS].iter().try_for_each(|store| directory.clear(store))?;
         }
         let mut organizer = Self::open_with(root, options, progress)?;
+        organizer.stores.follow_scripts(Height::GENESIS, progress)?;
         organizer.checkpoint()?;
         Ok(organizer)
     }

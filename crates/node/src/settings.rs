@@ -7,7 +7,7 @@
 //!  0            8         9
 //!  ┌────────────┬─────────┐
 //!  │ prune      │ indexes │    prune: bytes of blocks to keep, 0 = all
-//!  │ u64        │ u8      │    indexes: bit 0 address, 1 filter, 2 stats
+//!  │ u64        │ u8      │    indexes: bit 1 filter, 2 stats, 3 script
 //!  └────────────┴─────────┘
 //! ```
 
@@ -20,7 +20,7 @@ use crate::error::Error;
 
 const FILE: &str = "settings";
 const KIND: Kind = Kind(*b"SETTINGS");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How much of the raw blocks is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,33 +35,33 @@ pub enum Prune {
 /// What can be kept beside the chain, or left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Index {
-    /// Transactions by the scripts that they pay.
-    Address,
     /// BIP158 filters of the confirmed chain.
     Filter,
+    /// The history, balance and unspent outputs of every script.
+    Script,
     /// The figures of the unspent set at every height, up to date after each sync.
     Stats,
 }
 
 impl Index {
     /// All that there are.
-    pub const ALL: [Self; 3] = [Self::Address, Self::Filter, Self::Stats];
+    pub const ALL: [Self; 3] = [Self::Filter, Self::Script, Self::Stats];
 
     /// What it is called.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Address => "address",
             Self::Filter => "filter",
+            Self::Script => "script",
             Self::Stats => "stats",
         }
     }
 
     const fn bit(self) -> u8 {
         match self {
-            Self::Address => 1,
             Self::Filter => 2,
             Self::Stats => 4,
+            Self::Script => 8,
         }
     }
 }
@@ -105,7 +105,7 @@ impl fmt::Display for IndexSet {
 
 /// A name that no index has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no index `{name}`; write none, or some of address,filter,stats")]
+#[error("there is no index `{name}`; write none, all, or some of filter,script,stats")]
 pub struct UnknownIndexError {
     name: String,
 }
@@ -113,10 +113,12 @@ pub struct UnknownIndexError {
 impl FromStr for IndexSet {
     type Err = UnknownIndexError;
 
-    /// Reads `none`, or names with commas between them.
+    /// Reads `none`, `all`, or names with commas between them.
     fn from_str(text: &str) -> Result<Self, UnknownIndexError> {
-        if text == "none" {
-            return Ok(Self::default());
+        match text {
+            "none" => return Ok(Self::default()),
+            "all" => return Ok(Index::ALL.into_iter().fold(Self::default(), Self::with)),
+            _ => {}
         }
         text.split(',').try_fold(Self::default(), |set, name| {
             let found = Index::ALL.into_iter().find(|index| index.name() == name);
@@ -197,13 +199,14 @@ mod tests {
 
     #[test]
     fn names() {
-        let all: IndexSet = "stats,address,filter".parse().unwrap();
-        assert_eq!(all.to_string(), "address,filter,stats");
+        let all: IndexSet = "stats,script,filter".parse().unwrap();
+        assert_eq!(all.to_string(), "filter,script,stats");
+        assert_eq!("all".parse(), Ok(all));
         assert_eq!("none".parse(), Ok(IndexSet::default()));
         assert_eq!(IndexSet::default().to_string(), "none");
-        for text in ["", "stats,", "Stats", "none,stats", "wallet"] {
+        for text in ["", "stats,", "Stats", "none,stats", "all,stats", "wallet", "address"] {
             let message = text.parse::<IndexSet>().unwrap_err().to_string();
-            assert!(message.contains("address,filter,stats"), "{message}");
+            assert!(message.contains("filter,script,stats"), "{message}");
         }
     }
 
@@ -211,8 +214,8 @@ mod tests {
     fn they_are_kept_and_changed() {
         let root = FaultyStorage::new(1);
         assert_eq!(Settings::load(&root).unwrap(), Settings::default());
-        let address = IndexSet::default().with(Index::Address);
-        let change = SettingsChange { prune: Some(Prune::To(5 << 30)), indexes: Some(address) };
+        let script = IndexSet::default().with(Index::Script);
+        let change = SettingsChange { prune: Some(Prune::To(5 << 30)), indexes: Some(script) };
         let settings = Settings::default().changed(change);
         settings.store(&root).unwrap();
         assert_eq!(Settings::load(&root).unwrap(), settings);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use varve_archive::history::HistoryView;
 use varve_archive::{MmapTables, View};
 use varve_blocks::BlockReader;
 use varve_types::{BlockHash, Height};
@@ -18,7 +19,9 @@ use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::filters::filtered;
 use crate::header_tree::{ChainTip, Invalid};
+use crate::ordinals::Ordinals;
 use crate::prune::pruned_below;
+use crate::scripts::Scripts;
 use crate::settings::{Index, Settings};
 use crate::stats::SharedLog;
 
@@ -39,6 +42,8 @@ pub struct NodeSnapshot {
     /// The raw blocks.
     pub blocks: BlockReader,
     pub(crate) chain: ChainMoment,
+    /// The script history, where it is kept.
+    pub(crate) scripts: Option<(HistoryView, Ordinals)>,
 }
 
 impl NodeSnapshot {
@@ -46,6 +51,12 @@ impl NodeSnapshot {
     #[must_use]
     pub fn view(&self) -> ArchiveView {
         View::new(self.archive.clone(), self.blocks.clone())
+    }
+
+    /// The histories of scripts, up to the block that the index has reached.
+    pub fn script_histories(&self) -> Result<Scripts, Error> {
+        let (history, ordinals) = self.scripts.clone().ok_or(Error::NoHistory)?;
+        Ok(Scripts::new(self.view(), history, ordinals))
     }
 
     /// Every branch that was known, and the confirmed tip. Walks all headers.
@@ -112,8 +123,11 @@ impl NodeReader {
     pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
         let snapshot = self.snapshot();
         match index {
-            Index::Address => Ok(Some(snapshot.tip.0)),
             Index::Filter => filtered(&snapshot.archive),
+            Index::Script => {
+                let tip = snapshot.scripts.as_ref().and_then(|(history, _)| history.tip());
+                Ok(tip.map(|tip| tip.height))
+            }
             Index::Stats => self.stats.counted(&self.directory, snapshot.tip.0),
         }
     }

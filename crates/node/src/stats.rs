@@ -311,7 +311,7 @@ impl Organizer {
         if height < log.last(&view, tip)?.height {
             return log.row(height);
         }
-        let wanted = Wanted { filter: false, change: true };
+        let wanted = Wanted { change: true, ..Wanted::default() };
         let recompute = self.stores.recompute(view, wanted, self.options.workers);
         catch_up(log, &recompute, height, progress)
     }

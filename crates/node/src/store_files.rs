@@ -67,7 +67,7 @@ pub(crate) const ARCHIVE: StoreFiles = StoreFiles {
     inside: &[search("tx"), search("spend"), search("script")],
 };
 
-/// One of the archive's search tables.
+/// A folder of runs with a manifest.
 const fn search(folder: &'static str) -> StoreFiles {
     StoreFiles {
         folder,
@@ -77,6 +77,9 @@ const fn search(folder: &'static str) -> StoreFiles {
         inside: &[],
     }
 }
+
+/// The script history.
+pub(crate) const SCRIPT: StoreFiles = search("script-history");
 
 /// The set's figures by height.
 pub(crate) const STATS: StoreFiles = StoreFiles {
@@ -88,7 +91,7 @@ pub(crate) const STATS: StoreFiles = StoreFiles {
 };
 
 /// Every store of a node.
-pub(crate) const STORES: [&StoreFiles; 5] = [&COMMIT, &BLOCKS, &UTXO, &ARCHIVE, &STATS];
+pub(crate) const STORES: [&StoreFiles; 6] = [&COMMIT, &BLOCKS, &UTXO, &ARCHIVE, &SCRIPT, &STATS];
 
 impl StoreFiles {
     /// The files of the store's folder that the store with this id did not write.

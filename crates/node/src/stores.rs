@@ -11,12 +11,14 @@
 //! 1. the block store is synced: the bytes of all blocks are there;
 //! 2. the archive's confirmed heights change, in memory;
 //! 3. the commit is appended to the commit log and synced: this is the acknowledgement;
-//! 4. readers get the new [`NodeSnapshot`] by one atomic store.
+//! 4. the script history follows;
+//! 5. readers get the new [`NodeSnapshot`] by one atomic store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use varve_archive::history::HistoryView;
 use varve_archive::{
     Archive, BlockState, Chain as ArchiveChain, HeaderLink, MmapBackend, MmapRows, PreparedBlock,
 };
@@ -32,8 +34,10 @@ use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::connected::Connected;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
+use crate::ordinals::Ordinals;
 use crate::owned_block::{Bytes, OwnedBlock};
 use crate::rest::Rest;
+use crate::script_index::ScriptIndex;
 use crate::snapshot::NodeSnapshot;
 use crate::source::HeaderBytes;
 use crate::stats::Stats;
@@ -80,6 +84,8 @@ pub(crate) struct Stores {
     pub(crate) connected_since: u32,
     /// The set's figures by height.
     pub(crate) stats: Stats,
+    /// The script history, where it is kept.
+    pub(crate) scripts: Option<ScriptIndex>,
 }
 
 impl Stores {
@@ -230,6 +236,7 @@ impl Stores {
         self.archive.set_block_states(&states)?;
         self.confirm_stats(fork, tip)?;
         self.append_commit(NewCommit { tip, at: (height, hash), fork, checked, synced })?;
+        self.keep_up_scripts(fork)?;
         self.publish((height, hash), version);
         Ok(())
     }
@@ -237,12 +244,15 @@ impl Stores {
     /// Takes what a block connected into the indexes. Filters are kept by block; figures of the set
     /// wait for the commit that confirms the block.
     pub(crate) fn index(&mut self, connected: Connected) -> Result<(), Error> {
-        let Connected { block, height, filter, change } = connected;
+        let Connected { block, height, filter, change, scripts } = connected;
         if let Some(filter) = filter {
             self.add_filter(block, filter)?;
         }
         if let Some(change) = change {
             self.stats.connected(height, block, change);
+        }
+        if let Some((index, batch)) = self.scripts.as_mut().zip(scripts) {
+            index.connected(height, block, batch);
         }
         Ok(())
     }
@@ -252,8 +262,10 @@ impl Stores {
         while !self.new_marks.is_empty() || !self.new_checked.is_empty() {
             self.commit_some_verdicts()?;
         }
-        let utxo = Arc::clone(&self.published.load().utxo);
-        self.publish(self.tip_at(), utxo);
+        // The set and the history may be on their way to another branch.
+        let now = self.published.load_full();
+        let (utxo, scripts) = (Arc::clone(&now.utxo), now.scripts.clone());
+        self.publish_with(self.tip_at(), utxo, scripts);
         Ok(())
     }
 
@@ -289,6 +301,15 @@ impl Stores {
 
     /// Shows the confirmed chain to readers.
     pub(crate) fn publish(&self, tip: (Height, BlockHash), utxo: Arc<Version>) {
+        self.publish_with(tip, utxo, self.scripts.as_ref().map(ScriptIndex::view));
+    }
+
+    fn publish_with(
+        &self,
+        tip: (Height, BlockHash),
+        utxo: Arc<Version>,
+        scripts: Option<(HistoryView, Ordinals)>,
+    ) {
         self.published.store(Arc::new(NodeSnapshot {
             sequence: self.sequence,
             tip,
@@ -296,6 +317,7 @@ impl Stores {
             archive: self.archive.snapshot(),
             blocks: self.blocks.reader(),
             chain: ChainMoment::now(&self.chain, self.tip, self.checked.clone()),
+            scripts,
         }));
     }
 
@@ -309,12 +331,14 @@ impl Stores {
     pub(crate) fn budget(&self, memory: usize, source: u64) -> Budget {
         let measured = Measured::of(&self.chain.read().tree, &self.blocks, &self.archive);
         let source = usize::try_from(source).unwrap_or(usize::MAX);
-        Budget::new(memory, Measured { source, ..measured })
+        let history = self.scripts.is_some();
+        Budget::new(memory, Measured { source, history, ..measured })
     }
 
     /// Makes blocks and archive durable, so that a crash finds nothing to do.
     pub(crate) fn checkpoint(&mut self) -> Result<(), Error> {
         self.stats.sync()?;
+        self.scripts.as_mut().map_or(Ok(()), ScriptIndex::settle)?;
         let synced = self.blocks.checkpoint()?;
         self.archive.checkpoint(self.sequence.0)?;
         let archived = self.archived(synced);
@@ -330,6 +354,7 @@ impl Stores {
             return self.checkpoint();
         }
         self.stats.sync()?;
+        self.scripts.as_mut().map_or(Ok(()), ScriptIndex::rest)?;
         let synced = self.blocks.checkpoint()?;
         self.archive.rest(self.sequence.0)?;
         let archived = self.archived(synced);

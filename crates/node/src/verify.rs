@@ -60,6 +60,7 @@ impl Organizer {
         }
         self.verify_chain(&snapshot, &view)?;
         self.stores.archive.verify()?;
+        self.verify_scripts()?;
         self.verify_rows()?;
         self.utxo.verify_undo()?;
         let coins = snapshot.utxo.coin_count();
@@ -76,6 +77,22 @@ impl Organizer {
             return Err(disagree(format!("the set has {found} coins, the chain leaves {balance}")));
         }
         Ok(verified)
+    }
+
+    /// The script history verifies, and ends at a block of the confirmed chain.
+    fn verify_scripts(&self) -> Result<(), Error> {
+        let Some(index) = &self.stores.scripts else { return Ok(()) };
+        index.verify()?;
+        let Some(tip) = index.tip() else { return Ok(()) };
+        let now = self.stores.archive.now();
+        let link = now.to_header(tip.hash)?;
+        if link.is_none() || now.to_confirmed(tip.height) != link {
+            return Err(disagree(format!(
+                "the script history ends at {}, off the chain",
+                tip.hash
+            )));
+        }
+        Ok(())
     }
 
     /// The figures of the tip, if they have been counted, are those of the set.

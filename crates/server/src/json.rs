@@ -6,6 +6,7 @@
 mod chain;
 mod maintain;
 mod proof;
+mod script;
 mod status;
 mod tools;
 mod unspent;
@@ -13,6 +14,7 @@ mod unspent;
 pub use chain::{Block, Repair, ScriptsChecked, Spender, Sync, Tx, Verdict, Verify};
 pub use maintain::{Compact, Indexes};
 pub use proof::{ElectrumProof, TscProof};
+pub use script::Address;
 pub use status::Status;
 pub use tools::{Demo, RecordsBench, Sim};
 pub use unspent::{Export, Import, Stats, Utxo};

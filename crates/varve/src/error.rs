@@ -116,6 +116,17 @@ pub enum Error {
         /// The height of the block.
         height: Height,
     },
+    /// The index `script` was added, and no sync has begun it.
+    #[error("the script history has not begun; run `varve sync` once")]
+    ScriptsNotBegun,
+    /// A height above what is known.
+    #[error("height {height} is above the tip at {tip}")]
+    AboveTip {
+        /// The height that was asked for.
+        height: Height,
+        /// The last that is known.
+        tip: Height,
+    },
     /// `hash_serialized_3` of a height below the tip.
     #[error(
         "hash_serialized_3 is known for the tip alone; ask for --hash muhash or none, or sync \

@@ -87,6 +87,7 @@ mod error;
 mod node;
 mod proof;
 pub mod records;
+mod script;
 mod snapshot;
 mod source;
 mod status;
@@ -102,6 +103,7 @@ pub use builder::Builder;
 pub use error::Error;
 pub use node::{Node, Verdict};
 pub use proof::{Proof, ProofTarget};
+pub use script::{Order, Script, ScriptSummary};
 pub use snapshot::Snapshot;
 pub use source::{ParsePeerAddressError, PeerAddress, RpcUrl, Source};
 pub use status::{IndexStatus, Status, StoreSizes};
@@ -112,9 +114,9 @@ pub use unspent_set::{ExportError, Imported, UnspentSet, shown_hash};
 pub use varve_io::ReportingAllocator;
 pub use varve_node::source::{SourceError, Warning};
 pub use varve_node::{
-    Budget, ChainTip, Compacted, Index, IndexSet, Invalid, Prune, ScriptsChecked, Shortfall,
-    Verified, Verify,
+    Budget, ChainTip, Compacted, Index, IndexSet, Invalid, Prune, ScriptTx, ScriptTxs,
+    ScriptUnspent, ScriptsChecked, Shortfall, Verified, Verify,
 };
 pub use varve_types as types;
-pub use varve_types::{Amount, BlockHash, Height, MerkleRoot, Network, Outpoint, Txid};
+pub use varve_types::{Amount, BlockHash, Height, MerkleRoot, Network, Outpoint, ScriptHash, Txid};
 pub use varve_utxo::{MemorySplit, SetHash, Statistics};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use varve_archive::{ArchiveError, HeaderLink, TxPlace};
 use varve_node::{ArchiveView, ChainTip, Invalid, NodeReader, NodeSnapshot, ScriptsChecked};
-use varve_types::{BlockHash, Height, Network, Outpoint, Tx, Txid};
+use varve_types::{BlockHash, Height, Network, Outpoint, ScriptHash, Tx, Txid};
 use varve_utxo::{SetHash, Statistics};
 
 use crate::answer::{Block, BlockHeader, BlockId, Output, Spender, Tip, Transaction};
@@ -13,6 +13,7 @@ use crate::at_rest::{AtRest, State};
 use crate::error::Error;
 use crate::node::Front;
 use crate::proof::Proof;
+use crate::script::Script;
 use crate::unspent_set::UnspentSet;
 
 /// One moment of a node: every answer is that of one [tip](Self::tip), however long the snapshot is
@@ -170,6 +171,19 @@ impl Snapshot {
             let (txid, height) = (view.txid(&spender.tx)?, spender.tx.height);
             Ok(Some(Spender { txid, vin: spender.vin, height, block }))
         })
+    }
+
+    /// What a script was paid, has spent and holds. An error where the index `script` is not kept.
+    /// On a folder at rest it reads the directories of the index.
+    pub fn script(&self, hash: ScriptHash) -> Result<Script, Error> {
+        let scripts = match &self.moment {
+            Moment::AtRest(at_rest) => at_rest.ask(|state| match state {
+                State::Asleep(at_rest) => at_rest.reading.script_histories(),
+                State::Woken(woken) => woken.snapshot.script_histories(),
+            })?,
+            Moment::Live(live) => live.snapshot.script_histories()?,
+        };
+        Script::new(scripts, hash)
     }
 
     /// An unspent output; `None` when it is spent or never was. For many at once, and for walks

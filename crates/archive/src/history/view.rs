@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use varve_io::Storage;
 use varve_runs::{Candidate, Query};
-use varve_types::Height;
+use varve_types::{Height, Outpoint};
 
 use super::codec::History;
 use super::error::Result;
@@ -87,6 +87,9 @@ pub struct Unspent {
     pub vout: u32,
     /// The height of the block.
     pub height: Height,
+    /// 64 keyed bits of the outpoint ([`HistoryView::print`]), which decide. After a deep
+    /// reorganisation `tx` and `vout` may name another transaction of that block.
+    pub print: u64,
 }
 
 /// A place in the list of unspent outputs.
@@ -124,6 +127,12 @@ impl HistoryView {
     #[must_use]
     pub fn tip(&self) -> Option<Mark> {
         self.version.tip()
+    }
+
+    /// What stands for an outpoint in the list of unspent outputs.
+    #[must_use]
+    pub fn print(&self, outpoint: &Outpoint) -> u64 {
+        self.keys.output(outpoint)
     }
 
     /// The moment when the block at this height was the tip, as long as all blocks above it are in
@@ -262,7 +271,8 @@ impl HistoryView {
                 break;
             }
             let Body::Output(Some((tx, vout))) = row.body else { continue };
-            rows.push(Unspent { tx, vout, height: Height::new(row.key.place.height()) });
+            let (height, print) = (Height::new(row.key.place.height()), row.key.place.low());
+            rows.push(Unspent { tx, vout, height, print });
         }
         rows.sort_unstable_by_key(|output| (output.height, output.tx, output.vout));
         Ok(HistoryPage { rows, rest })

@@ -128,7 +128,7 @@ fn no_command_removes_a_document_from_a_store() {
         &["status"][..],
         &["verify"],
         &["sync", "--from", text(&chain)],
-        &["sync", "--from", text(&chain), "--index", "address,filter"],
+        &["sync", "--from", text(&chain), "--index", "filter,script"],
         &["sync", "--from", text(&chain), "--index", "none", "--prune", "1M"],
         &["utxo", "stats", "--at", "50"],
         &["repair"],

@@ -131,9 +131,9 @@ fn a_size_and_indexes_are_chosen_kept_and_changed() {
         (&json!(2_u64 << 30), &json!("stats"))
     );
 
-    json(&sync(&["--prune", "off", "--index", "stats,filter,address"]));
+    json(&sync(&["--prune", "off", "--index", "stats,filter,script"]));
     let all = json!(
-        ["address", "filter", "stats"]
+        ["filter", "script", "stats"]
             .map(|name| { json!({ "name": name, "height": 124, "damaged": Value::Null }) })
     );
     assert_eq!(ask(&data, &["status"])["indexes"], all);
@@ -149,7 +149,7 @@ fn a_size_and_indexes_are_chosen_kept_and_changed() {
     let unknown = sync(&["--index", "stats,wallet"]);
     assert_eq!(unknown.status.code(), Some(2));
     let message = String::from_utf8(unknown.stderr).unwrap();
-    assert!(message.contains("`wallet`") && message.contains("address,filter,stats"), "{message}");
+    assert!(message.contains("`wallet`") && message.contains("filter,script,stats"), "{message}");
 }
 
 #[test]

@@ -132,7 +132,6 @@ fn a_command_that_is_planned_says_so() {
         &["serve"][..],
         &["serve", "--http", "127.0.0.1:80"],
         &["--network", "regtest", "sql", "SELECT 1"],
-        &["address", "--help"],
         &["mempool", "--json"],
     ] {
         let output = varve(args);

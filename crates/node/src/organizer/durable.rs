@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::organizer::{Organizer, SyncOptions};
+use crate::script_index::ScriptIndex;
 use crate::stores::Stores;
 
 /// How soon a request to stop is noticed while search tables are merged.
@@ -25,6 +26,7 @@ impl Organizer {
     /// Merges the archive's search tables once the sync has caught up, so that a lookup costs one
     /// page. A request to stop ends it: the next sync decides it again.
     pub(crate) fn tidy(&mut self, options: &SyncOptions) -> Result<(), Error> {
+        self.stores.scripts.as_mut().map_or(Ok(()), ScriptIndex::tidy)?;
         while !options.is_stopped() && self.stores.archive.tidy()? {
             std::thread::sleep(TIDY_POLL);
         }

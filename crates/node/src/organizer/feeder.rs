@@ -36,6 +36,7 @@ use crate::commit_log::LIST_MAX;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, HeaderTree};
 use crate::owned_block::OwnedBlock;
+use crate::script_index::ScriptIndex;
 use crate::stores::Stores;
 
 /// How long to wait for the source while blocks are being joined.
@@ -304,6 +305,7 @@ impl Feeder<'_, '_, '_, '_> {
         nothing_comes
             || self.stores.new_marks.len() >= LIST_MAX
             || self.stores.stats.is_crowded()
+            || self.stores.scripts.as_ref().is_some_and(ScriptIndex::is_crowded)
             || self.uncommitted >= self.budget.group(self.limits.group)
             || now.saturating_sub(self.committed_at) >= self.patience
     }

@@ -199,6 +199,19 @@ pub(crate) fn connect(
     block: &BlockAt<'_>,
     view: &DatabaseView,
 ) -> Result<Connected, Error> {
+    with_spends(params, block, view, |block, spent, replaced| {
+        Connected::of(wanted, params.network, block, spent, replaced)
+    })
+}
+
+/// Runs `run` on a block, what it spends of the set that `view` was asked of, and what its outputs
+/// overwrite there.
+pub(super) fn with_spends<R>(
+    params: &Params,
+    block: &BlockAt<'_>,
+    view: &DatabaseView,
+    run: impl FnOnce(&BlockAt<'_>, &[Spent<'_>], &[Spent<'_>]) -> R,
+) -> Result<R, Error> {
     let hash = block.hash();
     let mut spent =
         Vec::with_capacity(block.block().txs().iter().map(|tx| tx.inputs().len()).sum());
@@ -210,7 +223,7 @@ pub(crate) fn connect(
     let is_repeated = params.bip30_exceptions.contains(&(block.height(), hash));
     let replaced = view.overwritten().filter(|_| is_repeated);
     let replaced: Vec<Spent<'_>> = replaced.map(|(point, coin)| Spent { point, coin }).collect();
-    Ok(Connected::of(wanted, params.network, block, &spent, &replaced))
+    Ok(run(block, &spent, &replaced))
 }
 
 /// Whether the best header is more than two weeks of work above a block.

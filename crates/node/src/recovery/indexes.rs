@@ -1,8 +1,8 @@
 //! Filters and figures that a crash has set back, where blocks are pruned.
 
 use varve_blocks::BlockNumber;
+use varve_types::Height;
 
-use crate::connected::Wanted;
 use crate::error::Error;
 use crate::filters::filtered;
 use crate::organizer::Organizer;
@@ -14,7 +14,7 @@ impl Organizer {
     /// appends the same blocks again. Whether that was necessary. (Where all blocks are held, the
     /// next sync searches, on all threads, and the set stays.)
     pub(super) fn restore_indexes(&mut self) -> Result<bool, Error> {
-        let wanted = Wanted::of(self.settings);
+        let wanted = self.wanted();
         let (tip, _) = self.stores.tip_at();
         let is_pruned = self.stores.blocks.reader().first_held()? > BlockNumber::ZERO;
         if wanted.is_nothing() || !is_pruned {
@@ -27,7 +27,9 @@ impl Organizer {
         let filters = if wanted.filter { filtered(self.stores.archive.now())? } else { Some(tip) };
         let stats =
             if wanted.change { self.stores.stats.indexed_to(&view, tip)? } else { Some(tip) };
-        let Some(lowest) = filters.min(stats).filter(|lowest| *lowest < tip) else {
+        let scripts = self.stores.scripts.as_ref();
+        let scripts = scripts.map_or(Some(tip), |index| index.tip().map(|tip| tip.height));
+        let Some(lowest) = filters.min(stats).min(scripts).filter(|lowest| *lowest < tip) else {
             return Ok(false);
         };
         // Without records the index stays behind; the next sync says that it cannot catch up.
@@ -42,6 +44,7 @@ impl Organizer {
         self.append_to(self.stores.tip, wanted)?;
         let fork = stats.unwrap_or(lowest);
         self.stores.confirm_stats(fork, self.stores.tip)?;
+        self.stores.keep_up_scripts(Height::GENESIS)?;
         Ok(true)
     }
 }

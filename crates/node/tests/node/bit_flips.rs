@@ -23,7 +23,7 @@ type Answers = BTreeMap<String, Vec<u8>>;
 
 /// A node with every kind of file: runs, undo, filters, scripts, figures, several files of blocks.
 fn options() -> Options {
-    let indexes: IndexSet = "address,filter,stats".parse().unwrap();
+    let indexes: IndexSet = "filter,script,stats".parse().unwrap();
     let settings = SettingsChange { prune: None, indexes: Some(indexes) };
     let undo = UndoConfig { blocks: 4_096, segment_size: 2_000, cache: 0 };
     let parameters =

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use hex_conservative::DisplayHex as _;
 use serde_json::Value;
-use varve_archive::{Page, Scope};
 use varve_consensus::contract::draft::TxDraft;
 use varve_io::faulty::{Crash, FaultyStorage};
 use varve_io::{FileOffset, Storage};
 use varve_node::{Error, Index, IndexSet, Options, Organizer, Prune, Report, SettingsChange};
 use varve_testdata::chains;
-use varve_types::{Block, BlockHash, Height, Network, ScriptHash};
+use varve_types::{BlockHash, Height, Network};
 use varve_utxo::SetHash;
 
 use crate::miner::{Mined, bytes_of, young_options};
@@ -95,48 +94,6 @@ fn filters_of_core_chosen_at_first_and_later() {
     assert_eq!(files(folder.path(), "stats", "stats"), 0, "dropped");
 }
 
-/// All transactions of the confirmed chain that pay a script, found by reading every block.
-fn payments(node: &Organizer, script: ScriptHash) -> usize {
-    let snapshot = node.snapshot();
-    let view = snapshot.view();
-    let mut count = 0;
-    for height in 0..=snapshot.tip.0.to_u32() {
-        let link = view.to_confirmed(Height::new(height)).unwrap();
-        let bytes = view.raw_block(link).unwrap().unwrap().to_vec();
-        let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
-        let outputs = block.txs().iter().flat_map(|tx| tx.outputs());
-        count += outputs.filter(|output| ScriptHash::of(output.script) == script).count();
-    }
-    count
-}
-
-#[test]
-fn scripts_chosen_later_make_the_archive_anew() {
-    let Some(blocks) = chains::core31() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let mut node = Organizer::open(disk(folder.path()), options(Network::Regtest)).unwrap();
-    count_reports(&mut node, &blocks);
-    let before = node.snapshot().tip;
-    drop(node);
-    let mut archived = 0;
-    let address = with("address", options(Network::Regtest));
-    let node = Organizer::open_with(disk(folder.path()), address, &mut |done, _| archived = done);
-    let node = node.unwrap();
-    assert_eq!((node.snapshot().tip, archived), (before, blocks.len() as u64));
-    let mut scripts = Vec::new();
-    for bytes in blocks.iter().step_by(40) {
-        let block = Block::parse(bytes, Network::Regtest.format()).unwrap();
-        let outputs = block.txs().iter().flat_map(|tx| tx.outputs());
-        scripts.extend(outputs.map(|output| ScriptHash::of(output.script)));
-    }
-    let view = node.snapshot().view();
-    for script in scripts.into_iter().take(20) {
-        let found = view.script_outputs(script, Scope::Confirmed, Page::ALL).unwrap();
-        assert_eq!(found.len(), payments(&node, script));
-    }
-    node.verify(&mut |_, _| {}).unwrap();
-}
-
 #[test]
 fn an_index_is_not_added_where_blocks_are_gone() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +107,7 @@ fn an_index_is_not_added_where_blocks_are_gone() {
     assert!(node.pruned_below().unwrap().is_some());
     drop(node);
     let open = |options: Options| Organizer::open(disk(folder.path()), options);
-    let error = open(with("address", plain.clone())).err().unwrap();
+    let error = open(with("script", plain.clone())).err().unwrap();
     assert!(matches!(error, Error::Pruned { .. }), "{error}");
     let error = open(with("stats", plain.clone())).err().unwrap();
     assert!(matches!(error, Error::Pruned { .. }), "{error}");
@@ -241,13 +198,13 @@ fn power_cuts_while_indexes_change() {
         node.verify(&mut |_, _| {}).unwrap();
     };
     let before = first.operations();
-    change(first.clone(), "address,filter,stats");
+    change(first.clone(), "filter,script,stats");
     change(first.clone(), "stats");
     for n in before..=first.operations() {
         let crash = [Crash::LoseAll, Crash::KeepAll, Crash::Seed(n as u64)][n % 3];
         let after = Arc::new(first.crash(n, crash));
         drop(Organizer::open(after.clone(), young_options()).unwrap());
-        change(after.clone(), "address,filter");
+        change(after.clone(), "filter,script");
         change(after, "none");
     }
 }

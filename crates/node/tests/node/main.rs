@@ -20,6 +20,7 @@ mod replay;
 mod retries;
 mod rig;
 mod rpc;
+mod script_history;
 mod script_peer;
 mod second_opinion;
 mod verdicts;

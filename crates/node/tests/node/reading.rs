@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use varve_io::Storage as _;
 use varve_io::faulty::{Crash, FaultyStorage};
-use varve_node::{
-    Error, Index, Limits, Options, Organizer, Prune, Reading, Settings, SettingsChange,
-};
+use varve_node::{Error, Limits, Options, Organizer, Prune, Reading, Settings, SettingsChange};
 use varve_types::{Block, BlockHash, Height, Network};
 use varve_utxo::Compaction;
 
@@ -115,7 +113,6 @@ fn a_folder_at_rest_gives_the_answers_of_its_writer_and_is_not_written_to() {
         let hash = Block::parse(bytes, Network::Regtest.format()).unwrap().hash();
         reading.invalid(&hash).unwrap().is_some()
     }));
-    assert_eq!(reading.indexed(Index::Address).unwrap(), Some(expected.0.0));
     assert_eq!(reading.pruned_below().unwrap(), None);
     assert!(reading.archive_bytes().unwrap() > 0);
     assert_eq!(state_read(&reading), expected);

@@ -229,7 +229,8 @@ impl Owner {
             let mut unspent: Vec<Unspent> = of_script
                 .map(|(output, height, link)| {
                     let (tx, vout) = (*link, output.outpoint.vout);
-                    Unspent { tx, vout, height: *height }
+                    let print = view.print(&output.outpoint);
+                    Unspent { tx, vout, height: *height, print }
                 })
                 .collect();
             unspent.sort_unstable_by_key(|output| (output.height, output.tx, output.vout));
