@@ -174,7 +174,7 @@ Examples:
   varve compact
   varve compact --network regtest --datadir data --json
 
-Every file of blocks but the newest is compressed. It may be interrupted at any time and repeated.")]
+Every file of blocks but the newest is compressed. Interrupt it at any time, and run it again.")]
     Compact,
 
     /// Show the balance, history and unspent outputs of an address or a script

@@ -18,8 +18,8 @@
 //! from the unspent set, which is rewound by its undo records and appended to again
 //! ([`recovery`](crate::recovery)).
 //!
-//! **Memory.** A filter takes about 1.5 % of its block, the change of the figures 792 bytes, and the
-//! rows of the script history a fifth of the block. They are below the bytes that
+//! **Memory.** A filter takes about 1.5 % of its block, the change of the figures 792 bytes, and
+//! the rows of the script history a fifth of the block. They are below the bytes that
 //! [`Wanted::memory`] has the joiner set aside for a block under way.
 
 use std::collections::HashSet;

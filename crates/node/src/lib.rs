@@ -67,7 +67,7 @@ pub use error::{Error, Names};
 pub use header_tree::{ChainTip, Invalid};
 pub use organizer::{Compacted, Limits, Options, Organizer, Report, SyncOptions, Verify};
 pub use reading::Reading;
-pub use scripts::{ScriptTx, ScriptTxs, ScriptUnspent, Scripts};
+pub use scripts::{ScriptPage, ScriptTx, ScriptTxs, ScriptUnspent, Scripts};
 pub use settings::{Index, IndexSet, Prune, Settings, SettingsChange, UnknownIndexError};
 pub use shortfall::Shortfall;
 pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};

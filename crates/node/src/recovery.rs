@@ -119,11 +119,7 @@ impl Organizer {
         let history_kept = settings.indexes.has(Index::Script);
         let measured = Measured { history: history_kept, ..measured };
         let budget = Budget::new(options.memory, measured).enough()?;
-        let scripts = history_kept.then(|| {
-            let ordinals = Ordinals::of(archive.now())?;
-            ScriptIndex::open(&directory, options.history, &budget, ordinals, options.workers)
-        });
-        let scripts = scripts.transpose()?;
+        let scripts = open_scripts(&directory, &options, &budget, &archive, history_kept)?;
         let utxo = open_utxo(&directory, &options, &budget)?;
 
         let tip = confirmed_tip(&chain, &history)?;
@@ -376,6 +372,23 @@ fn check_followed(
         "{} ends with commit {last}, but the archive has followed {followed}",
         path.display()
     )))
+}
+
+/// Opens the script history, if it is kept.
+fn open_scripts(
+    directory: &DataDirectory,
+    options: &Options,
+    budget: &Budget,
+    archive: &Archive<MmapBackend>,
+    is_kept: bool,
+) -> Result<Option<ScriptIndex>, Error> {
+    if !is_kept {
+        return Ok(None);
+    }
+    let ordinals = Ordinals::of(archive.now())?;
+    let opened =
+        ScriptIndex::open(directory, options.history, budget, ordinals, options.workers)?;
+    Ok(Some(opened))
 }
 
 pub(crate) fn open_utxo(

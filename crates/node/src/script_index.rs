@@ -249,8 +249,8 @@ impl Stores {
         }
     }
 
-    /// After an opening: takes blocks back that are no longer confirmed. Blocks that are lacking are
-    /// left to the next sync.
+    /// After an opening: takes blocks back that are no longer confirmed. Blocks that are lacking
+    /// are left to the next sync.
     pub(crate) fn restore_scripts(&mut self) -> Result<(), Error> {
         let view = self.view();
         self.leave_stale_scripts(&view, Height::GENESIS)

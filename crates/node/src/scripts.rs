@@ -3,11 +3,10 @@
 //! The table gives ordinals and counts; txids, values and positions come from the blocks' bytes.
 //! What it takes as of an earlier height H:
 //!
-//! | question | how |
-//! |---|---|
-//! | history | the part of the list below the first ordinal above H |
-//! | counts, balance | [`HistoryView::at`] while the blocks above H are in memory; else the transactions on the nearer side of H are read, and added up or taken back |
-//! | unspent outputs | the present ones up to H, and what transactions above H have spent of those |
+//! - history: the part of the list below the first ordinal above H;
+//! - counts and balance: [`HistoryView::at`] while the blocks above H are in memory; else the
+//!   transactions on the nearer side of H are read, and added up or taken back;
+//! - unspent outputs: the present ones up to H, and what transactions above H have spent of those.
 //!
 //! An unspent output is found by its ordinal, and its keyed outpoint decides. After a deep
 //! reorganisation the ordinal may name another transaction of the same block; then the block is
@@ -54,6 +53,17 @@ pub struct ScriptTx {
     pub spent: u32,
     /// The value of those.
     pub sent: Amount,
+}
+
+/// Which part of a history is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct ScriptPage {
+    /// From the oldest transaction up, or from the newest down.
+    pub order: Order,
+    /// Where the page begins: [`ScriptTxs::cursor`] of the page before; `None` for the first.
+    pub cursor: Option<u64>,
+    /// The most transactions that the page may have.
+    pub limit: usize,
 }
 
 /// A page of a history.
@@ -125,16 +135,14 @@ impl Scripts {
         })
     }
 
-    /// A page of a script's history, as of a height when one is given: `limit` transactions from
-    /// `cursor` on.
+    /// A page of a script's history, as of a height when one is given.
     pub fn history(
         &self,
         script: &ScriptHash,
         at: Option<Height>,
-        order: Order,
-        cursor: Option<u64>,
-        limit: usize,
+        page: ScriptPage,
     ) -> Result<ScriptTxs, Error> {
+        let ScriptPage { order, cursor, limit } = page;
         let end = self.end(at)?;
         let links = match (order, cursor.map(TxLink::new)) {
             (_, None) => FIRST..end,

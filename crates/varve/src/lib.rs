@@ -60,15 +60,13 @@
 //! Proof of work, block rules and spends are always checked, scripts as [`Checks::of`] says. A
 //! block that breaks a rule is no error: it is reported as a [`SyncEvent`] and left out, and
 //! [`Synced::shortfall`] says whether the chain should go further. A sync that is
-//! [stopped](StopHandle::stop) commits what it has reached; a process that is killed loses nothing
-//! that was committed.
+//! [stopped](StopHandle::stop) commits what it has reached; a kill loses nothing committed.
 //!
 //! # One writer, many readers
 //!
 //! A [`Node`] is a handle: `Clone + Send + Sync`. [`Node::open`] opens for questions alone, and the
 //! first call that writes opens the writers. A second writing thread gets [`Error::Busy`].
-//! Snapshots do not wait for a sync. The folder is locked while a handle or a snapshot exists;
-//! [`Tips`] keep nothing.
+//! Snapshots do not wait for a sync. The folder is locked while a handle or a snapshot exists.
 //!
 //! # More
 //!

@@ -4,7 +4,7 @@
 //! the block that the index `script` has reached ([`Script::tip`]), which is the snapshot's tip
 //! unless the index was just added and lags.
 
-use varve_node::{ScriptTxs, ScriptUnspent, Scripts};
+use varve_node::{ScriptPage, ScriptTxs, ScriptUnspent, Scripts};
 use varve_types::{Amount, Height, ScriptHash};
 
 use crate::answer::Tip;
@@ -73,15 +73,15 @@ impl Script {
         })
     }
 
-    /// A page of its confirmed transactions. `cursor` is that of the page before, in the same order;
-    /// blocks that come between two pages neither repeat nor hide a transaction.
+    /// A page of its confirmed transactions. `cursor` is that of the page before, in the same
+    /// order; blocks that come between two pages neither repeat nor hide a transaction.
     pub fn history(
         &self,
         order: Order,
         cursor: Option<u64>,
         limit: usize,
     ) -> Result<ScriptTxs, Error> {
-        Ok(self.scripts.history(&self.hash, self.at, order, cursor, limit)?)
+        Ok(self.scripts.history(&self.hash, self.at, ScriptPage { order, cursor, limit })?)
     }
 
     /// Its unspent outputs in chain order.

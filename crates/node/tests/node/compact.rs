@@ -56,6 +56,6 @@ fn compressed_blocks_answer_as_before_and_the_chain_grows_on() {
     node.compact(&mut |_, _| {}).unwrap();
     node.verify(&mut |_, _| {}).unwrap();
     drop(node);
-    let mut node = Organizer::repair(disk(folder.path()), options(), &mut |_, _| {}).unwrap();
+    let node = Organizer::repair(disk(folder.path()), options(), &mut |_, _| {}).unwrap();
     node.verify(&mut |_, _| {}).unwrap();
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use varve_archive::history::{HistoryOptions, is_indexed};
 use varve_archive::search::Order;
 use varve_io::Storage;
-use varve_node::{
+use varve_node::{ScriptPage, 
     Index, IndexSet, NodeSnapshot, Options, Organizer, Reading, ScriptTx, ScriptUnspent, Scripts,
     SettingsChange,
 };
@@ -109,7 +109,7 @@ fn check(snapshot: &NodeSnapshot, scripts: &Scripts, at: Option<u32>) -> usize {
             let (mut txs, mut cursor) = (Vec::new(), None);
             loop {
                 let limit = (found.txs.len() / 2).max(3);
-                let page = scripts.history(script, at, order, cursor, limit).unwrap();
+                let page = scripts.history(script, at, ScriptPage { order, cursor, limit }).unwrap();
                 txs.extend(page.txs);
                 cursor = page.cursor;
                 if cursor.is_none() {
