@@ -101,11 +101,7 @@ impl Organizer {
         let backend = open_tables(&directory, &options, settings, &budget)?;
         let mut archive = open_archive(backend, &options, settings, &mut blocks, progress)?;
         check_followed(&archive, &history, &directory)?;
-        if archive.now().bounds().headers <= 1 && history.archived != Archived::default() {
-            // It was lost. This is noted before any row is written, in case that is interrupted.
-            history.archived = Archived::default();
-            log.checkpoint(&history.archived)?;
-        }
+        note_lost(&archive, &mut history, &mut log)?;
         let lag = budget.lag(options.limits.lag);
         let parts = Rebuild {
             options: &options,
@@ -374,6 +370,19 @@ fn check_followed(
     )))
 }
 
+/// Notes that the archive was lost, before any row is written, in case that is interrupted.
+fn note_lost(
+    archive: &Archive<MmapBackend>,
+    history: &mut History,
+    log: &mut CommitLog,
+) -> Result<(), Error> {
+    if archive.now().bounds().headers <= 1 && history.archived != Archived::default() {
+        history.archived = Archived::default();
+        log.checkpoint(&history.archived)?;
+    }
+    Ok(())
+}
+
 /// Opens the script history, if it is kept.
 fn open_scripts(
     directory: &DataDirectory,
@@ -386,8 +395,7 @@ fn open_scripts(
         return Ok(None);
     }
     let ordinals = Ordinals::of(archive.now())?;
-    let opened =
-        ScriptIndex::open(directory, options.history, budget, ordinals, options.workers)?;
+    let opened = ScriptIndex::open(directory, options.history, budget, ordinals, options.workers)?;
     Ok(Some(opened))
 }
 

@@ -108,7 +108,6 @@ pub use status::{IndexStatus, Status, StoreSizes};
 pub use sync::{AssumeValid, Checks, StopHandle, SyncEvent, SyncJob, SyncThread, Synced};
 pub use tips::Tips;
 pub use unspent_set::{ExportError, Imported, UnspentSet, shown_hash};
-
 pub use varve_io::ReportingAllocator;
 pub use varve_node::source::{SourceError, Warning};
 pub use varve_node::{

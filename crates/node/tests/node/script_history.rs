@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use varve_archive::history::{HistoryOptions, is_indexed};
 use varve_archive::search::Order;
 use varve_io::Storage;
-use varve_node::{ScriptPage, 
-    Index, IndexSet, NodeSnapshot, Options, Organizer, Reading, ScriptTx, ScriptUnspent, Scripts,
-    SettingsChange,
+use varve_node::{
+    Index, IndexSet, NodeSnapshot, Options, Organizer, Reading, ScriptPage, ScriptTx,
+    ScriptUnspent, Scripts, SettingsChange,
 };
 use varve_testdata::chains;
 use varve_types::{Amount, Block, Header, Height, Network, Outpoint, ScriptHash};
@@ -109,7 +109,8 @@ fn check(snapshot: &NodeSnapshot, scripts: &Scripts, at: Option<u32>) -> usize {
             let (mut txs, mut cursor) = (Vec::new(), None);
             loop {
                 let limit = (found.txs.len() / 2).max(3);
-                let page = scripts.history(script, at, ScriptPage { order, cursor, limit }).unwrap();
+                let page =
+                    scripts.history(script, at, ScriptPage { order, cursor, limit }).unwrap();
                 txs.extend(page.txs);
                 cursor = page.cursor;
                 if cursor.is_none() {
