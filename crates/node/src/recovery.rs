@@ -102,10 +102,9 @@ impl Organizer {
         let mut archive = open_archive(backend, &options, settings, &mut blocks, progress)?;
         check_followed(&archive, &history, &directory)?;
         note_lost(&archive, &mut history, &mut log)?;
-        let lag = budget.lag(options.limits.lag);
         let parts = Rebuild {
             options: &options,
-            lag,
+            lag: budget.lag(options.limits.lag),
             blocks: &blocks,
             archive: &mut archive,
             log: &mut log,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
+mod address;
 mod chain;
 mod exit_codes;
 mod foreign;

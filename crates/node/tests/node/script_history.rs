@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use varve_archive::history::{HistoryOptions, is_indexed};
 use varve_archive::search::Order;
 use varve_io::Storage;
+use varve_node::source::directory::Directory;
 use varve_node::{
-    Index, IndexSet, NodeSnapshot, Options, Organizer, Reading, ScriptPage, ScriptTx,
+    Index, IndexSet, Limits, NodeSnapshot, Options, Organizer, Reading, ScriptPage, ScriptTx,
     ScriptUnspent, Scripts, SettingsChange,
 };
+use varve_sim::{Config, Profile, write_chain};
 use varve_testdata::chains;
 use varve_types::{Amount, Block, Header, Height, Network, Outpoint, ScriptHash};
 use varve_utxo::{Compaction, UndoConfig};
@@ -218,5 +220,49 @@ fn a_deep_reorganisation_takes_flushed_blocks_back() {
         sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
         assert_eq!(node.snapshot().tip.1, branch.last().unwrap().hash);
         check_node(&node);
+    }
+}
+
+#[test]
+fn a_simulated_chain_with_branches_equals_a_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        reorg_depth: Some(6),
+        transactions: Some(20),
+        coins: Some(200),
+        ..Config::new(Profile::Mainnet, 180, 11)
+    };
+    write_chain(&config, &folder.path().join("sim"), |_| {}).unwrap();
+    let limits = Limits { group: 1, lag: 300_000, ..Limits::default() };
+    let options = tiny("all", Options { limits, ..options(Network::Regtest) });
+    let mut node = Organizer::open(disk(&folder.path().join("data")), options).unwrap();
+    let mut source = Directory::open(&folder.path().join("sim"), Network::Regtest, false).unwrap();
+    sync(&mut node, &mut source, &sync_options()).unwrap();
+    assert!(check_node(&node) > 1_000);
+    node.verify(&mut |_, _| {}).unwrap();
+    let snapshot = node.snapshot();
+    let scripts = snapshot.script_histories().unwrap();
+    for back in [3, 60, 150] {
+        check(&snapshot, &scripts, Some(snapshot.tip.0.to_u32() - back));
+    }
+}
+
+/// The chains of Conduit's own test of reorganisations: the third leaves the second at height 110,
+/// and all wallet transactions move to one block.
+#[test]
+fn the_reorganisation_of_conduit_equals_a_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = tiny("script", options(Network::BsvRegtest));
+    let mut node = Organizer::open(disk(folder.path()), options).unwrap();
+    for name in ["115_3677f4", "116_7c9cd2", "117_28c2d3", "118_0ebc17"] {
+        let path = format!("chains/conduit-regtest/contrib/blockchains/blockchain_{name}");
+        let Some(path) = varve_testdata::data(&path) else { return };
+        let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let blocks = files.filter(|file| file.file_name().is_some_and(|name| name.len() == 64));
+        let blocks: Vec<Vec<u8>> = blocks.map(|file| std::fs::read(file).unwrap()).collect();
+        sync(&mut node, &mut pipe(Network::BsvRegtest, &blocks), &sync_options()).unwrap();
+        let height: u32 = name[..3].parse().unwrap();
+        assert_eq!(node.snapshot().tip.0.to_u32(), height, "{name}");
+        assert!(check_node(&node) > 5, "{name}");
     }
 }
