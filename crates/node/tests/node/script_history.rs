@@ -8,7 +8,7 @@ use varve_io::Storage;
 use varve_node::source::directory::Directory;
 use varve_node::{
     Index, IndexSet, Limits, NodeSnapshot, Options, Organizer, Reading, ScriptPage, ScriptTx,
-    ScriptUnspent, Scripts, SettingsChange,
+    ScriptUnspent, Scripts, SettingsChange, SyncOptions, Verify,
 };
 use varve_sim::{Config, Profile, write_chain};
 use varve_testdata::chains;
@@ -230,6 +230,7 @@ fn a_simulated_chain_with_branches_equals_a_scan() {
         reorg_depth: Some(6),
         transactions: Some(20),
         coins: Some(200),
+        signed_percent: 100,
         ..Config::new(Profile::Mainnet, 180, 11)
     };
     write_chain(&config, &folder.path().join("sim"), |_| {}).unwrap();
@@ -260,7 +261,8 @@ fn the_reorganisation_of_conduit_equals_a_scan() {
         let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
         let blocks = files.filter(|file| file.file_name().is_some_and(|name| name.len() == 64));
         let blocks: Vec<Vec<u8>> = blocks.map(|file| std::fs::read(file).unwrap()).collect();
-        sync(&mut node, &mut pipe(Network::BsvRegtest, &blocks), &sync_options()).unwrap();
+        let spends = SyncOptions { verify: Verify::Spends, ..sync_options() };
+        sync(&mut node, &mut pipe(Network::BsvRegtest, &blocks), &spends).unwrap();
         let height: u32 = name[..3].parse().unwrap();
         assert_eq!(node.snapshot().tip.0.to_u32(), height, "{name}");
         assert!(check_node(&node) > 5, "{name}");

@@ -96,7 +96,7 @@ fn check_transaction(data: &Path, node: &Bitcoind, tx: &Value, block: &Value) {
     let vout = tx["vout"].as_array().unwrap().len() - 1;
     let point = format!("{txid}:{vout}");
     let coin = node.call("gettxout", &json!([txid, vout, false]));
-    assert_eq!(coin.is_null(), !ask(data, &["spender", &point]).is_null());
+    assert_eq!(coin.is_null(), !ask(data, &["spender", &point])["txid"].is_null());
     if !coin.is_null() {
         let ours = ask(data, &["utxo", "get", &point]);
         assert_eq!(ours["script_pubkey"], coin["scriptPubKey"]["hex"]);
