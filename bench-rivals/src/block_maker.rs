@@ -9,15 +9,15 @@
 //! | a quarter | older coins: of the stock, or of blocks that are older than 144, by their number |
 //!
 //! A transaction has one or two inputs and one or two outputs, with witnesses of the usual size.
-//! The blocks chain by their hashes and parse; nothing else about them is valid, because the set
-//! does not look at it: no work, no merkle root, no signatures, amounts from nowhere.
+//! The blocks are linked by their hashes and parse; nothing else about them is valid, because the
+//! set does not check it: no work, no merkle root, no signatures, arbitrary amounts.
 
 use std::collections::VecDeque;
 
 use varve_types::{BlockHash, Outpoint, Txid, compact_size, sha256d};
 
-use crate::random::Random;
 use crate::stock::{BASE, BASE_HEIGHT, ScriptKind, Stock, amount};
+use varve_testdata::Random;
 
 /// Inputs a block, without the coinbase's; outputs a block.
 pub(crate) const COINS: usize = 7_500;
@@ -47,7 +47,7 @@ impl BlockMaker {
         Self { random, stock, young, old, previous: BASE, height }
     }
 
-    /// What nobody has spent of the stock.
+    /// The unspent rest of the stock.
     pub(crate) fn into_stock(self) -> Stock {
         self.stock
     }
@@ -60,14 +60,14 @@ impl BlockMaker {
         let mut outputs_left = COINS - 1;
         self.coinbase(&mut body);
         while inputs_left > 0 {
-            let mut inputs = inputs_left.min(1 + self.random.below(2));
-            let mut outputs = outputs_left.min(1 + self.random.below(2));
+            let mut inputs = inputs_left.min(1 + self.random.index(2));
+            let mut outputs = outputs_left.min(1 + self.random.index(2));
             // The last transaction takes what is left of both.
             if inputs == inputs_left || outputs == outputs_left {
                 (inputs, outputs) = (inputs_left, outputs_left);
             }
             let spent: Vec<Outpoint> = (0..inputs).map(|_| self.spend(&mut made)).collect();
-            self.transaction(&spent, outputs, (&mut body, &mut made));
+            self.transaction(&spent, outputs, &mut body, &mut made);
             inputs_left -= inputs;
             outputs_left -= outputs;
             count += 1;
@@ -78,7 +78,7 @@ impl BlockMaker {
 
     /// Draws where an input comes from, and takes a coin there.
     fn spend(&mut self, made: &mut Vec<Outpoint>) -> Outpoint {
-        let draw = self.random.below(100);
+        let draw = self.random.index(100);
         if draw < 25
             && let Some(coin) = take(&mut self.random, made)
         {
@@ -90,7 +90,7 @@ impl BlockMaker {
             return coin;
         }
         let stock = usize::try_from(self.stock.left()).unwrap_or(usize::MAX);
-        if self.random.below(stock + self.old.len()) < stock
+        if self.random.index(stock + self.old.len()) < stock
             && let Some(coin) = self.stock.take()
         {
             return coin;
@@ -98,14 +98,14 @@ impl BlockMaker {
         take(&mut self.random, &mut self.old).expect("the stock is larger than what is spent")
     }
 
-    /// 30% are of the last 6 blocks, 30% of the 30 before, the others older; while there are not
-    /// as many blocks, of the oldest there is.
+    /// 30% are of the last 6 blocks, 30% of the 30 before, the others older; while there are fewer
+    /// blocks, of the oldest.
     fn spend_young(&mut self) -> Option<Outpoint> {
         let oldest = self.young.len().checked_sub(1)?;
-        let age = match self.random.below(100) {
-            0..30 => self.random.below(6),
-            30..60 => 6 + self.random.below(30),
-            _ => 36 + self.random.below(YOUNG - 36),
+        let age = match self.random.index(100) {
+            0..30 => self.random.index(6),
+            30..60 => 6 + self.random.index(30),
+            _ => 36 + self.random.index(YOUNG - 36),
         };
         take(&mut self.random, self.young.get_mut(age.min(oldest))?)
     }
@@ -117,7 +117,7 @@ impl BlockMaker {
         }
     }
 
-    /// The coinbase, whose coin nobody spends: it would be too young.
+    /// The coinbase, whose coin is never spent: it would be immature.
     fn coinbase(&mut self, body: &mut Vec<u8>) {
         let mut legacy = 1_u32.to_le_bytes().to_vec();
         legacy.push(1);
@@ -136,7 +136,8 @@ impl BlockMaker {
         &mut self,
         spent: &[Outpoint],
         outputs: usize,
-        (body, made): (&mut Vec<u8>, &mut Vec<Outpoint>),
+        body: &mut Vec<u8>,
+        made: &mut Vec<Outpoint>,
     ) {
         let mut middle = Vec::with_capacity(spent.len() * 41 + outputs * 45 + 10);
         compact_size::write(spent.len() as u64, &mut middle);
@@ -162,7 +163,7 @@ impl BlockMaker {
 
     /// 88% P2WPKH, 8% P2TR, 4% P2PKH.
     fn output(&mut self, out: &mut Vec<u8>) {
-        let kind = match self.random.below(100) {
+        let kind = match self.random.index(100) {
             0..88 => ScriptKind::P2wpkh,
             88..96 => ScriptKind::P2tr,
             _ => ScriptKind::P2pkh,
@@ -203,7 +204,7 @@ fn take(random: &mut Random, coins: &mut Vec<Outpoint>) -> Option<Outpoint> {
     if coins.is_empty() {
         return None;
     }
-    let place = random.below(coins.len());
+    let place = random.index(coins.len());
     Some(coins.swap_remove(place))
 }
 

@@ -1,7 +1,7 @@
-//! Starts this program again as a child that does one piece of work in a memory limit of its own.
+//! Starts this program again as a child that does one piece of work under a separate memory limit.
 //!
-//! The child gets the work by its standard input and prints figures. It is told everything else by
-//! its command line:
+//! The child reads the work from its standard input and prints figures. Everything else is on its
+//! command line:
 //!
 //! ```text
 //! varve-bench-rivals child SIDE FOLDER GROUP|unlimited [MORE…]
@@ -24,23 +24,23 @@ pub(crate) struct Task<'a> {
     pub(crate) side: &'a str,
     /// Where its files go.
     pub(crate) folder: &'a Path,
-    /// Its memory, page cache included; `None` for as much as there is.
+    /// Its memory, page cache included; `None` for no limit.
     pub(crate) memory: Option<u64>,
     /// Further words of its command line.
     pub(crate) more: Vec<OsString>,
     /// What it reads.
     pub(crate) input: &'a Path,
-    /// When it prints this line, it is killed without warning, and that is well.
+    /// When it prints this line, it is killed without warning, which is not an error.
     pub(crate) kill_at: Option<&'a str>,
 }
 
-/// What became of it.
+/// The result of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) figures: Figures,
     /// Whether the memory limit was in force.
     pub(crate) limited: bool,
-    /// The most memory it had, page cache included.
+    /// Its peak memory, page cache included.
     pub(crate) peak: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Task<'_> {
         let mut pipe = child.stdin.take().context("the child has no input")?;
         let mut input = File::open(self.input)
             .with_context(|| format!("cannot open {}", self.input.display()))?;
-        // A child that has read enough closes its end; that is no error.
+        // A child that has read enough closes its end, which is not an error.
         let feeder = std::thread::spawn(move || drop(std::io::copy(&mut input, &mut pipe)));
         let stdout = child.stdout.take().context("the child has no output")?;
         let mut figures = Figures::default();

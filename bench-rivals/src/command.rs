@@ -1,4 +1,4 @@
-//! What a child can be told to do.
+//! The tasks of children.
 
 use std::ffi::OsString;
 use std::io::{BufReader, Read};
@@ -72,12 +72,12 @@ pub(crate) fn run(words: &[OsString]) -> Result<()> {
     }
 }
 
-/// The race, and what can be measured only on the set that it leaves.
+/// The race, and measurements on the set that it leaves.
 fn varve_and_more<R: Read>(folder: &Path, work: &mut Work<R>, race: Race<'_>) -> Result<()> {
     let mut varve = Varve::open(folder, RESIDENT)?;
     race::run(&mut varve, work, race)?;
     let probes = work.probes()?;
-    size::tell(varve.set(), &folder.join("merged"))?;
+    size::report(varve.set(), &folder.join("merged"))?;
     lookups::warm(varve.set(), &probes)?;
     let mut varve = recovery::reopen(varve)?;
     recovery::rewind(&mut varve)

@@ -1,4 +1,4 @@
-//! What proves that all sides did the same work.
+//! The digests that prove that all sides did the same work.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -11,7 +11,7 @@ pub(crate) struct Found {
     pub(crate) coins: u64,
     /// The sum of amounts.
     pub(crate) satoshi: u64,
-    /// The sum of all bytes of all scripts: each has to be looked at.
+    /// The sum of all bytes of all scripts, so that each must be read.
     pub(crate) scripts: u64,
 }
 

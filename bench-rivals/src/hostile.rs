@@ -1,9 +1,9 @@
-//! What lookups cost when somebody has ground the keys.
+//! The cost of lookups of keys that an adversary chose.
 //!
 //! Two sets, one coin a transaction: the txids of one are random, those of the other share their
-//! first 24 bytes. Both are imported from a snapshot and asked for every coin, as many keys at a
-//! time as a block has inputs. The fill of the one and the other takes turns with the lookups, so
-//! that a disturbance meets both.
+//! first 24 bytes. Both are imported from a snapshot, and every coin is looked up, as many keys at
+//! a time as a block has inputs. Imports and lookups of the two sets alternate, so that a
+//! disturbance affects both.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,17 +15,18 @@ use varve_utxo::parts::pack;
 
 use crate::block_maker::COINS;
 use crate::command::RESIDENT;
-use crate::random::Random;
 use crate::side::Side as _;
 use crate::stock::{BASE, NETWORK};
 use crate::varve::Varve;
+use varve_testdata::Random;
 
-/// Times the lookups are made; the fastest counts.
+/// How often the lookups are made; the fastest counts.
 const ROUNDS: usize = 3;
 /// Bytes that the hostile txids share.
 const SHARED: usize = 24;
 
-/// Tells `hostile_import` and `hostile_lookup`: the time with hostile keys over that with random.
+/// Reports `hostile_import` and `hostile_lookup`: the time with hostile keys over that with random
+/// ones.
 pub(crate) fn run(folder: &Path, coins: u32) -> Result<()> {
     let mut sets = Vec::new();
     for (name, shared) in [("random", 0), ("hostile", SHARED)] {
@@ -53,8 +54,8 @@ pub(crate) fn run(folder: &Path, coins: u32) -> Result<()> {
     let [(_, _, random_import, random), (_, _, hostile_import, hostile)] = sets.as_slice() else {
         unreachable!("there are two sets")
     };
-    Figures::tell("hostile_import", hostile_import / random_import);
-    Figures::tell("hostile_lookup", hostile / random);
+    Figures::report("hostile_import", hostile_import / random_import);
+    Figures::report("hostile_lookup", hostile / random);
     Ok(())
 }
 
@@ -77,7 +78,7 @@ fn shuffled(txids: Vec<Txid>) -> Vec<Outpoint> {
     let mut random = Random::new(12);
     let mut keys: Vec<Outpoint> = txids.into_iter().map(|txid| Outpoint::new(txid, 0)).collect();
     for place in (1..keys.len()).rev() {
-        keys.swap(place, random.below(place + 1));
+        keys.swap(place, random.index(place + 1));
     }
     keys
 }

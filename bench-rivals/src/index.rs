@@ -1,12 +1,12 @@
-//! `cargo xtask bench index`: who runs when.
+//! `cargo xtask bench index`: the order of the runs.
 //!
-//! 1. Two search tables, `tx` and `spend`, are filled block by block at the size that counts, in a
-//!    child with 2 GiB. A second child opens what is left and looks txids up from the disk.
+//! 1. Two search tables, `tx` and `spend`, are filled block by block at the full size, in a child
+//!    with 2 GiB. A second child opens what is left and looks txids up from the disk.
 //! 2. The sides race over fewer rows, each in a child with 2 GiB: ours, then one setting of
 //!    RocksDB, both twice, then fjall. All must give the same answers, or the benchmark fails. Ours
 //!    races twice and the faster time counts.
 //! 3. Ours is filled with 5 million transactions, once so that they stay in memory as rows and once
-//!    so that they go to runs, and txids are looked up, everything being in memory.
+//!    so that they go to runs, and txids are looked up, all from memory.
 //! 4. Everything is printed; a missed bar of speed with a profile.
 //!
 //! A race that others disturbed is marked and run again, once, if it is short.
@@ -35,7 +35,7 @@ use bars::Results;
 use rows::TXS;
 use table::{is_disturbed, seconds};
 
-/// What a function is a part of, by words in its name; the first that fits.
+/// The part a function belongs to, by words in its name; the first match wins.
 const PARTS: [profile::Part; 8] = [
     ("making rows", &["index::rows", "random", "siphash", "Sip13", "prepare"]),
     ("sorting", &["sort", "radix"]),
@@ -58,7 +58,7 @@ pub(crate) struct Size {
     race: u32,
     /// The tables from which txids are looked up in memory.
     warm: u32,
-    /// Seconds of a race up to which it is run again when it was disturbed.
+    /// Races of up to this many seconds are repeated when they were disturbed.
     again_max: f64,
 }
 
@@ -69,7 +69,7 @@ impl Size {
     /// 405.6 million transactions and 1,001.8 million spends; 100 million rows in the race.
     pub(crate) const FULL: Self =
         Self { built: 169_000, race: 12_010, warm: 5_000_000 / TXS, again_max: 30.0 };
-    /// To see that everything works.
+    /// A smoke test.
     pub(crate) const TINY: Self = Self { built: 9_600, race: 300, warm: 600, again_max: 0.0 };
 }
 
@@ -134,8 +134,8 @@ impl Stage {
         Ok(self.race_and(side, blocks, None)?.0)
     }
 
-    /// Runs a race, a second time when the first was disturbed, and then what is to be done with
-    /// the files that it left.
+    /// Runs a race, a second time when the first was disturbed, and then `and` on the files that it
+    /// left.
     fn race_and(
         &self,
         side: &str,

@@ -14,14 +14,14 @@ use varve_types::Outpoint;
 use varve_utxo::{Database, Version};
 
 use crate::block_maker::COINS;
-use crate::random::Random;
+use varve_testdata::Random;
 
-/// Reads under way at once, as many as the set itself has: `READ_DEPTH` in its version.
+/// Reads in flight at once, as many as the set itself has: `READ_DEPTH` in its version.
 const DEPTH: u16 = 64;
 /// How long the device is measured, before and after ours.
 const DEVICE_TIME: Duration = Duration::from_secs(2);
 
-/// Tells `lookups_1` and `lookups_2`: coins a second that are in memory.
+/// Reports `lookups_1` and `lookups_2`: lookups a second of coins in memory.
 pub(crate) fn warm(set: &Database, probes: &[Outpoint]) -> Result<()> {
     let version = set.snapshot();
     get_all(&version, probes)?;
@@ -38,14 +38,14 @@ pub(crate) fn warm(set: &Database, probes: &[Outpoint]) -> Result<()> {
             threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
         })?;
         let rate = probes.len() as f64 / start.elapsed().as_secs_f64();
-        Figures::tell(&format!("lookups_{threads}"), rate);
+        Figures::report(&format!("lookups_{threads}"), rate);
     }
     Ok(())
 }
 
-/// Tells `cold_reads`, coins a second that are read from the disk, and `device_reads`, pages a
-/// second that the disk gives at the same depth from the same file. The set must be one whose
-/// pages are read past the cache.
+/// Reports `cold_reads`, coins a second read from the disk, and `device_reads`, pages a second that
+/// the disk delivers at the same depth from the same file. The set must be one whose pages are read
+/// past the cache.
 pub(crate) fn cold(set: &Database, probes: &[Outpoint]) -> Result<()> {
     let version = set.snapshot();
     let runs = version.runs().as_slice();
@@ -55,9 +55,9 @@ pub(crate) fn cold(set: &Database, probes: &[Outpoint]) -> Result<()> {
     get_all(&version, probes)?;
     let rate = probes.len() as f64 / start.elapsed().as_secs_f64();
     let after = device(largest.path(), largest.info().pages)?;
-    Figures::tell("cold_reads", rate);
-    Figures::tell("device_reads", before.max(after));
-    Figures::tell("device_reads_least", before.min(after));
+    Figures::report("cold_reads", rate);
+    Figures::report("device_reads", before.max(after));
+    Figures::report("device_reads_least", before.min(after));
     Ok(())
 }
 
@@ -79,7 +79,7 @@ fn device(path: &Path, pages: u64) -> Result<f64> {
     let mut reader = BatchReader::with_method(Method::Ring, DEPTH);
     let mut random = Random::new(9);
     let pages = usize::try_from(pages)?;
-    let mut request = |buffer| read_of(&file, random.below(pages) as u64, buffer);
+    let mut request = |buffer| read_of(&file, random.index(pages) as u64, buffer);
     let first: Vec<_> = (0..DEPTH).map(|_| request(AlignedBuffer::zeroed(BLOCK))).collect();
     reader.submit(first);
     let (start, mut count) = (Instant::now(), 0_u64);

@@ -1,10 +1,10 @@
 //! Benchmarks against rivals that are slow to build:
 //! `varve-bench-rivals utxo|records|index [--full|--tiny]`.
 //!
-//! Kept apart from `bench` so that nobody builds a C++ database for nothing; not among the default
+//! Separate from `bench` so that nobody builds a C++ database without need; not among the default
 //! members, not in CI. The parent ([`utxo`], [`records`], [`index`]) writes the work once, if it is
-//! not computed from a seed, and starts this program again for every side ([`child`]), in a memory
-//! limit of its own (`varve_testdata::cgroup`). A child does one thing ([`command`]), mostly a
+//! not computed from a seed, and starts this program again for every side ([`child`]), under a
+//! separate memory limit (`varve_testdata::cgroup`). A child does one thing ([`command`]), mostly a
 //! [`race`], and prints [`figures`](varve_bench::figures).
 //!
 //! The exit code is 0 when everything could be measured, whether or not the bars are met; 1 when
@@ -19,7 +19,6 @@ mod index;
 mod key;
 mod lookups;
 mod race;
-mod random;
 mod records;
 mod recovery;
 mod rival;

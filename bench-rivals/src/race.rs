@@ -2,9 +2,9 @@
 //!
 //! 1. The stock is loaded. Not timed.
 //! 2. The warm-up blocks are connected, so that there are young coins. Not timed.
-//! 3. The other blocks are connected, a batch at a time: a batch is read and made ready while the
-//!    clock stands, and connected while it runs.
-//! 4. Everything is made durable, by the clock.
+//! 3. The other blocks are connected, a batch at a time: a batch is read and prepared while the
+//!    clock is stopped, and connected while it runs.
+//! 4. Everything is made durable, timed.
 //! 5. The digest of the whole set is taken. Not timed.
 
 use std::io::Read;
@@ -25,7 +25,7 @@ use crate::work::Work;
 /// Blocks made ready at a time.
 const BATCH: u32 = 16;
 
-/// What a child is told about its race.
+/// The parameters of a child's race.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Race<'a> {
     /// Blocks before the clock starts.
@@ -34,7 +34,7 @@ pub(crate) struct Race<'a> {
     pub(crate) profile: Option<&'a Path>,
 }
 
-/// Runs the race and tells the figures. The work is left in front of its probes.
+/// Runs the race and reports the figures. Leaves the work at its probes.
 pub(crate) fn run<S: Side, R: Read>(
     side: &mut S,
     work: &mut Work<R>,
@@ -52,10 +52,10 @@ pub(crate) fn run<S: Side, R: Read>(
     side.sync()?;
     clock.stop();
     profiler.map_or(Ok(()), Profiler::stop)?;
-    tell(&clock.measured(), blocks - warm_up);
-    Figures::tell("found", found);
+    report(&clock.measured(), blocks - warm_up);
+    Figures::report("found", found);
     let digest = side.digest()?;
-    Figures::tell("set", digest);
+    Figures::report("set", digest);
     Ok(())
 }
 
@@ -92,14 +92,14 @@ pub(crate) const fn height_of(number: u32) -> Height {
     Height::new(BASE_HEIGHT.to_u32() + 1 + number)
 }
 
-fn tell(measured: &Measured, blocks: u32) {
-    Figures::tell("seconds", measured.seconds());
-    Figures::tell("block_ms", measured.seconds() * 1e3 / f64::from(blocks));
-    Figures::tell("wall", measured.wall);
-    Figures::tell("cpu", measured.cpu);
-    Figures::tell("background", measured.background);
-    Figures::tell("others", measured.others());
-    Figures::tell("disturbed", u8::from(measured.is_disturbed()));
-    Figures::tell("written", measured.written);
-    Figures::tell("read", measured.read);
+fn report(measured: &Measured, blocks: u32) {
+    Figures::report("seconds", measured.seconds());
+    Figures::report("block_ms", measured.seconds() * 1e3 / f64::from(blocks));
+    Figures::report("wall", measured.wall);
+    Figures::report("cpu", measured.cpu);
+    Figures::report("background", measured.background);
+    Figures::report("others", measured.others());
+    Figures::report("disturbed", u8::from(measured.is_disturbed()));
+    Figures::report("written", measured.written);
+    Figures::report("read", measured.read);
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask bench records`: who runs when, and what the bars are.
+//! `cargo xtask bench records`: the order of the runs, and the bars.
 //!
 //! 1. The work is written once: a stock of records, then batches of transactions that each spend
 //!    one output and create a record of two.
 //! 2. The sides race, each in a child with much less memory than its records take. Each is killed
-//!    behind its last batch, opened again and gone over: all must have the same records, or the
+//!    after its last batch, opened again and read in full: all must have the same records, or the
 //!    benchmark fails.
 //! 3. Ours spends in records of 2 and of 20,000 outputs.
 //! 4. Ours races with ten times as many records in little more memory, all of them in blocks, and
@@ -39,7 +39,7 @@ use varve_bench::profile;
 use varve_bench::ratio::Ratio;
 use work::Plan;
 
-/// What a function is a part of, by words in its name; the first that fits.
+/// The part a function belongs to, by words in its name; the first match wins.
 const PARTS: [profile::Part; 7] = [
     ("checksums", &["crc32c"]),
     ("lookup", &["locate", "candidates", "warm", "index", "key::", "siphash", "hasher"]),
@@ -50,7 +50,7 @@ const PARTS: [profile::Part; 7] = [
     ("disk and waiting", &["io_uring", "ext4", "blk", "sync", "write", "futex", "sched", "iomap"]),
 ];
 const MIB: u64 = 1 << 20;
-/// For going over all records, which nobody times.
+/// For reading all records, which is not timed.
 const ROOMY: u64 = 8 << 30;
 /// The memory of the children that spend in records of few and many outputs.
 const FLAT: u64 = 256 * MIB;
@@ -65,7 +65,7 @@ pub(crate) struct Size {
     memory: u64,
     /// A race of ours with many more records, and its memory. It is opened after a kill.
     large: Option<(Plan, u64)>,
-    /// Seconds of a race up to which it is run again when it was disturbed.
+    /// Races of up to this many seconds are repeated when they were disturbed.
     again_max: f64,
 }
 
@@ -84,7 +84,7 @@ impl Size {
         large: Some((Plan { stock: 30_000_000, warm_up: 40, timed: 300 }, 512 * MIB)),
         again_max: 10.0,
     };
-    /// To see that everything works.
+    /// A smoke test.
     pub(crate) const TINY: Self = Self {
         plan: Plan { stock: 100_000, warm_up: 4, timed: 20 },
         memory: 192 * MIB,
@@ -116,7 +116,7 @@ struct Bar {
     speed: bool,
 }
 
-/// What a side came to.
+/// The result of a side.
 #[derive(Debug)]
 struct Raced {
     race: Outcome,
@@ -181,8 +181,8 @@ impl Stage {
 
     fn raced_once(&self, side: &str) -> Result<Raced> {
         let Size { plan, memory, .. } = self.size;
-        let race = self.race(side, &plan, (memory, None))?;
-        let opened = self.open(side, (memory, ROOMY), true);
+        let race = self.race(side, &plan, memory, None)?;
+        let opened = self.open(side, memory, ROOMY, true);
         std::fs::remove_dir_all(self.side())?;
         let raced = Raced { race, opened: opened? };
         raced.print(side)?;
@@ -198,15 +198,16 @@ impl Stage {
         &self,
         side: &str,
         plan: &Plan,
-        (memory, profile): (u64, Option<&Path>),
+        memory: u64,
+        profile: Option<&Path>,
     ) -> Result<Outcome> {
         let mut more = words(&[&memory.to_string(), side, &plan.warm_up.to_string()]);
         more.extend(profile.map(Into::into));
         self.task("records-race", memory, more, Some(KILL))
     }
 
-    /// Opens what a race left.
-    fn open(&self, side: &str, (memory, limit): (u64, u64), digest: bool) -> Result<Outcome> {
+    /// Opens what a race left, with caches for `memory` bytes in a child limited to `limit`.
+    fn open(&self, side: &str, memory: u64, limit: u64, digest: bool) -> Result<Outcome> {
         let mut more = words(&[&memory.to_string(), side]);
         more.extend(digest.then(|| "digest".into()));
         self.task("records-open", limit, more, None)
@@ -256,8 +257,8 @@ impl Stage {
     /// A race of ours with a stock of mined records, by the work that is written. It is opened in
     /// the memory of the race.
     fn mined(&self, plan: &Plan, memory: u64) -> Result<Raced> {
-        let race = self.race("mined", plan, (memory, None))?;
-        let opened = self.open("varve", (memory, memory), false);
+        let race = self.race("mined", plan, memory, None)?;
+        let opened = self.open("varve", memory, memory, false);
         std::fs::remove_dir_all(self.side())?;
         let raced = Raced { race, opened: opened? };
         raced.print("mined")?;
@@ -271,7 +272,7 @@ impl Stage {
         let Size { plan, memory, .. } = self.size;
         plan.write(&self.work())?;
         let file = self.folder.join("perf.data");
-        self.race("varve", &plan, (memory, Some(&file)))?;
+        self.race("varve", &plan, memory, Some(&file))?;
         std::fs::remove_dir_all(self.side())?;
         println!("\nwhere the time of `varve` goes:");
         profile::print(&file, &PARTS)

@@ -1,4 +1,4 @@
-//! Going back: reopening after a clean close, after a kill, and rewinding.
+//! Reopening after a clean close, after a kill, and rewinding.
 
 use std::io::Read;
 use std::path::Path;
@@ -20,28 +20,28 @@ const FAR: u32 = 500;
 /// Blocks that the short rewind goes back.
 const NEAR: u32 = 6;
 
-/// Tells `reopen`: the seconds to open a set that was closed.
+/// Reports `reopen`: the seconds to open a set that was closed.
 pub(crate) fn reopen(varve: Varve) -> Result<Varve> {
     let start = Instant::now();
     let varve = varve.reopen()?;
-    Figures::tell("reopen", start.elapsed().as_secs_f64());
+    Figures::report("reopen", start.elapsed().as_secs_f64());
     Ok(varve)
 }
 
-/// Tells `rewind6` and `rewind500`: the seconds to disconnect so many blocks.
+/// Reports `rewind6` and `rewind500`: the seconds to disconnect 6 and 500 blocks.
 pub(crate) fn rewind(varve: &mut Varve) -> Result<()> {
     let set = varve.set_mut();
     let (tip, _) = set.tip().context("the set has no tip")?;
     let below = |depth| tip.checked_sub(depth).context("the chain is too short to rewind");
     let start = Instant::now();
     set.rewind_to(below(NEAR)?)?;
-    Figures::tell("rewind6", start.elapsed().as_secs_f64());
+    Figures::report("rewind6", start.elapsed().as_secs_f64());
     set.rewind_to(below(FAR)?)?;
-    Figures::tell("rewind500", start.elapsed().as_secs_f64());
+    Figures::report("rewind500", start.elapsed().as_secs_f64());
     Ok(())
 }
 
-/// Loads the stock, connects so many blocks, and waits to be killed.
+/// Loads the stock, connects `blocks` blocks, and waits to be killed.
 pub(crate) fn be_killed<R: Read>(
     folder: &Path,
     setting: Setting,
@@ -58,8 +58,8 @@ pub(crate) fn be_killed<R: Read>(
     }
 }
 
-/// Tells `crash_reopen`, the seconds to open the set and to connect again what the kill took, and
-/// `replayed`, how many blocks that were. Reading and parsing them is not counted.
+/// Reports `crash_reopen`, the seconds to open the set and to reconnect the blocks lost by the
+/// kill, and `replayed`, how many blocks that were. Reading and parsing them is not counted.
 pub(crate) fn recover<R: Read>(
     folder: &Path,
     setting: Setting,
@@ -71,7 +71,7 @@ pub(crate) fn recover<R: Read>(
     let start = Instant::now();
     let mut varve = Varve::open(folder, setting)?;
     let mut took = start.elapsed();
-    Figures::tell("crash_open", took.as_secs_f64());
+    Figures::report("crash_open", took.as_secs_f64());
     let (tip, _) = varve.set().tip().context("the set has no tip")?;
     let first = (0..blocks).find(|number| height_of(*number) > tip).unwrap_or(blocks);
     for _ in 0..first {
@@ -81,9 +81,9 @@ pub(crate) fn recover<R: Read>(
     connect(&mut varve, work, first..blocks, &mut clock)?;
     took += Duration::from_secs_f64(clock.measured().wall);
     let replayed = blocks - first;
-    Figures::tell("crash_reopen", took.as_secs_f64());
-    Figures::tell("replayed", replayed);
+    Figures::report("crash_reopen", took.as_secs_f64());
+    Figures::report("replayed", replayed);
     varve.sync()?;
-    Figures::tell("set", varve.digest()?);
+    Figures::report("set", varve.digest()?);
     Ok(())
 }

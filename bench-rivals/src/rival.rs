@@ -1,4 +1,4 @@
-//! The rivals, each tuned as someone who knows it would.
+//! The rivals, each tuned as an expert would.
 
 pub(crate) mod coin_cache;
 pub(crate) mod fjall;

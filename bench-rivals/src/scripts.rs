@@ -33,7 +33,7 @@ const TRANSACTIONS: u32 = 2_000;
 /// Coins made at the start.
 const COINS: u32 = 50_000;
 
-/// Writes a chain with so many blocks to check.
+/// Writes a chain with `blocks` blocks to check.
 pub(crate) fn write(path: &Path, blocks: u32) -> Result<()> {
     let height = START + blocks - 1;
     let config = Config {
@@ -52,7 +52,7 @@ pub(crate) fn write(path: &Path, blocks: u32) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Tells `blocks_per_second` on so many processors; a profile goes to `profile`.
+/// Reports `blocks_per_second` on `processors` processors; a profile goes to `profile`.
 pub(crate) fn run<R: Read>(
     folder: &Path,
     work: &mut Work<R>,
@@ -87,13 +87,13 @@ pub(crate) fn run<R: Read>(
     clock.stop();
     profiler.map_or(Ok(()), Profiler::stop)?;
     let measured = clock.measured();
-    Figures::tell("blocks_per_second", f64::from(count - START) / measured.seconds());
-    Figures::tell("others", measured.others());
-    Figures::tell("disturbed", u8::from(measured.is_disturbed()));
+    Figures::report("blocks_per_second", f64::from(count - START) / measured.seconds());
+    Figures::report("others", measured.others());
+    Figures::report("disturbed", u8::from(measured.is_disturbed()));
     Ok(())
 }
 
-/// Binds this process to the first so many processors.
+/// Binds this process to the first `processors` processors.
 fn bind(processors: usize) -> Result<()> {
     let mut set = CpuSet::new();
     (0..processors).for_each(|processor| set.set(processor));

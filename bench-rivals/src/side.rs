@@ -1,12 +1,13 @@
 //! What every side of the race can do, and the form in which each gets a block.
 //!
-//! Reading and parsing is not part of the race. So everything that can be known about a block
-//! without asking the set is made ready while the clock stands:
+//! Reading and parsing is not part of the race. So everything that can be computed from a block
+//! without the set is prepared while the clock is stopped:
 //!
 //! - [`Net`], for stores of keys and values: what the block takes from the set and what it leaves
-//!   there, as sorted keys and packed coins. Outputs that the block spends itself are settled.
+//!   there, as sorted keys and packed coins. Outputs that the block spends itself are already
+//!   removed.
 //! - [`Flat`], for the map: all outputs, all inputs.
-//! - Ours gets the parsed block with its txids, and settles everything else by the clock.
+//! - Ours gets the parsed block with its txids, and does everything else while the clock runs.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -21,22 +22,22 @@ use crate::key::Key;
 
 /// One side of the race.
 pub(crate) trait Side {
-    /// What is made of a block while the clock stands.
+    /// A prepared block.
     type Ready<'b>;
 
     /// Fills the set from Core's snapshot.
     fn load(&mut self, snapshot: &mut dyn Read) -> Result<()>;
 
-    /// Makes a block ready.
+    /// Prepares a block. Not timed.
     fn prepare<'b>(&self, block: BlockAt<'b>) -> Self::Ready<'b>;
 
-    /// Connects blocks: looks up and removes the inputs, adds the outputs. By the clock.
+    /// Connects blocks: looks up and removes the inputs, adds the outputs. Timed.
     fn connect(&mut self, blocks: &[Self::Ready<'_>]) -> Result<Found>;
 
-    /// Makes everything durable. By the clock.
+    /// Makes everything durable. Timed.
     fn sync(&mut self) -> Result<()>;
 
-    /// Goes over the whole set.
+    /// Reads the whole set.
     fn digest(&mut self) -> Result<SetDigest>;
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn unpacked<'s>(bytes: &[u8], script: &'s mut Vec<u8>) -> Result<Coin
     Ok(head.with_script(script))
 }
 
-/// Gives every coin of a snapshot to `each`, in the order of the keys.
+/// Calls `each` with every coin of a snapshot, in key order.
 pub(crate) fn each_coin(
     snapshot: &mut dyn Read,
     mut each: impl FnMut(&Outpoint, &Coin<'_>) -> Result<()>,

@@ -2,9 +2,8 @@
 //!
 //! A transaction of the stock is one random 64-bit number, the first eight bytes of its txid;
 //! everything else about it follows from the number: the rest of the txid, one to three coins,
-//! their amounts, heights and scripts. So a stock of 20 million coins takes 110 MB, sorted, and
-//! any coin of it can be named without a look at the others. Scripts come in the mix of
-//! mainnet's set.
+//! their amounts, heights and scripts. So a stock of 20 million coins takes 110 MB, sorted, and any
+//! coin of it can be named without knowing the others. Scripts come in the mix of mainnet's set.
 //!
 //! The stock is written as Core's snapshot file: every side loads the same bytes.
 
@@ -13,9 +12,9 @@ use std::io::{self, Write};
 use varve_types::{Amount, BlockHash, Coin, Height, Network, Outpoint, Txid, compact_size};
 use varve_utxo::parts::pack;
 
-use crate::random::{Random, mix};
+use varve_testdata::Random;
 
-/// The height of the block that the stock stands at.
+/// The height of the stock's base block.
 pub(crate) const BASE_HEIGHT: Height = Height::new(900_000);
 /// Its hash, which no block has.
 pub(crate) const BASE: BlockHash = BlockHash::from_bytes([0xba; 32]);
@@ -24,35 +23,35 @@ pub(crate) const NETWORK: Network = Network::Regtest;
 /// The most coins that a transaction of the stock has.
 const COINS_MAX: u32 = 3;
 
-/// All coins of the stock, and which of them are not given away yet.
+/// All coins of the stock, and which of them are still available.
 #[derive(Debug)]
 pub(crate) struct Stock {
     /// One number a transaction, sorted.
     transactions: Vec<u64>,
     coins: u64,
-    /// Places that were given away, in the order of a permutation.
+    /// How many places were taken, in the order of a permutation.
     taken: u64,
     left: u64,
 }
 
 impl Stock {
-    /// About so many coins: a transaction has 1.5 on average.
+    /// A stock of about `coins` coins: a transaction has 1.5 on average.
     pub(crate) fn new(coins: u64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let wanted = coins * 2 / 3;
-        let mut transactions: Vec<u64> = (0..wanted).map(|_| random.next()).collect();
+        let mut transactions: Vec<u64> = (0..wanted).map(|_| random.bits()).collect();
         transactions.sort_unstable();
         transactions.dedup();
         let coins = transactions.iter().map(|number| u64::from(coins_of(*number))).sum();
         Self { transactions, coins, taken: 0, left: coins }
     }
 
-    /// How many coins nobody has taken.
+    /// How many coins are still available.
     pub(crate) const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Gives away a coin by chance, none twice.
+    /// Takes a random coin, none twice.
     pub(crate) fn take(&mut self) -> Option<Outpoint> {
         // Places are numbered as if all transactions had the most coins; a step that shares no
         // factor with their number visits each once.
@@ -71,7 +70,7 @@ impl Stock {
         None
     }
 
-    /// Writes the whole stock as Core's snapshot, whatever was given away.
+    /// Writes the whole stock as Core's snapshot, including coins already taken.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"utxo\xff")?;
         out.write_all(&2_u16.to_le_bytes())?;
@@ -94,7 +93,7 @@ impl Stock {
     }
 }
 
-/// A step near the golden section of `places` that shares no factor with it.
+/// A step near the golden ratio of `places` that shares no factor with it.
 fn step(places: u64) -> u64 {
     let golden = places / 1_000 * 618 + 1;
     (golden..).find(|step| gcd(*step, places) == 1).unwrap_or(1)
@@ -106,7 +105,7 @@ const fn gcd(a: u64, b: u64) -> u64 {
 
 /// Five of eight transactions have one coin, two have two, one has three.
 const fn coins_of(number: u64) -> u32 {
-    match mix(number ^ 1) % 8 {
+    match Random::new(number ^ 1).bits() % 8 {
         0..5 => 1,
         5..7 => 2,
         _ => COINS_MAX,
@@ -122,7 +121,7 @@ fn txid(number: u64) -> Txid {
 
 fn coin(number: u64, vout: u32, script: &mut Vec<u8>) -> Coin<'_> {
     let mut random = Random::new(number.wrapping_add(u64::from(vout) + 1));
-    let kind = match random.below(100) {
+    let kind = match random.index(100) {
         0..51 => ScriptKind::P2wpkh,
         51..67 => ScriptKind::P2tr,
         67..87 => ScriptKind::P2pkh,
@@ -130,15 +129,15 @@ fn coin(number: u64, vout: u32, script: &mut Vec<u8>) -> Coin<'_> {
     };
     script.clear();
     kind.write(&mut random, script);
-    let height = random.below(BASE_HEIGHT.to_u32() as usize);
+    let height = random.index(BASE_HEIGHT.to_u32() as usize);
     let height = Height::new(u32::try_from(height).unwrap_or_default());
     Coin { height, coinbase: false, value: amount(&mut random), script }
 }
 
-/// Of any size from dust to a hundred coins, each power of two alike.
+/// Of any size from dust to a hundred coins, uniform over powers of two.
 pub(crate) fn amount(random: &mut Random) -> Amount {
-    let bits = 10 + random.below(23);
-    Amount::from_sat(random.next() >> (64 - bits))
+    let bits = 10 + random.index(23);
+    Amount::from_sat(random.bits() >> (64 - bits))
 }
 
 /// A standard script.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench utxo`: who runs when, and what the bars are.
+//! `cargo xtask bench utxo`: the order of the runs, and the bars.
 //!
 //! 1. The work is written once.
 //! 2. The sides race, each in a child: those with 4 GiB, then those with 512 MiB. All must have
@@ -28,10 +28,10 @@ use table::Table;
 const SEED: u64 = 42;
 const RESIDENT: u64 = 4 << 30;
 const COLD: u64 = 512 << 20;
-/// Blocks by the clock on the small set, and outpoints looked up there: both use its coins up.
+/// Timed blocks on the small set, and outpoints looked up there: both consume its coins.
 const SMALL_TIMED: u32 = 200;
 const SMALL_PROBES: u32 = 20_000;
-/// What a function is a part of, by words in its name; the first that fits.
+/// The part a function belongs to, by words in its name; the first match wins.
 const PARTS: [profile::Part; 9] = [
     ("script checks", &["bitcoinconsensus", "secp256k1", "rustsecp", "VerifyScript", "CheckSig"]),
     ("undo", &["undo", "UndoRecord"]),
@@ -57,7 +57,7 @@ pub(crate) struct Size {
     script_blocks: u32,
     /// Keys that share their first bytes.
     hostile: u32,
-    /// Seconds of a race up to which it is run again when it was disturbed.
+    /// Races of up to this many seconds are repeated when they were disturbed.
     again_max: f64,
 }
 
@@ -78,7 +78,7 @@ impl Size {
         hostile: 1_000_000,
         again_max: 40.0,
     };
-    /// To see that everything works.
+    /// A smoke test.
     pub(crate) const TINY: Self = Self {
         plan: Plan { coins: 1_200_000, warm_up: 144, timed: 360, probes: 20_000 },
         small: 800_000,
@@ -185,7 +185,7 @@ impl Stage {
         Ok(outcome)
     }
 
-    /// Runs a child in a folder of its own.
+    /// Runs a child in a separate folder.
     fn task(&self, side: &str, memory: Option<u64>, number: u32) -> Result<Outcome> {
         let more = vec![OsString::from(number.to_string())];
         self.task_with(side, memory, more)
@@ -200,7 +200,7 @@ impl Stage {
         outcome
     }
 
-    /// Kills one in the middle and lets it recover, which must give the set that it had.
+    /// Kills a child in the middle and lets it recover, which must give the same set.
     fn recover(&self, whole: &Outcome) -> Result<Outcome> {
         let folder = self.folder.join("side");
         let input = self.work();
@@ -220,7 +220,7 @@ impl Stage {
         std::fs::remove_dir_all(&folder)?;
         let recovered = recovered?;
         let same = recovered.figures.text("set")? == whole.figures.text("set")?;
-        ensure!(same, "after the kill the set is another");
+        ensure!(same, "the set differs after the kill");
         Ok(recovered)
     }
 

@@ -64,7 +64,7 @@ impl Varve {
         &mut self.set
     }
 
-    /// Connects blocks with the joiner, and gives what `check` gave for each.
+    /// Connects blocks with the joiner, and returns the results of `check`.
     pub(crate) fn join<R: Send>(
         &mut self,
         blocks: &[BlockAt<'_>],
@@ -104,7 +104,7 @@ impl Varve {
     }
 }
 
-/// Goes over the spends of a block.
+/// Reads the spends of a block.
 fn spent_by(block: &BlockAt<'_>, view: &DatabaseView) -> Result<Found> {
     let mut found = Found::default();
     let walked = view.for_each_spend(block, |spend| {

@@ -6,8 +6,8 @@
 //! └──────────┴────────────────┴────────────┴─────┴───────┴─────┴────────────┴───────────┘
 //! ```
 //!
-//! The bytes come by a pipe, so that the pages that hold the file are counted to the parent, not to
-//! the child and its memory limit. The parent blocks on the pipe while the child works.
+//! The bytes come by a pipe, so that the file's pages are charged to the parent, not to the child
+//! and its memory limit. The parent blocks on the pipe while the child works.
 //!
 //! The probes are coins of the stock that no block spends.
 
@@ -21,7 +21,7 @@ use varve_types::Outpoint;
 use crate::block_maker::BlockMaker;
 use crate::stock::Stock;
 
-/// No block of ours is near this.
+/// An upper bound of our blocks' length.
 const BLOCK_MAX: u32 = 16 << 20;
 
 /// How large a race is. Everything else follows from these numbers.
@@ -91,7 +91,7 @@ impl<R: Read> Work<R> {
         Ok((&mut self.input).take(len))
     }
 
-    /// Reads over the snapshot.
+    /// Skips the snapshot.
     pub(crate) fn skip_snapshot(&mut self) -> Result<()> {
         std::io::copy(&mut self.snapshot()?, &mut std::io::sink())?;
         Ok(())

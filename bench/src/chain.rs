@@ -1,9 +1,9 @@
-//! `chain`: a whole node syncs a simulated chain, against a real node, and then answers.
+//! `chain`: a whole node syncs a simulated chain, against a real node, and then answers queries.
 //!
 //! 1. The chain is made once ([`simulated`]).
 //! 2. Ours syncs it twice ([`sync`]) and the real node connects it ([`peer`]); the second half of
-//!    each run is timed. All must come to the same tip, ours also to the set that the simulator's
-//!    model says.
+//!    each run is timed. All must reach the same tip, and ours the set that the simulator's model
+//!    expects.
 //! 3. On what ours has built, sizes and lookups are measured ([`lookups`]).
 //! 4. One of ours is killed and opens again ([`recovery`]); one meets branches ([`reorg`]).
 //! 5. Everything is printed, missed bars of speed with a profile of what limits them.
@@ -18,7 +18,7 @@ pub(crate) mod node;
 mod padding;
 pub(crate) mod peer;
 mod recovery;
-mod reorg;
+pub(crate) mod reorg;
 pub(crate) mod simulated;
 pub(crate) mod sync;
 
@@ -41,9 +41,9 @@ pub(crate) use child::run as run_child;
 
 /// Processors that every side has.
 pub(crate) const PROCESSORS: usize = 2;
-/// Signed inputs in a hundred: nobody looks at scripts here.
+/// Percentage of signed inputs: scripts are not checked here.
 const SIGNED: u32 = 5;
-/// What a function is a part of, by words in its name; the first that fits.
+/// The part a function belongs to, by words in its name; the first match wins.
 const PARTS: [Part; 8] = [
     ("hashes", &["sha256", "Sha256"]),
     ("unspent set", &["varve_utxo", "hashbrown"]),
@@ -90,7 +90,7 @@ pub(crate) fn run(effort: Effort) -> Result<()> {
     let size = Size::of(effort);
     let chain = Simulated::provide(target, size.blocks, SIGNED)?;
     println!(
-        "{} blocks, {:.2} GB; the upper half of the blocks by the clock, {PROCESSORS} processors",
+        "{} blocks, {:.2} GB; the upper half of the blocks timed, {PROCESSORS} processors",
         chain.height,
         chain.bytes as f64 / 1e9
     );
@@ -193,7 +193,7 @@ impl Stage {
         Ok(Some(took))
     }
 
-    /// Kills one of ours when it has the most to lose, and opens it again.
+    /// Kills one of ours when it has the most unsaved work, and opens it again.
     fn recover(&self) -> Result<Figures> {
         let (chain, data) = (self.chain.folder.clone(), self.folder.join("killed"));
         // Just before a checkpoint is due; in a short chain, before its end.

@@ -1,13 +1,13 @@
-//! A clock that can be stopped, and knows what happened while it ran.
+//! A clock that can be stopped, and that detects disturbances while it runs.
 //!
-//! It counts time by the wall, processor time of the process and of this thread, the time that this
-//! thread waited for a processor, the bytes that the process had the disk read and write, and what
-//! the whole machine did (`/proc/stat`). From that:
+//! It counts wall time, processor time of the process and of this thread, the time that this thread
+//! waited for a processor, the bytes that the process read from and wrote to the disk, and what the
+//! whole machine did (`/proc/stat`). From that:
 //!
-//! - **Background work while the clock stands** (compaction threads) is processor time of the
-//!   process less that of this thread. It is added to the time: nobody gets it for nothing.
-//! - **Others** is what the processors did in the meantime for anybody else, stolen time included.
-//!   Above a tenth of all processors' time, the measurement counts as disturbed.
+//! - **Background work while the clock is stopped** (compaction threads) is processor time of the
+//!   process less that of this thread. It is added to the time, so that it is not free.
+//! - **Others** is what the processors did in the meantime for other processes, stolen time
+//!   included. Above a tenth of all processors' time, the measurement counts as disturbed.
 //!
 //! A clock watches its own process, or a child that has not been waited for.
 
@@ -21,7 +21,7 @@ const DISTURBED: f64 = 0.10;
 /// What `/proc/stat` counts in.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// Where all counters stand.
+/// A reading of all counters.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     wall: Instant,
@@ -47,18 +47,18 @@ impl Mark {
 /// What was measured while the clock ran.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
-    /// By the wall, without what the background did while the clock stood.
+    /// Wall seconds, without background work while the clock was stopped.
     pub wall: f64,
     /// Processor seconds of the whole process.
     pub cpu: f64,
-    /// Processor seconds of background threads while the clock stood.
+    /// Processor seconds of background threads while the clock was stopped.
     pub background: f64,
-    /// Processor seconds of anybody else.
+    /// Processor seconds of other processes.
     others: f64,
     processors: f64,
-    /// Bytes that went to the disk.
+    /// Bytes written to the disk.
     pub written: u64,
-    /// Bytes that came from the disk.
+    /// Bytes read from the disk.
     pub read: u64,
 }
 
@@ -69,20 +69,20 @@ impl Measured {
         self.wall + self.background
     }
 
-    /// What part of all processors' time others had.
+    /// The share of all processors' time that others had.
     #[must_use]
     pub fn others(&self) -> f64 {
         self.others / (self.wall * self.processors).max(1e-9)
     }
 
-    /// Whether others had too much for the figures to count.
+    /// Whether others had too large a share for the figures to count.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
         self.others() > DISTURBED
     }
 }
 
-/// The clock. It stands at first.
+/// The clock. It is stopped at first.
 #[derive(Debug)]
 pub struct Clock {
     child: Option<u32>,
@@ -115,18 +115,18 @@ impl Clock {
         Self { child, measured, mark: Mark::now(child) }
     }
 
-    /// Counts what the background did, and runs.
+    /// Counts the background work since the last stop, and starts.
     pub fn start(&mut self) {
         let now = Mark::now(self.child);
         let own = now.thread - self.mark.thread;
         let all = now.process.saturating_sub(self.mark.process);
         self.measured.background += all.saturating_sub(own).as_secs_f64();
-        // What is written behind our back while the clock stands was written for us all the same.
+        // Background writes while the clock is stopped count as well.
         self.measured.written += now.io.written.saturating_sub(self.mark.io.written);
         self.mark = now;
     }
 
-    /// Counts what happened, and stands.
+    /// Counts what happened since the start, and stops.
     pub fn stop(&mut self) {
         let now = Mark::now(self.child);
         let cpu = now.process.saturating_sub(self.mark.process).as_secs_f64();
@@ -166,7 +166,7 @@ fn process(number: u32) -> Process {
     Process::parse(&read(&format!("/proc/{number}/stat")))
 }
 
-/// What is known of another process.
+/// The counters of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Process {
     ended: bool,
@@ -202,7 +202,7 @@ impl Machine {
     }
 }
 
-/// What the process had the disk do, in bytes.
+/// The disk transfers of the process, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Io {
     read: u64,

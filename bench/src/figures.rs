@@ -16,7 +16,7 @@ pub struct Figures(BTreeMap<String, String>);
 
 impl Figures {
     /// Prints one figure, in a child.
-    pub fn tell(name: &str, value: impl Display) {
+    pub fn report(name: &str, value: impl Display) {
         println!("figure {name} {value}");
     }
 

@@ -1,16 +1,19 @@
 //! Benchmarks of Varve against rivals that need no building: `varve-bench NAME [--full]`.
 //!
-//! Each benchmark prints what it measured and ends with one line per bar,
-//! `ratio NAME VALUE goal GOAL`: see [`varve_bench::ratio`]. The exit code is 0 when it could
-//! measure, whether or not the bars are met; 1 when it could not, and 2 for a wrong command line.
+//! Each benchmark prints what it measured and ends with one line per bar, `ratio NAME VALUE goal
+//! GOAL`: see [`varve_bench::ratio`]. The exit code is 0 when the measurement succeeded, whether or
+//! not the bars are met; 1 when it failed, and 2 for a wrong command line.
 
 #![forbid(unsafe_code)]
 
 mod chain;
+mod engines;
+mod indexer;
 mod muhash;
 mod parse;
 mod reads;
 mod scripts;
+mod serve;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -30,12 +33,15 @@ enum Effort {
 
 type Benchmark = fn(Effort) -> Result<(), String>;
 
-const BENCHMARKS: [(&str, Benchmark); 5] = [
+const BENCHMARKS: [(&str, Benchmark); 8] = [
     ("chain", run_chain),
+    ("engines", run_engines),
+    ("indexer", run_indexer),
     ("muhash", muhash::run),
     ("parse", parse::run),
     ("reads", run_reads),
     ("scripts", run_scripts),
+    ("serve", run_serve),
 ];
 
 fn main() -> ExitCode {
@@ -60,12 +66,24 @@ fn run_chain(effort: Effort) -> Result<(), String> {
     chain::run(effort).map_err(|error| format!("{error:#}"))
 }
 
+fn run_engines(effort: Effort) -> Result<(), String> {
+    engines::run(effort).map_err(|error| format!("{error:#}"))
+}
+
+fn run_indexer(effort: Effort) -> Result<(), String> {
+    indexer::run(effort).map_err(|error| format!("{error:#}"))
+}
+
 fn run_reads(effort: Effort) -> Result<(), String> {
     reads::run(effort).map_err(|error| format!("{error:#}"))
 }
 
 fn run_scripts(effort: Effort) -> Result<(), String> {
     scripts::run(effort).map_err(|error| format!("{error:#}"))
+}
+
+fn run_serve(effort: Effort) -> Result<(), String> {
+    serve::run(effort).map_err(|error| format!("{error:#}"))
 }
 
 fn exit(name: &str, done: Result<(), String>) -> ExitCode {

@@ -1,7 +1,7 @@
 //! `muhash`: adding coins to a MuHash3072, in one thread.
 //!
-//! The bar is "at most 2.5 µs an element", with elements as long as the bytes of a P2WPKH coin.
-//! The best of many short rounds counts: noise only ever adds time.
+//! The bar is "at most 2.5 µs an element", with elements as long as the bytes of a P2WPKH coin. The
+//! best of many short rounds counts, because noise only adds time.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -8,9 +8,9 @@
 //!
 //! and ours twice more, without the txids and with the merkle root, to see where time goes.
 //!
-//! The sides take turns, block after block, so that a change in the machine's speed hits all of
-//! them. Each side is credited with its best time for each block: noise only ever adds time.
-//! Before anything is measured, all sides must have found the same txids.
+//! The sides take turns, block after block, so that a change in the machine's speed affects all of
+//! them. Each side's best time for each block counts, because noise only adds time. Before anything
+//! is measured, all sides must have found the same txids.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ use varve_types::{Block, Format};
 
 use crate::Effort;
 
-/// Smaller files are single blocks of the early chain, which measure nothing.
+/// Smaller files are single blocks of the early chain, too small to measure.
 const FULL_BLOCK: usize = 500_000;
 
 /// From the bytes of a block to its txids.

@@ -1,8 +1,8 @@
-//! Where the time of a race goes, by `perf` if the machine has it.
+//! Where the time of a run goes, by `perf` if the machine has it.
 //!
-//! The child starts `perf` on itself when the clock starts for the first time, and stops it behind
-//! the last block, so that loading is not in the picture. The parent reads the report, puts the
-//! functions into parts by their names, and prints both.
+//! The child starts `perf` on itself when the clock starts for the first time, and stops it after
+//! the last block, so that loading is excluded. The parent reads the report, groups the functions
+//! into parts by their names, and prints both.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,12 +33,12 @@ impl Profiler {
             .stderr(Stdio::null())
             .spawn()
             .context("cannot start perf")?;
-        // It attaches in a moment.
+        // Give it time to attach.
         std::thread::sleep(Duration::from_millis(300));
         Ok(Self(perf))
     }
 
-    /// Stops, so that the file is whole.
+    /// Stops `perf`, so that the file is complete.
     pub fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
         kill_process(pid.context("perf has no process id")?, Signal::INT)?;
@@ -47,7 +47,8 @@ impl Profiler {
     }
 }
 
-/// Prints what is in the file. A function belongs to the first part that has a word of its name.
+/// Prints what is in the file. A function belongs to the first part with a word that occurs in its
+/// name.
 pub fn print(file: &Path, parts: &[Part]) -> Result<()> {
     let report = Command::new("perf")
         .args(["report", "--stdio", "--no-children", "--sort=symbol", "--input"])

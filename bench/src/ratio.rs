@@ -30,7 +30,7 @@ impl Ratio {
         self.name
     }
 
-    /// Whether the bar is met. What is not a number is not.
+    /// Whether the bar is met. NaN never meets it.
     #[must_use]
     pub fn is_met(&self) -> bool {
         self.value >= self.goal

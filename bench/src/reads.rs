@@ -3,8 +3,8 @@
 //!
 //! Writes a file of 1 GiB into the working directory with large direct writes, reads random pages
 //! of it at several depths for two seconds each, checks the first bytes of every page, and removes
-//! the file. On a busy machine the processor time of a read says what the rate does not. Figures
-//! through the cache are for pages that are in it.
+//! the file. On a busy machine the processor time of a read says more than the rate. Figures
+//! through the cache are for cached pages.
 //!
 //! `reads.ring`: reads a second past the cache by the ring at depth 32 over those by `pread`. The
 //! engines batch their reads for this factor.

@@ -2,8 +2,8 @@
 //!
 //! 1. A chain of which every input is signed is made once ([`Simulated`]). Ours syncs it with
 //!    `--verify scripts` and the real node connects it with `-assumevalid=0 -par=2`, in turns. The
-//!    upper half of the blocks is timed, which holds all transactions. All must come to the same
-//!    tip, ours also to the set that the simulator's model says.
+//!    upper half of the blocks is timed, which holds all transactions. All must reach the same tip,
+//!    and ours the set that the simulator's model expects.
 //! 2. Ours connects a block with one transaction of as many inputs as fit, of four kinds, in the
 //!    middle of a sync ([`many_inputs`]).
 //!
@@ -23,10 +23,10 @@ use varve_bench::ratio::Ratio;
 use varve_node::Verify;
 
 use crate::Effort;
-use crate::chain::node::{open, sync_scripts, tell_set};
+use crate::chain::node::{open, report_set, sync_scripts};
 use crate::chain::peer::{Peer, Took};
 use crate::chain::simulated::Simulated;
-use crate::chain::sync::tell;
+use crate::chain::sync::report;
 use crate::chain::{PROCESSORS, bind, child};
 use many_inputs::Kind;
 
@@ -38,7 +38,7 @@ const fn blocks(effort: Effort) -> u32 {
     }
 }
 
-/// What a function is a part of, by words in its name; the first that fits.
+/// The part a function belongs to, by words in its name; the first match wins.
 const PARTS: [Part; 6] = [
     ("signatures", &["secp256k1"]),
     ("hashes", &["sha256", "Sha256", "SHA256", "ripemd160", "RIPEMD"]),
@@ -200,8 +200,8 @@ pub(crate) fn be_synced(words: &[OsString]) -> Result<()> {
     sync_scripts(&mut node, chain, None)?;
     clock.stop();
     profiler.map_or(Ok(()), Profiler::stop)?;
-    tell(&clock.measured());
-    tell_set(&node)
+    report(&clock.measured());
+    report_set(&node)
 }
 
 /// Runs a child: `FOLDER KIND`.
@@ -218,6 +218,6 @@ pub(crate) fn be_many(words: &[OsString]) -> Result<()> {
     clock.stop();
     let tip = node.snapshot().tip.0.to_u32();
     ensure!(tip == many_inputs::TOP, "the chain ends at {tip}, not at {}", many_inputs::TOP);
-    tell(&clock.measured());
+    report(&clock.measured());
     Ok(())
 }

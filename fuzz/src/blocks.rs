@@ -1,5 +1,5 @@
-//! The decoders of `varve-blocks`: what lies behind the checksums of index, tables, packed segments
-//! and manifest.
+//! The decoders of `varve-blocks`: what the checksums protect in index, tables, packed segments and
+//! manifest.
 
 use std::ops::Range;
 
@@ -48,13 +48,12 @@ fn row() -> BlockRow {
 /// table, bits of padding aside.
 fn tx_offsets(bytes: &[u8]) {
     let Some((head, table)) = bytes.split_first_chunk::<8>() else { return };
-    let [a, b, c, d, e, f, ..] = head.map(u64::from);
+    let [a, _, c, d, ..] = head.map(u64::from);
     let (txs, length) = (u32::from(head[0]) << 4 | u32::from(head[1]), a << 20 | c << 8 | d);
     let Some(offsets) = TxOffsets::new(table, txs, length) else { return };
     let ranges = (0..txs).map(|position| offsets.range(TxPosition::new(position)));
     let ranges: Vec<_> = ranges.collect();
     assert!(ranges.iter().flatten().all(|range| range.start < range.end && range.end <= length));
-    let _ = offsets.position_at(b << 16 | e << 8 | f);
     let starts: Option<Vec<u64>> =
         ranges.into_iter().map(|range| range.map(|range| range.start)).collect();
     if let Some(again) = starts.and_then(|starts| encode_tx_offsets(&starts, length)) {
@@ -66,7 +65,7 @@ fn tx_offsets(bytes: &[u8]) {
     }
 }
 
-/// The table of a block of 300 transactions, behind its head.
+/// The table of a block of 300 transactions, after its head.
 fn tables() -> Vec<Vec<u8>> {
     let (head, length) = ([18, 12, 1, 2, 3, 4, 0, 0], 18 << 20 | 1 << 8 | 2);
     let starts: Vec<u64> = (0..300).map(|tx| 83 + tx * 211 + tx % 7).collect();

@@ -1,8 +1,8 @@
 //! Inputs that decode, for mutations to begin with.
 //!
-//! The built-in ones are made here, so that the short form runs the same on every machine. For
-//! the long form real ones are added where the data is at hand: the older blocks and transactions
-//! of several chains, small ones, because mutations of a megabyte find nothing.
+//! The built-in ones are made here, so that the short form runs the same on every machine. For the
+//! long form real ones are added where the data is available: the older blocks and transactions of
+//! several chains, small ones, because mutations of a megabyte find nothing.
 
 use bitcoin::absolute::LockTime;
 use bitcoin::consensus::encode::{deserialize, serialize};
@@ -39,7 +39,7 @@ impl Examples {
         }
     }
 
-    /// With the real ones that are at hand.
+    /// With the real ones that are available.
     #[must_use]
     pub fn with_data() -> Self {
         let mut examples = Self::built_in();
@@ -57,7 +57,7 @@ impl Examples {
     }
 }
 
-/// Two inputs with scripts, and the outputs that have classes of their own.
+/// Two inputs with scripts, and the outputs of each class.
 fn legacy() -> Transaction {
     let input = |index: u8| TxIn {
         previous_output: OutPoint::new(Txid::from_byte_array([index; 32]), u32::from(index)),

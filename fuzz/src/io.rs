@@ -1,4 +1,4 @@
-//! The decoders of `varve-io`: headers, frames, pages and envelopes, as a disk gives them back.
+//! The decoders of `varve-io`: headers, frames, pages and envelopes, as read from a disk.
 //!
 //! Each target of something with a checksum claims three things of its bytes:
 //!
@@ -126,7 +126,7 @@ fn log_checkpoint(bytes: &[u8]) {
     }
 }
 
-/// A text that anybody may have written; what decodes comes back the same.
+/// A text that anyone may have written; what decodes encodes to the same.
 fn lock_file(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Some(holder) = Holder::decode(text) {
@@ -153,7 +153,7 @@ fn flip_a_bit(bytes: &[u8], mut whole: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Were the examples refused, the targets would claim nothing.
+    /// If the examples were refused, the targets would test nothing.
     #[test]
     fn the_examples_decode() {
         assert!(payloads().map(encode_frame).iter().all(|b| decode_frame(b, STORE, PLACE).is_ok()));

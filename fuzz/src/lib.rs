@@ -29,6 +29,7 @@ pub mod mutate;
 mod node;
 mod records;
 mod script_core;
+mod server;
 mod sha256;
 mod types;
 mod utxo;
@@ -59,6 +60,7 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         archive::TARGETS,
         records::TARGETS,
         node::TARGETS,
+        server::TARGETS,
     ];
     crates.into_iter().flatten()
 }

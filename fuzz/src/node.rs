@@ -78,6 +78,7 @@ fn messages() -> Vec<Message> {
         nonce: 5,
         agent: "/Satoshi:31.1.0/".to_owned(),
         height: 900_000,
+        relay: true,
     };
     let list = vec![Inventory::block(hash, Network::Regtest), Inventory::block(hash, Network::Bsv)];
     vec![
@@ -94,7 +95,7 @@ fn messages() -> Vec<Message> {
 mod tests {
     use super::*;
 
-    /// Were the examples refused, the target would claim nothing.
+    /// If the examples were refused, the target would test nothing.
     #[test]
     fn the_examples_decode() {
         for message in messages() {

@@ -161,7 +161,7 @@ fn leaves() -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Were the examples refused, the targets would claim nothing.
+    /// If the examples were refused, the targets would test nothing.
     #[test]
     fn the_examples_decode() {
         assert!(UtxoWrapper::parse(&wrapper()).is_ok());

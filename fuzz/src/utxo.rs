@@ -1,7 +1,7 @@
-//! The decoders of `varve-utxo`: what lies behind the checksums of runs, undo log and manifest.
+//! The decoders of `varve-utxo`: what the checksums protect in runs, undo log and manifest.
 //!
 //! Checksums keep damage out, not mistakes and not malice: someone who can write the files can make
-//! them agree. So what is behind them must not be believed either.
+//! them agree. So content with valid checksums must not be trusted either.
 //!
 //! Content can be written in more than one way in these formats (a script can be packed in two), so
 //! the claim is: what was decoded, encoded and decoded again is the same.
@@ -60,7 +60,7 @@ fn run_leaf(bytes: &[u8]) {
             packed_coin(coin.as_bytes());
         }
     }
-    assert!(leaf.entry(leaf.len()).is_err(), "there is nothing behind the last entry");
+    assert!(leaf.entry(leaf.len()).is_err(), "there is nothing after the last entry");
 }
 
 /// An empty leaf, and one whose slots lead to the same few bytes.
@@ -109,7 +109,7 @@ fn manifest() -> Manifest {
 mod tests {
     use super::*;
 
-    /// Were the examples refused, the targets would claim nothing.
+    /// If the examples were refused, the targets would test nothing.
     #[test]
     fn the_examples_decode() {
         let mut script = Vec::new();

@@ -1,8 +1,8 @@
 //! Whole files of `varve-utxo`: runs, window files and Core's snapshots.
 //!
 //! The bytes of an input are the payloads of the pages of a file, which gets right checksums:
-//! footer, directory and filter of a run, and the stream of a window, are decoded as a disk gives
-//! them back. Whatever they say, opening and reading ends with an answer or an error.
+//! footer, directory and filter of a run, and the stream of a window, are decoded as read from a
+//! disk. Whatever they say, opening and reading ends with an answer or an error.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ fn read_payloads(storage: &dyn Storage, name: &str) -> Vec<u8> {
     pages.flat_map(|page| page.split_at(PAGE_PAYLOAD_LEN).0).copied().collect()
 }
 
-/// What the manifest would have to say for the footer to be believed.
+/// What the manifest would have to say for the footer to be accepted.
 fn info(bytes: &[u8]) -> Option<RunInfo> {
     let start = bytes.len().checked_sub(1)? / PAGE_PAYLOAD_LEN * PAGE_PAYLOAD_LEN;
     let footer = bytes.get(start..)?;
@@ -114,7 +114,7 @@ fn run_file(bytes: &[u8]) {
     let mut query = Query::new(&runs, seen);
     let fetched = query.fetch(&mut BatchReader::new(4), &mut PageBuffers::default());
     if fetched.is_ok() {
-        // An answer or an error; which coins a run of malice has is its own affair.
+        // An answer or an error; the coins of a forged run do not matter.
         let _ = query.join(&mut unknown_coins(query.keys().len()), |place| place);
     }
 }
@@ -229,7 +229,7 @@ fn snapshots() -> Vec<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// Were the examples refused, the targets would claim nothing.
+    /// If the examples were refused, the targets would test nothing.
     #[test]
     fn the_examples_are_taken() {
         for bytes in runs() {

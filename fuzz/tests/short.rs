@@ -96,4 +96,6 @@ short! {
     record_leaf,
     p2p_message,
     commit,
+    electrum_request,
+    conduit_body,
 }

@@ -1,9 +1,9 @@
 //! Who is paid: fresh scripts, hot ones, and those the simulator can sign for.
 //!
-//! The `signed` share of outputs goes to the pool of keys, and so, since spends draw coins by
-//! chance, does that share of inputs. Of the rest, two thirds go to a script never seen before
-//! and one third to one of 65,535 known ones per kind, by a Zipf-like rank: the hottest script of
-//! a chain of 500 blocks has tens of thousands of entries.
+//! The `signed` share of outputs goes to the pool of keys, and so, since spends draw coins at
+//! random, does that share of inputs. Of the rest, two thirds go to a script never seen before and
+//! one third to one of 65,535 known ones per kind, by a Zipf-like rank: the hottest script of a
+//! chain of 500 blocks has tens of thousands of entries.
 
 use crate::keys::LEVELS;
 use crate::rng::Rng;

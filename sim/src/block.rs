@@ -5,8 +5,8 @@
 //! body    │ CompactSize transactions │ coinbase │ transaction │ … │
 //! ```
 //!
-//! The coinbase's script is the height (BIP34) and eight bytes that make it unlike any other. When
-//! a transaction of the block has a witness, its second output commits to all wtxids (BIP141):
+//! The coinbase's script is the height (BIP34) and eight bytes that make it unique. When a
+//! transaction of the block has a witness, its second output commits to all wtxids (BIP141):
 //! `OP_RETURN 36 aa21a9ed ‖ SHA256d(witness root ‖ 32 zero bytes)`.
 
 use varve_types::{BlockHash, Height, Network, Txid, compact_size, sha256d};
@@ -35,7 +35,7 @@ pub struct Block {
     pub stale: bool,
 }
 
-/// What a block is made of, next to its transactions.
+/// The parts of a block besides its transactions.
 pub(crate) struct Template<'a> {
     pub(crate) network: Network,
     pub(crate) height: u32,
@@ -130,7 +130,7 @@ impl Template<'_> {
     }
 }
 
-/// Appends the height as BIP34 wants it: as a script's number.
+/// Appends the height as BIP34 requires: as a script number.
 fn push_height(height: u32, out: &mut Vec<u8>) {
     if let Ok(small @ 1..=16) = u8::try_from(height) {
         out.push(0x50 + small);
@@ -154,7 +154,7 @@ fn work(header: &mut Vec<u8>) -> BlockHash {
         header.truncate(start);
         header.extend_from_slice(&nonce.to_le_bytes());
         let hash = sha256d(header);
-        // The target is 7fffff00…: the top byte decides, but for one case in 2^23.
+        // The target is 7fffff00…: the top byte decides, except in one case of 2^23.
         if hash.last().is_some_and(|top| *top < 0x7f) {
             return BlockHash::from_bytes(hash);
         }

@@ -1,9 +1,10 @@
 //! The chain: blocks in the order in which they arrive.
 //!
 //! Block 0 is the network's genesis block. Blocks 1 to 100 hold nothing but a coinbase, since
-//! nothing can be spent yet. Then the warm-up splits each coinbase that ripens into up to 25,000
-//! coins (14,000 on BSV), until the profile's stock is laid up. From there on every block has the
-//! profile's number of transactions, as far as they fit by the rules of the network (`room`).
+//! nothing can be spent yet. Then the warm-up splits each coinbase that matures into up to 25,000
+//! coins (14,000 on BSV), until there are as many as the profile needs. From there on every block
+//! has the profile's number of transactions, as far as they fit by the rules of the network
+//! (`room`).
 //!
 //! One thread composes, because each choice depends on those before it. A block's witnesses,
 //! which hold most of the signatures, are made by all threads.
@@ -24,11 +25,13 @@ use crate::room::Room;
 use crate::script::Kind;
 use crate::transaction::Transaction;
 
-/// The time of block 0 of every simulated chain but for genesis: 13 September 2020.
+/// The time from which the blocks after genesis count: 13 September 2020.
 const START: u32 = 1_600_000_000;
 const SPACING: u32 = 600;
 /// No block holds anything but a coinbase up to this height.
 const QUIET: u32 = 100;
+/// Blocks before the first reorg of a chain that is continued.
+const QUIET_BEFORE_REORGS: u32 = 3;
 /// Coins that the warm-up makes in a block; 25,000 outputs weigh about 3.4 million.
 const WARM_UP: u32 = 25_000;
 /// The same on BSV, whose blocks of a megabyte may have 20,000 signature operations: each output
@@ -84,7 +87,7 @@ impl Chain {
             composer: Composer::new(config.seed, table, config.signed_percent),
             transactions: transactions as usize,
             warm_up: config.coins.unwrap_or(stock),
-            schedule: config.reorg_depth.map(Schedule::new),
+            schedule: config.reorg_depth.map(|depth| Schedule::starting(depth, 0)),
             rng: Rng::new(config.seed, "chain"),
             left_out: HashSet::new(),
             tip: None,
@@ -94,7 +97,7 @@ impl Chain {
         })
     }
 
-    /// The bytes of the scripts that are paid most often. They are worth asking for.
+    /// The bytes of the scripts that are paid most often, for queries.
     #[must_use]
     pub fn hot_scripts(&self) -> Vec<Vec<u8>> {
         let kinds: &[Kind] =
@@ -107,6 +110,22 @@ impl Chain {
         crate::address::Addresses::hottest(kinds).into_iter().map(bytes).collect()
     }
 
+    /// Gives the chain no end, with reorgs of up to `reorg_depth` blocks now and then, the first
+    /// after a few blocks. Makes sense once the blocks of the description are there.
+    ///
+    /// # Errors
+    ///
+    /// When reorgs cannot be that deep.
+    pub fn continue_with_reorgs(&mut self, reorg_depth: u32) -> Result<(), ConfigError> {
+        let endless =
+            Config { blocks: u32::MAX, reorg_depth: Some(reorg_depth), ..self.config.clone() };
+        endless.check()?;
+        let height = self.tip.map_or(0, |tip| tip.height);
+        self.schedule = Some(Schedule::starting(reorg_depth, height + QUIET_BEFORE_REORGS));
+        self.config = endless;
+        Ok(())
+    }
+
     /// Transactions that are valid on the last block's tip, parents before children.
     #[must_use]
     pub fn into_mempool(mut self) -> Vec<Unconfirmed> {
@@ -116,7 +135,7 @@ impl Chain {
         self.composer.coins.begin_block(tip.height + 1);
         let mut transactions = Vec::new();
         let mut room = Room::new(self.config.network(), tip.height + 1);
-        self.fill(&mut transactions, &mut room, (tip.height + 1, self.config.mempool as usize));
+        self.fill(&mut transactions, &mut room, tip.height + 1, self.config.mempool as usize);
         let table = self.composer.table;
         transactions.iter_mut().for_each(|t| t.finish(table, &self.composer.keys));
         transactions.into_iter().map(|t| Unconfirmed { txid: t.txid, bytes: t.bytes }).collect()
@@ -178,10 +197,10 @@ impl Chain {
             let made =
                 self.warm_up.min(if self.composer.table.bsv { BSV_WARM_UP } else { WARM_UP });
             transactions = self.composer.fan_out(made, height);
-            // Without a coinbase worth splitting, what there is must do.
+            // Without a coinbase worth splitting, the warm-up ends early.
             self.warm_up = if transactions.is_empty() { 0 } else { self.warm_up - made };
         } else if height > QUIET {
-            self.fill(&mut transactions, &mut room, (height, self.transactions));
+            self.fill(&mut transactions, &mut room, height, self.transactions);
         }
         let (table, keys) = (self.composer.table, &self.composer.keys);
         transactions.par_iter_mut().for_each(|transaction| transaction.finish(table, keys));
@@ -205,8 +224,8 @@ impl Chain {
         transactions
     }
 
-    /// What the winning branch takes over from the losing one. A transaction that does not fit is
-    /// left out, and so is what spends it.
+    /// The transactions that the winning branch takes over from the losing one. One that does not
+    /// fit is left out, and so are its spenders.
     fn carry(&mut self, carried: Vec<Carried>, height: u32, room: &mut Room) -> Vec<Transaction> {
         let mut transactions = Vec::with_capacity(self.transactions);
         for carried in carried {
@@ -230,12 +249,13 @@ impl Chain {
         transactions
     }
 
-    /// Composes until there are `count` transactions, the block is full or nobody can pay.
+    /// Composes until there are `count` transactions, the block is full or no coin can pay.
     fn fill(
         &mut self,
         transactions: &mut Vec<Transaction>,
         room: &mut Room,
-        (height, count): (u32, usize),
+        height: u32,
+        count: usize,
     ) {
         let every = self.composer.table.giant_every;
         let mut giant = every > 0 && height.is_multiple_of(every);

@@ -9,9 +9,9 @@
 //!    made by the block being filled
 //! ```
 //!
-//! A spend draws an age, then a coin of that bucket by chance, and takes it out by swapping the
+//! A spend draws an age, then a random coin of that bucket, and takes it out by swapping the
 //! bucket's last coin into its place. Coinbases wait in their own queue until they are 100 deep.
-//! Dust that is never spent is not kept here at all.
+//! Dust that is never spent is not kept here.
 //!
 //! For a reorg, [`Coins::mark`] starts a journal of the coins taken; [`Coins::rewind`] drops the
 //! blocks above the fork and hands the journal back.
@@ -137,7 +137,7 @@ impl Coins {
         Some(coin)
     }
 
-    /// Puts a coin back that was taken and not spent after all.
+    /// Returns a coin that was taken but not spent.
     pub(crate) fn put_back(&mut self, coin: Coin) {
         if let Some(journal) = &mut self.journal {
             let taken = journal.iter().rposition(|taken| taken.outpoint() == coin.outpoint());

@@ -1,14 +1,14 @@
 //! Composing transactions: how many inputs and outputs, of which age and kind, with what values.
 //!
 //! 1. Draw the number of inputs and outputs, and what each output is for.
-//! 2. Draw the coins: the first rich enough to pay for everything, the others small, which is
-//!    what consolidations do. A transaction with many outputs takes a ripe coinbase if there is
-//!    one, as a miner's payout would.
+//! 2. Draw the coins: the first rich enough to pay for everything, the others small, which is what
+//!    consolidations do. A transaction with many outputs spends a mature coinbase if there is one,
+//!    like a miner's payout.
 //! 3. Take the fee and the fixed outputs (dust, small ones) off the value, and share the rest among
 //!    the paying outputs. When the value does not suffice, there are fewer outputs.
 //!
 //! At least one output must carry the value. When the draw gave only data and dust, one of them is
-//! put off to a later transaction that has two paying outputs, so the mix stays as in the table.
+//! postponed to a later transaction that has two paying outputs, so the mix stays as in the table.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ pub(crate) struct Composer {
     addresses: Addresses,
     /// Purposes that did not fit in an earlier transaction.
     owed: Vec<Purpose>,
-    /// Coins that transactions still to come will spend; nobody else may.
+    /// Coins reserved for later transactions.
     pub(crate) reserved: HashSet<Outpoint>,
 }
 
@@ -133,8 +133,8 @@ impl Composer {
         draft.build(self.table, &self.keys, &mut self.rng)
     }
 
-    /// The warm-up: splits a ripe coinbase in two steps into at most `count` coins. Empty when
-    /// there is none that is worth it.
+    /// The warm-up: splits a mature coinbase in two steps into at most `count` coins. Empty when
+    /// none is worth it.
     pub(crate) fn fan_out(&mut self, count: u32, height: u32) -> Vec<Transaction> {
         let Some(coinbase) = self.coins.take_coinbase() else {
             return Vec::new();

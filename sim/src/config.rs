@@ -12,12 +12,12 @@ const MAX_REORG_DEPTH: u32 = 99;
 pub struct Config {
     /// What the chain looks like.
     pub profile: Profile,
-    /// The height of the tip. Stale blocks come on top of it.
+    /// The height of the tip. Stale blocks are additional.
     pub blocks: u32,
-    /// Everything that is left to chance.
+    /// The seed of all random choices.
     pub seed: u64,
     /// How many of a hundred inputs carry real signatures. With 100 the chain is valid for a real
-    /// node; below that it is valid for a node that does not look at scripts.
+    /// node; below that it is valid for a node that does not check scripts.
     pub signed_percent: u32,
     /// Reorgs of 1 to this many blocks; `None` for a chain without branches.
     pub reorg_depth: Option<u32>,
@@ -32,7 +32,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// A chain of a profile as it comes: 5 % of inputs signed, no reorgs, 300 transactions left.
+    /// A chain of a profile with the defaults: 5 % of inputs signed, no reorgs, 300 transactions
+    /// left in the mempool.
     #[must_use]
     pub const fn new(profile: Profile, blocks: u32, seed: u64) -> Self {
         Self {
@@ -76,13 +77,13 @@ pub enum ConfigError {
     /// More than all inputs signed.
     #[error("{percent} percent of inputs cannot be signed: use 0 to 100")]
     Signed {
-        /// What was asked for.
+        /// The value given.
         percent: u32,
     },
-    /// A depth that cannot be.
+    /// An impossible depth.
     #[error("reorgs cannot be {depth} deep: use 1 to 99")]
     ReorgDepth {
-        /// What was asked for.
+        /// The value given.
         depth: u32,
     },
 }

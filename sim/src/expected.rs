@@ -1,4 +1,4 @@
-//! `expected.json`: the model's answers, in the words of Bitcoin Core's where they mean the same.
+//! `expected.json`: the model's answers, with Bitcoin Core's field names where they mean the same.
 //! The fields are listed in the crate's documentation.
 
 use bitcoin::hashes::{Hash as _, HashEngine as _, sha256};
@@ -10,7 +10,7 @@ use crate::chain::Unconfirmed;
 use crate::config::Config;
 use crate::model::{ChainTip, Model, OutputSample, Reorg, ScriptSample, SetStats};
 
-/// Longer histories and lists are given by their number and hash alone.
+/// Longer histories and lists are represented by their length and hash alone.
 const MAX_LIST: usize = 5_000;
 
 /// The answers of a model that has seen the whole chain.

@@ -31,13 +31,13 @@
 //! Hashes are in the order in which they are shown, amounts in satoshi.
 //!
 //! - `network`, `profile`, `seed`, `signed`, `blocks`: the description.
-//! - `height`, `tip`: the best block; `bestblock` is the same in Core's word.
+//! - `height`, `tip`: the best block; `bestblock` is the same under Core's name.
 //! - `transactions_confirmed`: how many transactions the active branch has, with coinbases.
 //! - `chaintips`: `height`, `hash` and `branchlen` of every branch, the highest first.
 //! - `reorgs`, in order: `from` (the height of the old tip), `depth`, `old_tip`, `new_tip`,
 //!   `height` (of the new one).
 //! - `hash_serialized_3`, `muhash`, `txouts`, `bogosize`, `total_amount`, `transactions`: the set
-//!   at the tip, as Core's `gettxoutsetinfo` says it.
+//!   at the tip, as in Core's `gettxoutsetinfo`.
 //! - `at_heights`, by height: `height`, `bestblock`, `txouts`, `bogosize`, `muhash`,
 //!   `total_amount`. Every 25 blocks while the set is small; halfway and at the tip always.
 //! - `outputs`: sampled outputs that entered the set: `txid`, `vout`, `value`, `script_pubkey`,
@@ -77,4 +77,4 @@ pub use chain::{Chain, Unconfirmed};
 pub use config::{Config, ConfigError};
 pub use model::Model;
 pub use profile::{ParseProfileError, Profile};
-pub use write::{Progress, Summary, WriteError, write_chain};
+pub use write::{Progress, Summary, WriteError, begin_chain, write_chain};

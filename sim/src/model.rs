@@ -11,8 +11,8 @@
 //!                     └─────► samples: histories and spenders
 //! ```
 //!
-//! Set hashes lag behind by the depth of reorgs, so they never have to be taken back. A coin that
-//! is made and spent between two sampled heights costs nothing.
+//! Set hashes lag by the depth of reorgs, so they never have to be undone. A coin that is made and
+//! spent between two sampled heights costs nothing.
 
 mod branches;
 mod check;
@@ -53,7 +53,7 @@ pub struct Reorg {
     pub height: u32,
 }
 
-/// What a block did to the set, to take it back or to hash it.
+/// A block's changes to the set, for undoing or hashing them.
 #[derive(Default)]
 pub(crate) struct Delta {
     height: u32,
@@ -82,7 +82,7 @@ pub struct Model {
 
 impl Model {
     /// An empty model that can rewind `window` blocks, takes set hashes at least every
-    /// `sample_every` blocks, and keeps the histories of `watched` scripts next to those it
+    /// `sample_every` blocks, and keeps the histories of `watched` scripts besides those it
     /// samples.
     #[must_use]
     pub fn new(network: Network, window: u32, sample_every: u32, watched: &[Vec<u8>]) -> Self {
@@ -302,7 +302,7 @@ impl Model {
         Ok(())
     }
 
-    /// Takes the tip back; `None` when its undo data is gone.
+    /// Disconnects the tip; `None` when its undo data is gone.
     fn disconnect(&mut self) -> Option<()> {
         let delta = self.undo.pop_back()?;
         let hash = self.branches.disconnect()?;
@@ -325,7 +325,7 @@ impl Model {
         self.bytes_by_age.push_back((height, hash));
     }
 
-    /// Lets go of blocks that no reorg can reach.
+    /// Frees blocks that no reorg can reach.
     fn forget(&mut self) {
         while let Some((height, hash)) = self.bytes_by_age.front()
             && height + self.window < self.height()

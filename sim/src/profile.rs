@@ -49,7 +49,7 @@ impl std::str::FromStr for Profile {
     }
 }
 
-/// A profile's name that is none.
+/// A name that is not a profile's.
 #[derive(Debug, thiserror::Error)]
 #[error("no profile is named {name:?}: use mainnet, dense or bsv")]
 pub struct ParseProfileError {

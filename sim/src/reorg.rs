@@ -12,8 +12,8 @@
 //! - **again**: it is in the winning branch too, at the same height or one higher, never before
 //!   a parent;
 //! - **rival**: its first coin is spent by another transaction, so it can never confirm;
-//! - **dropped**: it is gone and its coins are free, which is also what happens to a transaction
-//!   whose parent did not come along.
+//! - **dropped**: it is gone and its coins are free; this also happens to a transaction whose
+//!   parent was not taken over.
 //!
 //! Coins that the first two still need are reserved, so that the new transactions of the winning
 //! branch leave them alone.
@@ -85,12 +85,13 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub(crate) const fn new(deepest: u32) -> Self {
-        Self { deepest, count: 0, next: 0 }
+    /// Reorgs of at most this depth, none below `height`.
+    pub(crate) const fn starting(deepest: u32, height: u32) -> Self {
+        Self { deepest, count: 0, next: height }
     }
 
     /// The depth of the reorg that starts on the tip at `height`, if one does. The first is the
-    /// deepest, the others go through all depths in turn, as far as the chain's end allows.
+    /// deepest, the others cycle through all depths, as far as the chain's end allows.
     pub(crate) fn due(&mut self, height: u32, blocks: u32, rng: &mut Rng) -> Option<u32> {
         if height < self.next {
             return None;

@@ -1,9 +1,9 @@
 //! Randomness: one ChaCha8 stream per purpose, integers only.
 //!
 //! Every choice of the simulator comes from a stream keyed by SHA-256 of the seed and the name of
-//! its purpose, so one part can draw more without moving another. Nothing here touches floating
-//! point: `ln`, `exp` and `pow` differ between platforms, and the chain must not. Shapes that
-//! look like curves are built from integers:
+//! its purpose, so that one part can draw more without affecting another. Nothing here touches
+//! floating point: `ln`, `exp` and `pow` differ between platforms, and the chain must not. Shapes
+//! that look like curves are built from integers:
 //!
 //! - a number "towards the low end" of a range is the least of several even draws
 //!   ([`Rng::span`]), with mean `low + (high - low) / (draws + 1)`;
@@ -100,8 +100,8 @@ pub(crate) fn secret(seed: u64, purpose: &str, index: u32) -> [u8; 32] {
     sha256::Hash::from_engine(engine).to_byte_array()
 }
 
-/// Four words mixed from one (the finaliser of `SplitMix64`): the bytes of a script that nobody
-/// holds the key of. Cheap enough to be recomputed instead of stored.
+/// Four words mixed from one (the finaliser of `SplitMix64`): the bytes of a script for which
+/// nobody has the key. Cheap enough to be recomputed instead of stored.
 pub(crate) fn mix(word: u64) -> [u8; 32] {
     let mut out = [0; 32];
     let mut state = word;

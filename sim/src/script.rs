@@ -58,8 +58,7 @@ impl Kind {
         matches!(self, Self::P2wpkh | Self::P2tr | Self::Inscription | Self::P2shWpkh | Self::P2wsh)
     }
 
-    /// The weight of a spending input, as much as it can be; an inscription's content comes on
-    /// top of it.
+    /// The maximum weight of a spending input, without the content of an inscription.
     pub(crate) const fn input_weight(self) -> u32 {
         // 41 bytes of outpoint, sequence and script length, and the empty witness count.
         let outpoint = 41 * 4 + 1;

@@ -1,7 +1,7 @@
 //! The figures of a chain: what the profiles are measured by.
 //!
-//! Blocks of one branch go in, in order; the coinbases are left out, as they are from the figures
-//! of the main chain that the `mainnet` profile follows.
+//! Blocks of one branch go in, in order; coinbases are left out, as in the figures of the main
+//! chain that the `mainnet` profile follows.
 
 use std::collections::HashMap;
 

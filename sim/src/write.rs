@@ -1,7 +1,7 @@
 //! Writing a chain: block files and the answers.
 //!
 //! Two threads: one generates, one writes each block and gives it to the model, with a few blocks
-//! in a channel between them. Both lend work to the pool of threads: the first its witnesses, the
+//! in a channel between them. Both hand work to the pool of threads: the first its witnesses, the
 //! second its set hashes.
 
 use std::fs;
@@ -38,7 +38,7 @@ pub struct Summary {
     pub reorgs: usize,
 }
 
-/// How far the writing is.
+/// The progress of writing.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// The height of the block just written.
@@ -88,60 +88,101 @@ pub enum WriteError {
 pub fn write_chain(
     config: &Config,
     folder: &Path,
-    mut progress: impl FnMut(Progress),
+    progress: impl FnMut(Progress),
 ) -> Result<Summary, WriteError> {
-    let mut chain = Chain::new(config)?;
-    let blocks = folder.join("blocks");
-    if BlockFiles::exist(&blocks) {
-        return Err(WriteError::Exists { folder: blocks });
-    }
-    let answers_path = folder.join("expected.json");
-    if answers_path.symlink_metadata().is_ok() {
-        return Err(WriteError::Answers { path: answers_path });
-    }
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| WriteError::Io { path, source }
-    };
-    let key = config.xor.then(|| xor_key(config.seed));
-    let mut files = BlockFiles::create(&blocks, config.network(), key).map_err(failed(&blocks))?;
-    let window = config.reorg_depth.unwrap_or(0);
-    let every = (config.blocks / SET_SAMPLES).max(1);
-    let mut model = Model::new(config.network(), window, every, &chain.hot_scripts());
-    let (sender, receiver) = sync_channel::<Block>(AHEAD);
+    let (chain, written) = Written::blocks(config, folder, progress)?;
+    written.finish(config, &chain.into_mempool())
+}
 
-    let (mempool, written) = thread::scope(|scope| {
-        let generator = scope.spawn(move || -> Vec<Unconfirmed> {
-            for block in chain.by_ref() {
-                // The receiver is gone when writing failed; its error is the one to report.
-                if sender.send(block).is_err() {
-                    return Vec::new();
+/// The same, without unconfirmed transactions, and returns the chain, which can be
+/// [continued](Chain::continue_with_reorgs).
+///
+/// # Errors
+///
+/// As [`write_chain`].
+pub fn begin_chain(
+    config: &Config,
+    folder: &Path,
+    progress: impl FnMut(Progress),
+) -> Result<(Summary, Chain), WriteError> {
+    let (chain, written) = Written::blocks(config, folder, progress)?;
+    Ok((written.finish(config, &[])?, chain))
+}
+
+/// Block files that are written, without their answers.
+struct Written {
+    model: Model,
+    answers_path: PathBuf,
+    count: u64,
+    bytes: u64,
+}
+
+impl Written {
+    /// Writes the blocks, and returns the chain at its end.
+    fn blocks(
+        config: &Config,
+        folder: &Path,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<(Chain, Self), WriteError> {
+        let mut chain = Chain::new(config)?;
+        let blocks = folder.join("blocks");
+        if BlockFiles::exist(&blocks) {
+            return Err(WriteError::Exists { folder: blocks });
+        }
+        let answers_path = folder.join("expected.json");
+        if answers_path.symlink_metadata().is_ok() {
+            return Err(WriteError::Answers { path: answers_path });
+        }
+        let key = config.xor.then(|| xor_key(config.seed));
+        let files = BlockFiles::create(&blocks, config.network(), key);
+        let mut files = files.map_err(failed(&blocks))?;
+        let window = config.reorg_depth.unwrap_or(0);
+        let every = (config.blocks / SET_SAMPLES).max(1);
+        let mut model = Model::new(config.network(), window, every, &chain.hot_scripts());
+        let (sender, receiver) = sync_channel::<Block>(AHEAD);
+
+        let (chain, written) = thread::scope(|scope| {
+            let generator = scope.spawn(move || -> Chain {
+                for block in chain.by_ref() {
+                    // The receiver is gone when writing failed; its error is the one to report.
+                    if sender.send(block).is_err() {
+                        break;
+                    }
                 }
-            }
-            chain.into_mempool()
+                chain
+            });
+            let written = drain(&receiver, &mut files, &mut model, &mut progress);
+            drop(receiver);
+            (generator.join().expect("the generator does not panic"), written)
         });
-        let written = drain(&receiver, &mut files, &mut model, &mut progress);
-        drop(receiver);
-        (generator.join().expect("the generator does not panic"), written)
-    });
-    let (count, bytes) = written.map_err(|error| match error {
-        DrainError::Io(source) => WriteError::Io { path: blocks.clone(), source },
-        DrainError::Model(error) => WriteError::Model(error),
-    })?;
-    files.finish().map_err(failed(&blocks))?;
-
-    let answers = expected(config, &mut model, &mempool);
-    for transaction in &mempool {
-        model.add_unconfirmed(&transaction.bytes)?;
+        let (count, bytes) = written.map_err(|error| match error {
+            DrainError::Io(source) => WriteError::Io { path: blocks.clone(), source },
+            DrainError::Model(error) => WriteError::Model(error),
+        })?;
+        files.finish().map_err(failed(&blocks))?;
+        Ok((chain, Self { model, answers_path, count, bytes }))
     }
-    write_json(&answers_path, &answers).map_err(failed(&answers_path))?;
-    Ok(Summary {
-        height: model.height(),
-        blocks: count,
-        bytes,
-        transactions: model.transactions(),
-        reorgs: model.reorgs().len(),
-    })
+
+    /// Writes the answers.
+    fn finish(mut self, config: &Config, mempool: &[Unconfirmed]) -> Result<Summary, WriteError> {
+        let answers = expected(config, &mut self.model, mempool);
+        for transaction in mempool {
+            self.model.add_unconfirmed(&transaction.bytes)?;
+        }
+        write_json(&self.answers_path, &answers).map_err(failed(&self.answers_path))?;
+        Ok(Summary {
+            height: self.model.height(),
+            blocks: self.count,
+            bytes: self.bytes,
+            transactions: self.model.transactions(),
+            reorgs: self.model.reorgs().len(),
+        })
+    }
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> WriteError {
+    let path = path.to_owned();
+    move |source| WriteError::Io { path: path.clone(), source }
 }
 
 enum DrainError {

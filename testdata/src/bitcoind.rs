@@ -1,11 +1,11 @@
 //! A real node for tests: `bitcoind` on regtest, with its own folder and loopback address.
 //!
 //! The program is the one that `BITCOIND_EXE` names, else `bitcoind` on the path. It listens on
-//! loopback only, is asked through JSON-RPC over plain HTTP with its cookie, and is killed when the
-//! test ends.
+//! loopback only, is queried through JSON-RPC over plain HTTP with its cookie, and is killed when
+//! the test ends.
 //!
-//! A port that was free a moment ago may be somebody else's when the node has started. So every
-//! node has an address in 127.0.0.0/8 on which nobody else listens, and always the same two ports.
+//! A port that was free a moment ago may be taken when the node has started. So every node has an
+//! address in 127.0.0.0/8 on which nothing else listens, and always the same two ports.
 //!
 //! ```no_run
 //! use serde_json::json;
@@ -41,7 +41,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const RPC_PORT: u16 = 18443;
 const P2P_PORT: u16 = 18444;
 
-/// A node that runs.
+/// A running node.
 pub struct Bitcoind {
     program: PathBuf,
     folder: Folder,
@@ -59,8 +59,8 @@ enum Folder {
 }
 
 impl Bitcoind {
-    /// Starts a node with an empty folder and these options beside the usual ones. `None` after
-    /// recording the skip, when there is no program.
+    /// Starts a node with an empty folder and these options in addition to the usual ones. `None`,
+    /// after recording the skip, when there is no program.
     #[must_use]
     pub fn start(options: &[&str]) -> Option<Self> {
         Some(Self::run(program()?, Folder::Own(tempfile::tempdir().unwrap()), options))
@@ -72,7 +72,7 @@ impl Bitcoind {
         Some(Self::run(program()?, Folder::Given(folder.to_owned()), options))
     }
 
-    /// Two nodes that have the same blocks and know nothing of one another.
+    /// Two nodes that have the same blocks and are not connected.
     #[must_use]
     pub fn start_two(blocks: u32) -> Option<(Self, Self)> {
         let (one, other) = (Self::start(&[])?, Self::start(&[])?);
@@ -103,7 +103,7 @@ impl Bitcoind {
 
     /// Kills the process, as power loss would.
     pub fn kill(&mut self) {
-        // It may have ended by itself; there is nothing to do about it here.
+        // It may already have ended, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -149,19 +149,19 @@ impl Bitcoind {
         self.folder().join(".cookie")
     }
 
-    /// Where other nodes connect.
+    /// The address for peers.
     #[must_use]
     pub fn p2p_address(&self) -> String {
         format!("{}:{P2P_PORT}", self.address)
     }
 
-    /// Where JSON-RPC and REST are answered.
+    /// The address for JSON-RPC and REST.
     #[must_use]
     pub fn rpc_address(&self) -> String {
         format!("{}:{RPC_PORT}", self.address)
     }
 
-    /// The result of a call, which must go well.
+    /// The result of a call, which must succeed.
     pub fn call(&self, method: &str, params: &Value) -> Value {
         self.try_call(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
@@ -171,7 +171,7 @@ impl Bitcoind {
         self.post("/", method, params)
     }
 
-    /// The same of a wallet.
+    /// The same for a wallet.
     pub fn wallet(&self, wallet: &str, method: &str, params: &Value) -> Value {
         let result = self.post(&format!("/wallet/{wallet}"), method, params);
         result.unwrap_or_else(|error| panic!("{method}: {error}"))
@@ -201,7 +201,7 @@ impl Bitcoind {
 
     /// Mines blocks that pay to anyone, and returns their hashes.
     pub fn mine(&self, count: u32) -> Vec<String> {
-        // A number that is dropped makes the blocks of two branches different.
+        // A number that the script drops makes the blocks of two branches different.
         let number = self.mined.fetch_add(1, Ordering::Relaxed);
         let script = format!("raw(04{:08x}7551)", number.swap_bytes());
         let descriptor = self.call("getdescriptorinfo", &json!([script]));
@@ -266,7 +266,7 @@ impl Drop for Bitcoind {
 }
 
 /// The loopback address of a node: no other of this process has it, nor one of a process that runs
-/// at the same time. It is none of 127.0.0.0/9, which others use.
+/// at the same time. It is not in 127.0.0.0/9, which other programs use.
 fn own_address(process: u32, number: u32) -> Ipv4Addr {
     let [.., high, low] = process.to_be_bytes();
     let [.., number] = (number % 254 + 1).to_be_bytes();

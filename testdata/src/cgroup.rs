@@ -1,9 +1,9 @@
 //! A memory limit that counts the page cache too.
 //!
-//! A control group of the child's own: version 1 (`memory.limit_in_bytes`) or 2 (`memory.max`),
-//! whichever the machine has mounted and lets us use. The parent makes the group, the child enters
-//! it first of all, the parent removes it. Where none can be made, a test is skipped, and a
-//! measurement runs without and says `unlimited`.
+//! A control group for the child alone: version 1 (`memory.limit_in_bytes`) or 2 (`memory.max`),
+//! whichever the machine has mounted and lets us use. The parent creates the group, the child
+//! enters it before anything else, and the parent removes it. Where none can be created, a test is
+//! skipped, and a measurement runs without it and says `unlimited`.
 
 use std::fs;
 use std::io;
@@ -50,7 +50,7 @@ impl Cgroup {
         None
     }
 
-    /// Where it is: what [`enter`] takes.
+    /// Its path, for [`enter`].
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -102,8 +102,7 @@ struct Candidate {
     version: Version,
 }
 
-/// Groups below which ours could be: our own, then the root, of every hierarchy that may count
-/// memory.
+/// Candidate parent groups: our own, then the root, of every hierarchy that may count memory.
 fn candidates(mounts: &str, own: &str) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for line in mounts.lines() {

@@ -1,4 +1,4 @@
-//! Where tests find real chain data and a real node, and how a test says that it was skipped.
+//! Where tests find real chain data and a real node, and how a test reports that it was skipped.
 //!
 //! The data is not part of the project. It is looked for in the folder that `VARVE_DATA` names,
 //! else in `shared/data` beside the checkout. A test that cannot run without it calls
@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Panics
 ///
-/// When the data is missing and `VARVE_REQUIRE_DATA=1` says that it must not be.
+/// When the data is missing and `VARVE_REQUIRE_DATA=1` is set.
 #[must_use]
 pub fn data(relative: &str) -> Option<PathBuf> {
     let path = root().join(relative);
@@ -53,7 +53,8 @@ pub fn data(relative: &str) -> Option<PathBuf> {
 /// Records that the running test was skipped, and why. The test returns after calling this.
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
-    // Cargo tells a test which package it is in; the harness names the thread after the test.
+    // Cargo passes the package's name in the environment; the harness names the thread after the
+    // test.
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let test = format!("{package} {}", thread.name().unwrap_or("a test"));
     eprintln!("{test}: skipped: {reason}");

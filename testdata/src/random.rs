@@ -1,9 +1,9 @@
-//! Numbers by chance that a seed repeats: SplitMix64.
+//! Reproducible random numbers: SplitMix64.
 //!
 //! For tests, fuzzing and benchmarks that draw operations. The sequence of a seed never changes, so
 //! a failing seed in a message stays a command to run.
 
-/// A stream of numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -43,18 +43,27 @@ impl Random {
         self.below(count) == 0
     }
 
-    /// An element, or `None` of nothing.
+    /// A random element, or `None` when there are none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         items.get(self.index(items.len()))
     }
 
-    /// That many bytes.
+    /// This many random bytes.
     pub fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let words = (0..length.div_ceil(8)).flat_map(|_| self.bits().to_le_bytes());
-        words.take(length).collect()
+        let mut bytes = vec![0; length];
+        self.fill(&mut bytes);
+        bytes
     }
 
-    /// Puts the items into another order (Fisher and Yates).
+    /// Fills `bytes` at random.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let word = self.bits().to_le_bytes();
+            chunk.iter_mut().zip(word).for_each(|(place, byte)| *place = byte);
+        }
+    }
+
+    /// Shuffles the items (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.index(end + 1));

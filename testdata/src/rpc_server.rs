@@ -1,8 +1,8 @@
-//! A server that answers as a node does, for a chain that the test gives: REST, or JSON-RPC with
+//! A server that answers like a node, for a chain that the test supplies: REST, or JSON-RPC with
 //! batches.
 //!
-//! Every request is noted, and a test may answer some itself ([`RpcServer::answer_with`]): with an
-//! error, with nonsense, or not at all. The login is `user:password`.
+//! Every request is recorded, and a test may answer some itself ([`RpcServer::answer_with`]): with
+//! an error, with nonsense, or not at all. The login is `user:password`.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
@@ -16,13 +16,13 @@ use std::time::Duration;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-/// Headers that REST gives at most.
+/// The most headers in one REST answer.
 const REST_HEADERS: usize = 2000;
 
 /// A block and its hash.
 pub type Served = (String, Vec<u8>);
 
-/// What came from a client.
+/// A client's request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// `GET /rest/…`, or `POST /`.
@@ -37,7 +37,7 @@ pub enum Reaction {
     Serve,
     /// Sends these bytes and closes the connection.
     Raw(Vec<u8>),
-    /// Says nothing, and keeps the connection.
+    /// Sends nothing, and keeps the connection open.
     Hang,
     /// Makes another chain the active one, and then answers.
     Switch(Vec<Served>),
@@ -99,7 +99,7 @@ impl RpcServer {
         self.address.clone()
     }
 
-    /// Makes another chain the active one. The blocks of the one before are still known.
+    /// Makes another chain the active one. The blocks of the previous one are still known.
     pub fn set_chain(&self, chain: &[Served]) {
         self.lock().set_chain(chain);
     }
@@ -114,12 +114,12 @@ impl RpcServer {
         network.clone_into(&mut self.lock().network);
     }
 
-    /// Asks this for what to do with every request.
+    /// Calls `answer` to decide about every request.
     pub fn answer_with(&self, answer: impl FnMut(&Request) -> Reaction + Send + 'static) {
         self.lock().answer = Box::new(answer);
     }
 
-    /// The requests since this was last asked.
+    /// The requests since the last call.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.lock().requests)
@@ -157,7 +157,7 @@ fn talk(stream: TcpStream, state: &Mutex<State>) {
                 state.serve(&line, &login, &calls)
             }
             Reaction::Raw(bytes) => {
-                // The client may have gone.
+                // The client may have disconnected.
                 let _ = stream.get_mut().write_all(&bytes);
                 return;
             }
@@ -220,8 +220,11 @@ impl State {
                 }
             }
         };
-        let answers: Vec<Value> = calls.as_array().unwrap().iter().map(answer).collect();
-        reply(200, Value::Array(answers).to_string().as_bytes())
+        let answers = match calls.as_array() {
+            Some(batch) => batch.iter().map(answer).collect(),
+            None => answer(calls),
+        };
+        reply(200, answers.to_string().as_bytes())
     }
 
     fn info(&self) -> Value {
@@ -277,7 +280,7 @@ impl State {
             }
             "getblockheader" => Ok(json!(hex(&block()?.1[..80]))),
             "getblock" => Ok(json!(hex(&block()?.1))),
-            other => panic!("no call {other}"),
+            _ => Err((-32601, "Method not found")),
         }
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 pub(crate) struct Package {
     /// Its name for `apt-get install`.
     pub name: &'static str,
-    /// A program, or the path of a file, that shows that it is there, however it came.
+    /// A program, or the path of a file, whose presence shows that it is installed.
     pub program: &'static str,
     /// What it is for.
     pub reason: &'static str,
@@ -41,8 +41,37 @@ pub(crate) const BOOST: Package = Package {
     reason: "libbitcoinkernel includes its headers (`cargo xtask kernel`)",
 };
 
-/// Everything that `cargo xtask test` wants.
-pub(crate) const PACKAGES: &[Package] = &[DEBOOTSTRAP];
+/// The server of an engine of the records.
+pub(crate) const POSTGRES: Package = Package {
+    name: "postgresql",
+    program: "pg_createcluster",
+    reason: "tests and benchmarks of the records on PostgreSQL start servers of their own",
+};
+
+/// A wallet that tests let ask our servers.
+pub(crate) const ELECTRUM: Package = Package {
+    name: "electrum",
+    program: "electrum",
+    reason: "a real wallet that asks `varve serve`, without a window",
+};
+
+/// The browser in which tests look at the explorer.
+pub(crate) const CHROMIUM: Package = Package {
+    name: "chromium",
+    program: "/usr/bin/chromium",
+    reason: "tests look at the explorer in a real browser",
+};
+
+/// The program that drives it.
+pub(crate) const CHROMIUM_DRIVER: Package = Package {
+    name: "chromium-driver",
+    program: "chromedriver",
+    reason: "drives the browser in tests of the explorer",
+};
+
+/// The packages for `cargo xtask test`.
+pub(crate) const PACKAGES: &[Package] =
+    &[DEBOOTSTRAP, ELECTRUM, POSTGRES, CHROMIUM, CHROMIUM_DRIVER];
 
 /// Installs what is missing, or says what to install.
 pub(crate) fn ensure(packages: &[Package]) -> Result<()> {
@@ -73,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_package_whose_program_is_there_is_not_installed() {
-        // Were it not found, this would try to install a package that does not exist.
+        // If it were not found, this would try to install a package that does not exist.
         let shell = Package { name: "no-such-package", program: "sh", reason: "this test" };
         ensure(&[shell]).unwrap();
     }

@@ -26,7 +26,7 @@ pub(crate) enum Command {
         /// Its arguments.
         args: Vec<String>,
     },
-    /// The long form of the tests by chance.
+    /// The long form of the randomised tests.
     Soak {
         /// Lives of each kind.
         sequences: u32,
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     Node,
     /// The verifier by libbitcoinkernel.
     Kernel,
+    /// A static program, a Debian package and an image.
+    Dist,
     /// Fuzzing.
     Fuzz(FuzzRequest),
     /// One benchmark.
@@ -87,6 +89,7 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Command, Strin
         }
         "node" => nothing_more(args, Command::Node),
         "kernel" => nothing_more(args, Command::Kernel),
+        "dist" => nothing_more(args, Command::Dist),
         "fuzz" => parse_fuzz(args).map(Command::Fuzz),
         "bench" => parse_bench(args),
         _ => Err(format!("there is no command `{name}`")),
@@ -98,7 +101,7 @@ fn parse_soak(mut args: impl Iterator<Item = String>) -> Result<Command, String>
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--sequences" => sequences = above_zero(&arg, args.next())?,
-            _ => return Err(format!("soak does not know `{arg}`")),
+            _ => return Err(format!("soak does not accept `{arg}`")),
         }
     }
     Ok(Command::Soak { sequences })
@@ -119,7 +122,7 @@ fn parse_fuzz(mut args: impl Iterator<Item = String>) -> Result<FuzzRequest, Str
         if arg == "--seconds" {
             request.seconds = above_zero(&arg, args.next())?;
         } else if arg.starts_with('-') {
-            return Err(format!("fuzz does not know `{arg}`"));
+            return Err(format!("fuzz does not accept `{arg}`"));
         } else if request.target.is_none() {
             request.target = Some(arg);
         } else {
@@ -135,7 +138,7 @@ fn parse_bench(args: impl Iterator<Item = String>) -> Result<Command, String> {
         match arg.as_str() {
             "--full" => full = true,
             _ if arg.starts_with('-') || name.is_some() => {
-                return Err(format!("bench does not know `{arg}`"));
+                return Err(format!("bench does not accept `{arg}`"));
             }
             _ => name = Some(arg),
         }
@@ -151,7 +154,7 @@ fn nothing_more(
 ) -> Result<Command, String> {
     match rest.next() {
         None => Ok(command),
-        Some(arg) => Err(format!("`{arg}` is not understood here")),
+        Some(arg) => Err(format!("`{arg}` is not accepted here")),
     }
 }
 
@@ -178,6 +181,7 @@ mod tests {
         assert_eq!(parse_line("tidy"), Ok(Command::Tidy { faces: false }));
         assert_eq!(parse_line("tidy --faces"), Ok(Command::Tidy { faces: true }));
         assert_eq!(parse_line("node"), Ok(Command::Node));
+        assert_eq!(parse_line("dist"), Ok(Command::Dist));
         let bench = Command::Bench { name: "parse".into(), full: true };
         assert_eq!(parse_line("bench --full parse"), Ok(bench));
         let fuzz = FuzzRequest { target: Some("tx".into()), files: vec!["a".into()], seconds: 5 };

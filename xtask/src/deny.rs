@@ -1,15 +1,15 @@
 //! `cargo deny`: licences, banned crates and sources of the dependencies, by `deny.toml`.
 //!
 //! It is taken from the `PATH`, else built once into `target/tools`. Known vulnerabilities
-//! ("advisories") need a clone of a database on the network and change without a change here, so
-//! they are checked only when asked for.
+//! ("advisories") need a database from the network and change without a change here, so they are
+//! checked only on request.
 
 use crate::run;
 use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The version that is built; one on the `PATH` may be another.
+/// The version that is built; one on the `PATH` may differ.
 const VERSION: &str = "0.20.2";
 
 /// Checks the dependencies.

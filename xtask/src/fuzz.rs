@@ -4,8 +4,8 @@
 //!    coverage counters on every edge and comparison of our code and its dependencies
 //!    ([`RUSTFLAGS`]). This is what `cargo fuzz` does on a nightly toolchain, without the address
 //!    sanitizer, which stable lacks. Overflow checks and debug assertions are on.
-//! 2. Ask the program for the names of its targets; at the same time it writes the first inputs
-//!    of each into `target/fuzz-corpus/TARGET/`, from real data where that is at hand.
+//! 2. Ask the program for the names of its targets; it also writes the first inputs of each into
+//!    `target/fuzz-corpus/TARGET/`, from real data where available.
 //! 3. Run each target for its time. libFuzzer mutates the inputs that reached new code and keeps
 //!    those that reach more, in the same folder, so that the next run continues from there.
 //! 4. An input that makes a target panic, hang or use too much memory is a finding. It is kept
@@ -20,10 +20,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// One test in a CPU second is hopeless; one that takes this long is a finding.
+/// An input that takes this long is a finding.
 const TIMEOUT_SECONDS: u32 = 10;
 
-/// No decoder may take memory that its input does not pay for.
+/// A decoder's memory must be proportional to its input.
 const MEMORY_MIB: u32 = 1024;
 
 const RUSTFLAGS: &str = "\
@@ -36,7 +36,7 @@ const RUSTFLAGS: &str = "\
     -Cdebug-assertions=on \
     -Coverflow-checks=on";
 
-/// Fuzzes. The answer says whether there was no finding.
+/// Fuzzes. Returns whether there was no finding.
 pub(crate) fn run(request: &FuzzRequest) -> Result<bool> {
     let target = Metadata::load()?.target;
     let program = build(&target)?;
@@ -109,7 +109,7 @@ impl Session<'_> {
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot start the fuzz program")?;
-        let stderr = child.stderr.take().expect("standard error was asked for as a pipe");
+        let stderr = child.stderr.take().expect("standard error is a pipe");
         let mut watch = Watch::default();
         run::each_line(stderr, |line| watch.add_line(line))?;
         let passed = child.wait()?.success();
@@ -157,7 +157,7 @@ impl Watch {
                 }
             }
             self.runs = runs.parse().unwrap_or(self.runs);
-            // A line for every input that reached something new is too much to read.
+            // Lines for inputs that reached something new are too many to print.
             if words.iter().any(|word| ["INITED", "pulse", "DONE"].contains(word)) {
                 println!("{line}");
             }

@@ -2,8 +2,8 @@
 //!
 //! The tests of `varve-consensus` run with the feature `kernel`: the same vectors and blocks that
 //! the default verifier passes. Then the command is built with it. The library needs cmake and
-//! boost and takes minutes, so this is no part of `cargo xtask test`, and has a target folder of
-//! its own.
+//! boost and takes minutes, so this is not part of `cargo xtask test`, and has a separate target
+//! folder.
 
 use anyhow::{Result, bail};
 

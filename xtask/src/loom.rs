@@ -1,9 +1,9 @@
 //! The tests under a model checker: `loom` runs every order of threads that matters.
 //!
-//! They are built with `--cfg loom`, which exchanges the atomics of the crates under test. That is
-//! another build of everything below them, so it has its own target folder, beside the usual
-//! one, and neither build throws the other away. The tests are few and run to the end in seconds;
-//! unoptimised they would take minutes.
+//! They are built with `--cfg loom`, which replaces the atomics of the crates under test. That is
+//! another build of everything below them, so it has its own target folder, and neither build
+//! invalidates the other. The tests are few and finish in seconds; unoptimised they would take
+//! minutes.
 
 use std::path::Path;
 

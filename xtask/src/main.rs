@@ -1,4 +1,4 @@
-//! The project's own commands, run as `cargo xtask NAME`.
+//! The project's commands, run as `cargo xtask NAME`.
 //!
 //! Everything a contributor or the CI machine runs is here and nowhere else, so there is no second
 //! list of steps that could drift: `.ci/run` calls `cargo xtask test`.
@@ -12,6 +12,7 @@ mod apt;
 mod args;
 mod bench;
 mod deny;
+mod dist;
 mod fuzz;
 mod kernel;
 mod loom;
@@ -35,9 +36,9 @@ The project's own commands.
   cargo xtask test [--advisories] [--timings]
                                     everything CI runs: fmt, clippy, tidy, deny, docs, all tests,
                                     loom; ends with the line `N passed, N failed, N skipped`;
-                                    with timings: how long each crate's tests take, and the
-                                    slowest ten
-  cargo xtask soak [--sequences N]  the long form of the tests by chance: 10,000 lives of each kind,
+                                    with timings: how long each crate's tests take, by the clock
+                                    and by processors, and the slowest ten
+  cargo xtask soak [--sequences N]  the long form of the random tests: 10,000 lives of each kind,
                                     10,000 cases of each property, from a new seed
   cargo xtask tidy [--faces]        the project's own rules: edges, paths in the docs, budgets;
                                     with faces: the public items that no other crate names
@@ -46,6 +47,8 @@ The project's own commands.
   cargo xtask fuzz [TARGET [FILE…]] [--seconds N]
                                     fuzzes every decoder, or one, 60 seconds each;
                                     with files: runs the target once on each, and stops
+  cargo xtask dist                  a static program, a Debian package and an OCI image, each
+                                    checked by starting it; in the target folder's dist/
   cargo xtask bench NAME [--full]   a benchmark; ends with lines `ratio NAME VALUE goal GOAL`
 
 Examples:
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::Tidy { faces: true } => tidy::print_faces().map(|()| true),
         Command::Node => node::run(),
         Command::Kernel => kernel::run(),
+        Command::Dist => dist::run(),
         Command::Fuzz(request) => fuzz::run(&request),
         Command::Bench { name, full } => bench::run(&name, full),
     };

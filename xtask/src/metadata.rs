@@ -1,4 +1,4 @@
-//! What `cargo metadata` says of the workspace: its packages, their roots, and the edges between
+//! What `cargo metadata` says about the workspace: its packages, their roots, and the edges between
 //! them.
 
 use crate::run;
@@ -38,7 +38,7 @@ impl Metadata {
     /// Asks cargo.
     pub(crate) fn load() -> Result<Self> {
         let text = run::output(run::cargo().args(["metadata", "--no-deps", "--format-version=1"]))?;
-        Self::parse(&text).context("`cargo metadata` answered in a form that is not understood")
+        Self::parse(&text).context("`cargo metadata` returned an unexpected form")
     }
 
     fn parse(text: &str) -> Result<Self> {
@@ -58,7 +58,7 @@ fn package(json: &Value) -> Result<Package> {
         }
     }
     for dependency in list(json, "dependencies")? {
-        // A dependency with a path is one of the workspace; there are no others with a path.
+        // A dependency with a path is a member of the workspace.
         if dependency.get("path").is_some_and(Value::is_string) {
             let dev = dependency.get("kind").is_some_and(|kind| kind == "dev");
             package.edges.push(Edge { to: string(dependency, "name")?.to_owned(), dev });

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! The folder is built under another name and renamed when the node in it has answered, so an
-//! interrupted build is never taken for a whole one.
+//! interrupted build is never mistaken for a complete one.
 
 use crate::{apt, run};
 use anyhow::{Context as _, Result, bail};
@@ -88,14 +88,14 @@ fn fetch(folder: &Path) -> Result<()> {
     let building = parent.join("node.building");
     remove(&building)?;
     build(&building, &script).context(
-        "cannot fetch a node; look at the network, or install bitcoind or set BITCOIND_EXE",
+        "cannot fetch a node; check the network, or install bitcoind or set BITCOIND_EXE",
     )?;
     fs::rename(&building, folder)?;
     Ok(())
 }
 
-/// Removes what an interrupted build left. It may have left file systems mounted, and what is in
-/// those is not ours to remove.
+/// Removes what an interrupted build left. It may have left file systems mounted, whose content
+/// must not be removed.
 fn remove(folder: &Path) -> Result<()> {
     run::run(Command::new("rm").args(["-rf", "--one-file-system"]).arg(folder))
 }

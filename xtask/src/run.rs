@@ -1,4 +1,4 @@
-//! Running other programs: find them, start them, say clearly when they fail.
+//! Running other programs: find them, start them, report clearly when they fail.
 
 use anyhow::{Context as _, Result, bail};
 use std::io::{BufRead as _, BufReader, Read};
@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 /// The root of the checkout.
 pub(crate) fn root() -> &'static Path {
     static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
-        // What cargo says now goes first: checkouts that share a target folder share this program.
+        // Cargo's current value takes precedence: checkouts that share a target folder share this
+        // program.
         let here = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let here = here.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
         here.parent().expect("xtask/ lies in the root of the checkout").to_owned()
@@ -46,19 +47,19 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         .with_context(|| format!("{} wrote something that is not UTF-8", name(command)))
 }
 
-/// Runs a program and gives each line of its standard output to `on_line` as it comes. The answer
-/// says whether it succeeded.
+/// Runs a program and passes each line of its standard output to `on_line` as it arrives. Returns
+/// whether it succeeded.
 pub(crate) fn stream(command: &mut Command, on_line: impl FnMut(&str)) -> Result<bool> {
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {}", name(command)))?;
-    let stdout = child.stdout.take().expect("standard output was asked for as a pipe");
+    let stdout = child.stdout.take().expect("standard output is a pipe");
     each_line(stdout, on_line)?;
     Ok(child.wait()?.success())
 }
 
-/// Gives each line of `from` to `on_line` as it comes; bytes that are not UTF-8 are replaced.
+/// Passes each line of `from` to `on_line` as it arrives; bytes that are not UTF-8 are replaced.
 pub(crate) fn each_line(from: impl Read, mut on_line: impl FnMut(&str)) -> Result<()> {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
@@ -74,7 +75,7 @@ pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     search_path().map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// A program of the system that needs others like it, which the `PATH` of a plain user lacks.
+/// A system program that needs others in folders missing from an ordinary user's `PATH`.
 pub(crate) fn system_program(program: &str) -> Command {
     let path = std::env::join_paths(search_path()).expect("the folders come from a PATH");
     let mut command = Command::new(program);

@@ -1,9 +1,9 @@
 //! The seed from which proptest draws its cases.
 //!
 //! `cargo xtask test` uses the same seed every time: a failure is repeated by running it again, and
-//! a change never fails because of a case that was not drawn before. Looking for new cases is the
-//! business of `cargo xtask soak`, which draws a seed and prints it. `PROPTEST_RNG_SEED` in the
-//! environment wins over both, which is how a soak is repeated.
+//! a change never fails because of a case that was not drawn before. New cases are drawn by `cargo
+//! xtask soak`, which draws a seed and prints it. `PROPTEST_RNG_SEED` in the environment overrides
+//! both; that is how a soak is repeated.
 //!
 //! A seed chooses new cases only. Those that failed once are kept in `proptest-regressions` and run
 //! before the new ones, with any seed.
@@ -14,7 +14,7 @@ use std::process::Command;
 
 /// The variable that proptest reads.
 const VARIABLE: &str = "PROPTEST_RNG_SEED";
-/// The seed of `cargo xtask test`. Any number does.
+/// The seed of `cargo xtask test`. Any number would do.
 const FIXED: u64 = 20_090_103;
 
 /// A seed for the commands that run tests.

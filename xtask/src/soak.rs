@@ -1,8 +1,8 @@
-//! `cargo xtask soak`: the long form of the tests that live by chance.
+//! `cargo xtask soak`: the long form of the randomised tests.
 //!
 //! CI runs a share of them; this runs each kind of life as often as `--sequences` says, optimised,
 //! as many cases of every property, and the model checker. A life that fails names its seed, and
-//! the same seed fails again in the short form when it is reached. The properties draw from one new
+//! the short form fails with the same seed once it reaches it. The properties draw from one new
 //! seed, which is printed; a case that fails is kept in `proptest-regressions`.
 
 use anyhow::{Result, bail};
@@ -39,7 +39,7 @@ const PROPERTIES: &[(&str, &[&str])] = &[
     ("varve-node", &["--lib"]),
 ];
 
-/// Runs all. The answer says whether nothing failed.
+/// Runs all. Returns whether nothing failed.
 pub(crate) fn run(sequences: u32) -> Result<bool> {
     let target = Metadata::load()?.target;
     let (mut tally, seed) = (Tally::default(), Seed::random());
@@ -68,7 +68,7 @@ pub(crate) fn run(sequences: u32) -> Result<bool> {
     Ok(tally.failed() == 0)
 }
 
-/// Runs and counts tests of a package; it is an error when they could not be run at all.
+/// Runs and counts tests of a package; an error when they could not be run at all.
 fn stream(cargo: &mut std::process::Command, package: &str, tally: &mut Tally) -> Result<()> {
     let passed = run::stream(cargo, |line| {
         println!("{line}");

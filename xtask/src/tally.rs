@@ -6,17 +6,17 @@
 //! test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s
 //! ```
 //!
-//! and these lines are summed. Rust's test harness knows no skipped tests: one that cannot run
-//! (no data, no node) appends `PACKAGE TEST<TAB>REASON` to the file that `VARVE_SKIP_LOG` names and
-//! returns, which the harness counts as passed. So each test in the log is moved from the passed
-//! to the skipped. A test that logs several reasons is one skipped test.
+//! and these lines are summed. Rust's test harness has no skipped tests: one that cannot run (no
+//! data, no node) appends `PACKAGE TEST<TAB>REASON` to the file that `VARVE_SKIP_LOG` names and
+//! returns, which the harness counts as passed. So each test in the log is moved from the passed to
+//! the skipped. A test that logs several reasons is one skipped test.
 
 use std::collections::BTreeMap;
 
 /// The sums over all test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// As the harness counts, the skipped among them.
+    /// As the harness counts, including skipped ones.
     passed: usize,
     failed: usize,
     /// Each skipped test with its reasons.

@@ -1,9 +1,9 @@
 //! `cargo xtask test`: everything CI runs, in one command.
 //!
-//! Each step runs even when an earlier one failed, so that one run shows all there is to mend. The
-//! output ends with the skipped tests and their reasons, the failed steps, and the line
-//! `N passed, N failed, N skipped`. The exit code is 0 only when nothing failed; a failed step
-//! without a failed test counts as one failure.
+//! Each step runs even when an earlier one failed, so that one run shows everything to fix. The
+//! output ends with the skipped tests and their reasons, the failed steps, and the line `N passed,
+//! N failed, N skipped`. The exit code is 0 only when nothing failed; a failed step without a
+//! failed test counts as one failure.
 //!
 //! Every run draws the same cases ([`Seed::fixed`]), so a failure can be repeated.
 //!
@@ -24,7 +24,7 @@ use std::time::Instant;
 /// The packages that every step leaves out because they are slow to build.
 const LEFT_OUT: &[&str] = &["varve-bench-rivals"];
 
-/// Runs all steps. The answer says whether nothing failed.
+/// Runs all steps. Returns whether nothing failed.
 pub(crate) fn run(advisories: bool, timings: bool) -> Result<bool> {
     let target = Metadata::load()?.target;
     let mut steps = Steps::default();
@@ -32,7 +32,7 @@ pub(crate) fn run(advisories: bool, timings: bool) -> Result<bool> {
 
     steps.run("packages", || {
         if let Err(error) = apt::ensure(apt::PACKAGES) {
-            println!("going on without: {error:#}");
+            println!("continuing without: {error:#}");
         }
         Ok(())
     });
@@ -48,7 +48,7 @@ pub(crate) fn run(advisories: bool, timings: bool) -> Result<bool> {
     });
     steps.run("tidy", || match tidy::run()? {
         true => Ok(()),
-        false => bail!("tidy found something to mend"),
+        false => bail!("tidy found something to fix"),
     });
     steps.run("deny", || deny::check(&target, advisories));
     steps.run("docs", || {
@@ -117,7 +117,7 @@ fn tests(
     Ok(())
 }
 
-/// Prints the end of the output. The answer says whether nothing failed.
+/// Prints the end of the output. Returns whether nothing failed.
 fn summary(steps: &Steps, mut tally: Tally) -> bool {
     println!("\n== summary");
     for (test, reason) in tally.skipped() {

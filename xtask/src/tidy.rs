@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the project's own rules, each with the message that says what to do.
+//! `cargo xtask tidy`: the project's rules, each with a message that says what to do.
 //!
 //! A rule reads the tree and returns [`Finding`]s, printed as `path:line: what is wrong; what to
 //! do`. An error fails the command, a warning does not. Nothing is built and nothing is written,
@@ -79,7 +79,7 @@ pub(crate) fn print_faces() -> Result<()> {
     Ok(())
 }
 
-/// Checks every rule. The answer says whether there was no error.
+/// Checks every rule. Returns whether there was no error.
 pub(crate) fn run() -> Result<bool> {
     let start = Instant::now();
     let tree = Tree::load(run::root())?;

@@ -4,10 +4,11 @@
 //!    call, so that nothing is built differently.
 //! 2. The runner lets the harness report the time of each test. That is an unstable option, so it
 //!    sets the variable that allows it, for the test program alone. It prints a line when the
-//!    program ends, `timed: PACKAGE SECONDS`.
+//!    program ends, `timed: PACKAGE SECONDS PROCESSOR`.
 //! 3. [`Timings`] reads both from the output.
 //!
-//! Tests of a program run side by side, so the time of a crate is less than the sum of its tests.
+//! Tests of a program run side by side, so the time of a crate is less than the sum of its tests. A
+//! crate whose tests took much less processor time than processors were there has tests that wait.
 
 use anyhow::{Context as _, Result};
 use std::collections::BTreeMap;
@@ -22,8 +23,8 @@ const SLOWEST: usize = 10;
 /// The times of one run of all tests.
 #[derive(Debug, Default)]
 pub(crate) struct Timings {
-    /// Seconds that the test programs of a package ran.
-    packages: BTreeMap<String, f64>,
+    /// Seconds that the test programs of a package ran, and their processor seconds.
+    packages: BTreeMap<String, (f64, f64)>,
     /// Tests of the program that runs, of which the package is not known yet.
     running: Vec<(f64, String)>,
     tests: Vec<(f64, String)>,
@@ -39,7 +40,7 @@ pub(crate) fn measure(cargo: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a test program and prints how long it took. The answer says whether it succeeded.
+/// Runs a test program and prints how long it took. Returns whether it succeeded.
 pub(crate) fn run(program: &Path, args: &[String]) -> Result<bool> {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let mut command = Command::new(program);
@@ -50,17 +51,19 @@ pub(crate) fn run(program: &Path, args: &[String]) -> Result<bool> {
     }
     let start = Instant::now();
     let status = command.status().with_context(|| format!("cannot start {}", program.display()))?;
-    println!("{MARK}{package} {:.2}", start.elapsed().as_secs_f64());
+    println!("{MARK}{package} {:.2} {:.2}", start.elapsed().as_secs_f64(), children_seconds());
     Ok(status.success())
 }
 
 impl Timings {
     /// Takes a line of the output.
     pub(crate) fn add_line(&mut self, line: &str) {
-        if let Some((package, seconds)) =
-            line.strip_prefix(MARK).and_then(|end| end.split_once(' '))
-        {
-            *self.packages.entry(package.to_owned()).or_default() += seconds.parse().unwrap_or(0.0);
+        let mut words = line.strip_prefix(MARK).into_iter().flat_map(str::split_whitespace);
+        if let Some(package) = words.next() {
+            let mut seconds = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+            let (wall, processor) = self.packages.entry(package.to_owned()).or_default();
+            *wall += seconds();
+            *processor += seconds();
             let tests = self.running.drain(..);
             self.tests.extend(tests.map(|(seconds, test)| (seconds, format!("{package} {test}"))));
         } else if let Some((test, result)) =
@@ -76,11 +79,26 @@ impl Timings {
 
     /// What to print: the packages, then the slowest tests, the longest time first.
     pub(crate) fn report(&self) -> Vec<String> {
-        let packages = self.packages.iter().map(|(name, seconds)| (*seconds, name.clone()));
+        let packages = self.packages.iter().map(|(name, (seconds, processor))| {
+            (*seconds, format!("{name}, {processor:.1} s of processors"))
+        });
         let mut lines = sorted(packages);
         lines.extend(sorted(self.tests.iter().cloned()).into_iter().take(SLOWEST));
         lines
     }
+}
+
+/// Processor seconds of the children that have ended, by fields 16 and 17 of `/proc/self/stat`, in
+/// hundredths. Zero where there is no such file.
+fn children_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    children_ticks(&stat) / 100.0
+}
+
+fn children_ticks(stat: &str) -> f64 {
+    // The name in field 2 may have blanks and parentheses; field 3 follows the last one.
+    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+    fields.split(' ').skip(13).take(2).filter_map(|field| field.parse::<f64>().ok()).sum()
 }
 
 fn sorted(times: impl Iterator<Item = (f64, String)>) -> Vec<String> {
@@ -98,18 +116,25 @@ mod tests {
         let mut timings = Timings::default();
         let output = "running 2 tests\n\
                       test a::quick ... ok <0.001s>\ntest a::slow ... ok <7.250s>\n\
-                      test a::off ... ignored\ntimed: varve-types 7.30\n\
-                      test b ... FAILED <2.000s>\ntimed: varve-types 2.10\n\
-                      test c ... ok <3.000s>\ntimed: varve-io 3.00\n";
+                      test a::off ... ignored\ntimed: varve-types 7.30 9.00\n\
+                      test b ... FAILED <2.000s>\ntimed: varve-types 2.10 1.50\n\
+                      test c ... ok <3.000s>\ntimed: varve-io 3.00 0.20\n";
         output.lines().for_each(|line| timings.add_line(line));
         let expected = [
-            "    9.4 s  varve-types",
-            "    3.0 s  varve-io",
+            "    9.4 s  varve-types, 10.5 s of processors",
+            "    3.0 s  varve-io, 0.2 s of processors",
             "    7.2 s  varve-types a::slow",
             "    3.0 s  varve-io c",
             "    2.0 s  varve-types b",
             "    0.0 s  varve-types a::quick",
         ];
         assert_eq!(timings.report(), expected);
+    }
+
+    #[test]
+    fn processor_time_of_children() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 50 250 30 20 0 9 0";
+        assert!((children_ticks(stat) - 280.0).abs() < 0.1);
+        assert!(children_ticks("") < 0.1);
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Bar {
     pub(super) speed: bool,
 }
 
-/// All bars. Prints what they are made of.
+/// All bars. Prints the figures behind them.
 pub(super) fn of(results: &Results) -> Result<Vec<Bar>> {
     let Results { built, cold, warm, .. } = results;
     let number = |name| built.figures.number(name);
@@ -80,7 +80,7 @@ fn flat(built: &Outcome) -> Result<Ratio> {
     let times: Vec<String> = parts.iter().map(|part| format!("{:.0}", part / each * 1e9)).collect();
     let number = |name| built.figures.number(name);
     println!(
-        "ns a row, tenth by tenth: {}; {:.1} s behind the last row, {:.1} of them for one run",
+        "ns a row, tenth by tenth: {}; {:.1} s after the last row, {:.1} of them for one run",
         times.join(" "),
         number("finish")?,
         number("tidied")?

@@ -16,7 +16,7 @@ use super::side::{Key, Side, keys, link, prefix};
 const CACHE: u64 = 256 << 20;
 /// Of each table.
 const MEMTABLE: u64 = 128 << 20;
-/// How often it is asked whether it still compacts, and how many times it must say no: a compaction
+/// How often it is polled for compactions, and how many polls in a row must find none: a compaction
 /// that ends may start another.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 const ASKED: u32 = 4;
@@ -44,7 +44,8 @@ impl Fjall {
         Ok(Self { db, tables })
     }
 
-    /// Where it keeps its tables. Journals lie elsewhere and go some time after they are of use.
+    /// Where it keeps its tables. Journals are elsewhere and are removed some time after they are
+    /// obsolete.
     pub(super) fn tables(folder: &Path) -> PathBuf {
         folder.join("fjall").join("keyspaces")
     }

@@ -20,11 +20,11 @@ const COLD_PROBES: usize = 20_000;
 const WARM_PROBES: usize = 400_000;
 const THREADS: usize = 2;
 const ROUNDS: usize = 3;
-/// Txids that are asked for at once, beside one by one: about what a page of an explorer shows.
+/// Txids looked up at once in the batched measurement: about what a page of an explorer shows.
 const BATCH: usize = 64;
 
-/// Tells `cold_found` and `cold_absent`: pages read from the disk for one txid. Each is the larger
-/// of what the kernel counts and what the table counts.
+/// Reports `cold_found` and `cold_absent`: pages read from the disk for one txid. Each is the
+/// larger of what the kernel counts and what the table counts.
 pub(super) fn cold(folder: &Path, blocks: u32) -> Result<()> {
     let reader = at_rest(folder, Kind::Tx, blocks)?;
     for (name, present) in [("cold_found", true), ("cold_absent", false)] {
@@ -38,17 +38,17 @@ pub(super) fn cold(folder: &Path, blocks: u32) -> Result<()> {
         let counted = (reader.page_reads().pages - before) as f64;
         let read = clock.measured().read as f64 / BLOCK as f64;
         let count = probes.len() as f64;
-        Figures::tell(name, counted.max(read) / count);
-        Figures::tell(&format!("{name}_by_table"), counted / count);
-        Figures::tell(&format!("{name}_by_kernel"), read / count);
-        Figures::tell(&format!("{name}_us"), clock.measured().wall * 1e6 / count);
+        Figures::report(name, counted.max(read) / count);
+        Figures::report(&format!("{name}_by_table"), counted / count);
+        Figures::report(&format!("{name}_by_kernel"), read / count);
+        Figures::report(&format!("{name}_us"), clock.measured().wall * 1e6 / count);
     }
     Ok(())
 }
 
-/// Tells `warm_1` and `warm_64`: txids a second that are asked for one by one, and 64 at a time.
-/// Each is asked for once before the clock starts; then two threads ask for one half each, three
-/// times, and the fastest time counts.
+/// Reports `warm_1` and `warm_64`: txids a second looked up one by one, and 64 at a time. Each is
+/// looked up once before the clock starts; then two threads look up one half each, three times, and
+/// the fastest time counts.
 pub(super) fn warm(folder: &Path, blocks: u32) -> Result<()> {
     let table = reopen(folder, Kind::Tx, blocks)?;
     let reader = table.reader();
@@ -67,12 +67,12 @@ pub(super) fn warm(folder: &Path, blocks: u32) -> Result<()> {
             })?;
             best = best.min(begun.elapsed().as_secs_f64());
         }
-        Figures::tell(&format!("warm_{batch}"), probes.len() as f64 / best);
+        Figures::report(&format!("warm_{batch}"), probes.len() as f64 / best);
     }
     Ok(())
 }
 
-/// Asks for all probes, so many at a time. Each must be found where it is.
+/// Looks up all probes, `batch` at a time. Each must be found at its link.
 fn find_all(reader: &SearchReader, probes: &[Probe], batch: usize) -> Result<()> {
     let (mut keys, mut found) = (Vec::new(), Vec::new());
     for probes in probes.chunks(batch) {
@@ -91,7 +91,7 @@ fn find_all(reader: &SearchReader, probes: &[Probe], batch: usize) -> Result<()>
     Ok(())
 }
 
-/// Takes what lies in a folder out of the page cache, as far as it is not mapped.
+/// Evicts the files of a folder from the page cache, except what is mapped.
 fn drop_cache(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let file = File::open(entry?.path())?;

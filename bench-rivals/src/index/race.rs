@@ -6,8 +6,8 @@
 //! the side's own threads:                                           flush, merge, compact
 //! ```
 //!
-//! The clock runs from the first key to the moment when everything is durable and no compaction is
-//! due; making rows is in it, for every side alike. Then the side answers. Not timed.
+//! The clock runs from the first key until everything is durable and no compaction is due; making
+//! the rows is included for every side. Then the side answers queries, which is not timed.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -24,24 +24,25 @@ use super::side::{Side, answer};
 pub(super) const PARTS: u32 = 10;
 /// Blocks that are made ahead.
 const AHEAD: usize = 16;
-/// Keys of each table that are looked for, as many again that are absent.
+/// Present keys of each table that are looked up, and as many absent ones.
 const PROBES: usize = 10_000;
 
-/// Runs the race and tells the figures.
+/// Runs the race and reports the figures.
 pub(super) fn run<S: Side>(
     side: &mut S,
     folder: &Path,
-    (blocks, profile): (u32, Option<&Path>),
+    blocks: u32,
+    profile: Option<&Path>,
 ) -> Result<()> {
     let profiler = profile.map(Profiler::start).transpose()?;
     let measured = race(side, blocks)?;
     profiler.map_or(Ok(()), Profiler::stop)?;
-    tell(&measured, u64::from(blocks) * ROWS);
-    Figures::tell("bytes", size(folder)?);
+    report(&measured, u64::from(blocks) * ROWS);
+    Figures::report("bytes", size(folder)?);
     check(side, blocks)
 }
 
-/// Appends all blocks and ends durable. Tells the seconds of each part.
+/// Appends all blocks and ends durable. Reports the seconds of each part.
 fn race<S: Side>(side: &mut S, blocks: u32) -> Result<Measured> {
     let mut clock = Clock::new();
     clock.start();
@@ -49,7 +50,7 @@ fn race<S: Side>(side: &mut S, blocks: u32) -> Result<Measured> {
         let (sender, receiver) = mpsc::sync_channel(AHEAD);
         scope.spawn(move || {
             let rows = Rows::new();
-            // When an append fails, the receiver goes, and nothing more is made.
+            // When an append fails, the receiver is dropped, and nothing more is made.
             (0..blocks).try_for_each(|number| sender.send(S::prepare(rows.block(number))).ok())
         });
         let mut before = 0.0;
@@ -60,17 +61,17 @@ fn race<S: Side>(side: &mut S, blocks: u32) -> Result<Measured> {
             clock.stop();
             clock.start();
             let wall = clock.measured().wall;
-            Figures::tell(&format!("part_{part}"), wall - before);
+            Figures::report(&format!("part_{part}"), wall - before);
             before = wall;
         }
         side.finish()?;
         clock.stop();
-        Figures::tell("finish", clock.measured().wall - before);
+        Figures::report("finish", clock.measured().wall - before);
         Ok(clock.measured())
     })
 }
 
-/// Asks for present and absent keys and for the number of rows. Tells a digest of the answers.
+/// Looks up present and absent keys and the number of rows. Reports a digest of the answers.
 pub(super) fn check<S: Side>(side: &S, blocks: u32) -> Result<()> {
     let (rows, expected) = (side.rows()?, u64::from(blocks) * ROWS);
     ensure!(rows == expected, "{rows} rows are there instead of {expected}");
@@ -81,7 +82,7 @@ pub(super) fn check<S: Side>(side: &S, blocks: u32) -> Result<()> {
             digest = digest.rotate_left(13) ^ answers;
         }
     }
-    Figures::tell("answers", format!("{digest:016x}"));
+    Figures::report("answers", format!("{digest:016x}"));
     Ok(())
 }
 
@@ -98,12 +99,12 @@ pub(super) fn size(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-fn tell(measured: &Measured, rows: u64) {
-    Figures::tell("rows", rows);
-    Figures::tell("seconds", measured.seconds());
-    Figures::tell("cpu", measured.cpu);
-    Figures::tell("others", measured.others());
-    Figures::tell("disturbed", u8::from(measured.is_disturbed()));
-    Figures::tell("written", measured.written);
-    Figures::tell("read", measured.read);
+fn report(measured: &Measured, rows: u64) {
+    Figures::report("rows", rows);
+    Figures::report("seconds", measured.seconds());
+    Figures::report("cpu", measured.cpu);
+    Figures::report("others", measured.others());
+    Figures::report("disturbed", u8::from(measured.is_disturbed()));
+    Figures::report("written", measured.written);
+    Figures::report("read", measured.read);
 }

@@ -16,7 +16,7 @@
 
 use varve_archive::primitive::{KeyHasher as _, Keyed};
 
-use crate::random::{Random, mix};
+use varve_testdata::Random;
 
 /// Transactions of a block.
 pub(super) const TXS: u32 = 2_400;
@@ -141,12 +141,12 @@ impl Rows {
         match kind {
             Kind::Tx => {
                 let mut txid = [0; TXID_LEN];
-                Random::new(mix(number)).fill(&mut txid);
+                Random::new(number).fill(&mut txid);
                 self.0.hash(&txid)
             }
             Kind::Spend => {
                 let mut outpoint = [0; OUTPOINT_LEN];
-                Random::new(mix(!number)).fill(&mut outpoint);
+                Random::new(!number).fill(&mut outpoint);
                 self.0.hash(&outpoint)
             }
         }
@@ -160,20 +160,20 @@ impl Rows {
     }
 }
 
-/// Something to look for: the hash of its key, and the link it must be found at, if any.
+/// A lookup: the hash of its key, and the expected link, if any.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe {
     pub(super) hash: u64,
     pub(super) link: Option<u64>,
 }
 
-/// Keys by chance that `blocks` blocks have, or that none has.
+/// Random keys that `blocks` blocks have, or that none has.
 pub(super) fn probes(kind: Kind, blocks: u32, count: usize, present: bool) -> Vec<Probe> {
     let rows = Rows::new();
-    let mut random = Random::new(mix(u64::from(blocks)) ^ u64::from(present));
+    let mut random = Random::new(Random::new(u64::from(blocks)).bits() ^ u64::from(present));
     let all = u64::from(blocks) * u64::from(kind.a_block());
     let one = |_| {
-        let number = random.next() % all;
+        let number = random.bits() % all;
         if present {
             Probe { hash: rows.hash(kind, number), link: Some(Rows::link(kind, number)) }
         } else {

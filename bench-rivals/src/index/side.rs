@@ -1,4 +1,4 @@
-//! What every side of the race can do: two tables, fingerprint → links.
+//! The interface of all sides of the race: two tables, fingerprint → links.
 
 use anyhow::{Result, ensure};
 
@@ -25,7 +25,7 @@ pub(super) trait Side {
     fn rows(&self) -> Result<u64>;
 }
 
-/// Bits of a hash that decide: those of our fingerprints.
+/// Bits of a hash that are compared: those of our fingerprints.
 pub(super) const PREFIX: u32 = 40;
 /// Bytes of a key in a store of keys and values: hash and link.
 pub(super) const KEY_LEN: usize = 12;
@@ -55,7 +55,7 @@ fn key(hash: u64, link: u64) -> Key {
     key
 }
 
-/// What all keys begin with that are found for a hash.
+/// The common prefix of all keys found for a hash.
 pub(super) fn prefix(hash: u64) -> [u8; PREFIX as usize / 8] {
     hash.to_be_bytes().first_chunk().copied().expect("a hash has more bytes")
 }
@@ -66,8 +66,8 @@ pub(super) fn link(key: &[u8]) -> Result<u64> {
     Ok(key.last_chunk().map_or(0, |link| u64::from(u32::from_be_bytes(*link))))
 }
 
-/// Asks for all probes; each must be found where it is. Returns a digest of all answers, those
-/// among them that belong to other keys with the same fingerprint.
+/// Looks up all probes; each must be found at its link. Returns a digest of all answers, including
+/// those of other keys with the same fingerprint.
 pub(super) fn answer<S: Side>(side: &S, kind: Kind, probes: &[Probe]) -> Result<u64> {
     let mut digest = 0_u64;
     for probe in probes {

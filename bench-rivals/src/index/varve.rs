@@ -1,8 +1,8 @@
-//! Ours: two search tables of the archive, settled as a node settles them.
+//! Ours: two search tables of the archive, driven as by a node.
 //!
 //! Every hundred blocks the owner's checkpoint is done; rows of blocks that are 144 deep may then
-//! go to runs. At the end, as at the end of a sync, all runs are merged into one, unless it has
-//! nearly everything already; that is by the clock too.
+//! go to runs. At the end, as at the end of a sync, all runs are merged into one, unless one
+//! already has nearly everything; that is timed too.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -69,17 +69,17 @@ impl Varve {
         Ok(())
     }
 
-    /// Tells what the tables say of themselves: bytes of each, bytes written, memory.
-    pub(super) fn tell(&self, folder: &Path) -> Result<()> {
+    /// Reports the tables' own figures: bytes of each, bytes written, memory.
+    pub(super) fn report(&self, folder: &Path) -> Result<()> {
         for kind in Kind::ALL {
-            Figures::tell(&format!("bytes_{}", kind.name()), size(&folder.join(kind.name()))?);
+            Figures::report(&format!("bytes_{}", kind.name()), size(&folder.join(kind.name()))?);
         }
         let written = Kind::ALL.map(|kind| self.tables.of(kind).written()).iter().sum::<u64>();
-        Figures::tell("written_by_tables", written);
-        Figures::tell("tidied", self.tidied);
+        Figures::report("written_by_tables", written);
+        Figures::report("tidied", self.tidied);
         let sizes = Kind::ALL.map(|kind| self.tables.of(kind).size());
-        Figures::tell("runs", sizes.iter().map(|size| size.runs).sum::<usize>());
-        Figures::tell("index", sizes.iter().map(|size| size.index).sum::<u64>());
+        Figures::report("runs", sizes.iter().map(|size| size.runs).sum::<usize>());
+        Figures::report("index", sizes.iter().map(|size| size.index).sum::<u64>());
         Ok(())
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn reopen(folder: &Path, kind: Kind, blocks: u32) -> Result<SearchTab
     Ok(SearchTable::open(storage(folder, kind)?, key(kind), options(), bound)?)
 }
 
-/// The same at rest, as a command opens it that only reads: nothing is taken into memory.
+/// The same at rest, as a read-only command opens it: nothing is loaded into memory.
 pub(super) fn at_rest(folder: &Path, kind: Kind, blocks: u32) -> Result<SearchReader> {
     let bound = TxLink::new(first_link(blocks));
     Ok(SearchReader::at_rest(&storage(folder, kind)?, key(kind), bound)?)

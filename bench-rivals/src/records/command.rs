@@ -1,10 +1,10 @@
-//! What a child of this benchmark can be told to do.
+//! The tasks of this benchmark's children.
 //!
 //! ```text
 //! records-race FOLDER GROUP MEMORY SIDE WARM-UP [PROFILE]     races and is killed; the side
 //!                                                             `mined` is ours, stock in a block
 //! records-open FOLDER GROUP MEMORY SIDE [digest]              opens what was left
-//! records-flat FOLDER GROUP MEMORY OUTPUTS                    spends in records of so many outputs
+//! records-flat FOLDER GROUP MEMORY OUTPUTS                    spends in records of OUTPUTS outputs
 //! ```
 
 use std::ffi::OsString;
@@ -17,6 +17,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::embedded;
 use super::fjall::Fjall;
+use super::race::Race;
 use super::rocksdb::RocksDb;
 use super::side::{Memory, Side};
 use super::sqlite::Sqlite;
@@ -34,15 +35,16 @@ pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
             let warm_up = text(2).and_then(|word| word.parse().ok()).context("no warm-up")?;
             let side = text(1).unwrap_or_default();
             let state = if side == "mined" { StockState::Mined } else { StockState::Unmined };
-            let course = (Preparer::new(state), warm_up, words.get(3).map(Path::new));
+            let profile = words.get(3).map(Path::new);
+            let race = Race { preparer: Preparer::new(state), warm_up, profile };
             let mut work = Work::new(BufReader::with_capacity(1 << 20, std::io::stdin()));
             match side {
                 "varve" | "mined" => {
-                    race::run(&mut embedded::open(folder, memory)?, &mut work, course)
+                    race::run(&mut embedded::open(folder, memory)?, &mut work, race)
                 }
-                "rocksdb" => race::run(&mut RocksDb::open(folder, memory)?, &mut work, course),
-                "fjall" => race::run(&mut Fjall::open(folder, memory)?, &mut work, course),
-                "sqlite" => race::run(&mut Sqlite::open(folder, memory)?, &mut work, course),
+                "rocksdb" => race::run(&mut RocksDb::open(folder, memory)?, &mut work, race),
+                "fjall" => race::run(&mut Fjall::open(folder, memory)?, &mut work, race),
+                "sqlite" => race::run(&mut Sqlite::open(folder, memory)?, &mut work, race),
                 other => bail!("there is no side `{other}`"),
             }
         }
@@ -52,12 +54,12 @@ pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
             match text(1).unwrap_or_default() {
                 "varve" => {
                     let side = embedded::open(folder, memory)?;
-                    Figures::tell("keys", side.keys()?);
-                    opened(&side, folder, (begun, digest))
+                    Figures::report("keys", side.keys()?);
+                    opened(&side, folder, begun, digest)
                 }
-                "rocksdb" => opened(&RocksDb::open(folder, memory)?, folder, (begun, digest)),
-                "fjall" => opened(&Fjall::open(folder, memory)?, folder, (begun, digest)),
-                "sqlite" => opened(&Sqlite::open(folder, memory)?, folder, (begun, digest)),
+                "rocksdb" => opened(&RocksDb::open(folder, memory)?, folder, begun, digest),
+                "fjall" => opened(&Fjall::open(folder, memory)?, folder, begun, digest),
+                "sqlite" => opened(&Sqlite::open(folder, memory)?, folder, begun, digest),
                 other => bail!("there is no side `{other}`"),
             }
         }
@@ -69,13 +71,13 @@ pub(crate) fn run(what: &str, folder: &Path, words: &[OsString]) -> Result<()> {
     }
 }
 
-/// Tells how long opening took and, if wanted, what is there.
-fn opened<S: Side>(side: &S, folder: &Path, (begun, digest): (Instant, bool)) -> Result<()> {
-    Figures::tell("reopen", begun.elapsed().as_secs_f64());
+/// Reports how long opening took and, if requested, the digest of the content.
+fn opened<S: Side>(side: &S, folder: &Path, begun: Instant, digest: bool) -> Result<()> {
+    Figures::report("reopen", begun.elapsed().as_secs_f64());
     if digest {
-        // What is in memory need not be looked for on the disk in the order of the keys.
+        // Read the files first, so that walking by key does not seek on the disk.
         read_all(folder)?;
-        Figures::tell("digest", side.digest()?);
+        Figures::report("digest", side.digest()?);
     }
     Ok(())
 }
@@ -86,7 +88,7 @@ fn read_all(folder: &Path) -> Result<()> {
         if path.is_dir() {
             read_all(&path)?;
         } else if let Ok(mut file) = File::open(&path) {
-            // One that is gone was merged into others behind our back.
+            // A file that is gone was merged into others in the background.
             std::io::copy(&mut file, &mut std::io::sink())?;
         }
     }

@@ -1,5 +1,5 @@
-//! What proves that all sides did the same work: how many records, and a sum of their hashes that
-//! does not depend on their order.
+//! The digest that proves that all sides did the same work: how many records, and a sum of their
+//! hashes that does not depend on their order.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};

@@ -1,4 +1,4 @@
-//! Our side: the embedded engine, and the engine in memory that judges all in the tests.
+//! Our side: the embedded engine, and the memory engine that is the reference in the tests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,10 @@ const PAGE: usize = 8_192;
 #[derive(Debug)]
 pub(super) struct Ours<E>(E);
 
-/// Opens the store of a folder, or makes one. A quarter of the memory holds the youngest part of
-/// the log, another the index.
+/// Opens the store of a folder, or creates one, with the memory split as the command splits it.
 pub(super) fn open(folder: &Path, memory: Memory) -> Result<Ours<EmbeddedEngine>> {
     let key = StoreKey { id: StoreId([1; 16]), secret: [2; 16] };
-    let mut options = EmbeddedOptions::new(key);
-    options.cache = memory.share(6);
-    options.segment_size = memory.share(12);
-    options.memory = memory.share(4);
+    let options = EmbeddedOptions::new(key).within(memory.0);
     Ok(Ours(EmbeddedEngine::open(Arc::new(Disk::open(folder)?), options)?))
 }
 

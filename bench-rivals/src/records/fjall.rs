@@ -1,5 +1,5 @@
-//! fjall 3 with the plain mapping, as `RocksDB` has it: a lock around read, do and write, a sync
-//! of the journal outside of it. It has no batched lookup.
+//! fjall 3 with the plain mapping, like `RocksDB`: a lock around read, apply and write, a sync of
+//! the journal outside it. It has no batched lookup.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

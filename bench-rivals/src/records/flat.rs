@@ -1,7 +1,7 @@
-//! What a spend costs in records of few and of many outputs, ours alone.
+//! The cost of a spend in records of few and of many outputs, ours alone.
 //!
-//! As many outputs in all, in records of so many each; half of them are spent, in batches that meet
-//! all records of their caller in turn, each time at another place.
+//! The total number of outputs is fixed, and so is the number in each record; half of them are
+//! spent, in batches that visit all records of their caller in turn, each time at another output.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use varve_records::Operation;
 use varve_types::{Outpoint, Txid};
 
 use super::embedded;
-use super::race::{do_all, tell};
+use super::race::{do_all, report};
 use super::side::{Memory, Side as _};
 use super::transaction::{self, Output, STOCK_VALUE, TxNumber};
 use super::work::{BATCH, CALLERS, Preparer, StockState};
@@ -26,7 +26,7 @@ const CREATED: usize = 10;
 /// A prime that divides no number of outputs: walks over all of them in no order.
 const STRIDE: u64 = 7_919;
 
-/// Measures records of so many outputs.
+/// Measures records of `outputs` outputs.
 pub(super) fn run(folder: &Path, memory: Memory, outputs: u32) -> Result<()> {
     let mut side = embedded::open(folder, memory)?;
     let preparer = Preparer::new(StockState::Unmined);
@@ -55,7 +55,7 @@ pub(super) fn run(folder: &Path, memory: Memory, outputs: u32) -> Result<()> {
         times.extend(do_all(&side, &callers)?);
         clock.stop();
     }
-    tell(&clock.measured(), times);
+    report(&clock.measured(), times);
     Ok(())
 }
 

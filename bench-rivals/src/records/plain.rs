@@ -15,9 +15,9 @@
 //!  slot   │ 0 none, 1 unspent, 2 spent or frozen │ utxo hash 32 │ spender 36 │
 //! ```
 //!
-//! A slot lies at a fixed place, so that a spend copies the value and writes into the copy. Alerts,
+//! A slot is at a fixed offset, so that a spend copies the value and writes into the copy. Alerts,
 //! children and blocks are left out: the race has none, and a side that keeps them is not slower.
-//! This form is also what the digests of all sides are taken of.
+//! The digests of all sides are computed over this form.
 
 use anyhow::{Context as _, Result, ensure};
 use varve_records::operation::{NewRecord, Spend};
@@ -45,7 +45,7 @@ const BLOCKS: usize = 69;
 const HEAD_LEN: usize = 77;
 const SLOT_LEN: usize = 1 + 32 + 36;
 
-/// The fields of a record, for whoever keeps them apart.
+/// The fields of a record, for sides that store them separately.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
     pub(super) flags: u8,
@@ -163,8 +163,8 @@ pub(super) fn encode_record(record: &Record) -> Result<Vec<u8>> {
     Ok(fields.encode())
 }
 
-/// Whether the record of this value lets the spend pass, and whether it is there already; `None`
-/// when it is refused. The order of the checks is that of the contract.
+/// Whether the record of this value accepts the spend, and whether it already has it; `None` when
+/// it is refused. The order of the checks is that of the contract.
 pub(super) fn judge(
     value: &[u8],
     spend: &Spend,
@@ -191,7 +191,7 @@ pub(super) fn judge(
     Ok(if *state == 1 { Some(false) } else { (spender == by.to_bytes()).then_some(true) })
 }
 
-/// Writes a spend that passed into the value, and looks again at when the record may go.
+/// Writes a spend that passed into the value, and updates when the record may be deleted.
 pub(super) fn write_spend(value: &mut [u8], vout: u32, by: SpendingData, at: Height) -> Result<()> {
     let start = slot_at(vout);
     let slot = value.get_mut(start..start + SLOT_LEN).context("a slot is cut short")?;

@@ -3,7 +3,8 @@
 //! 1. The stock is loaded. Not timed.
 //! 2. Some batches warm up. Not timed.
 //! 3. Two callers do the other batches, each its own, at the same time: some batches are read and
-//!    made ready while the clock stands, and done while it runs. Each is durable when it is done.
+//!    prepared while the clock is stopped, and applied while it runs. Each is durable when it
+//!    returns.
 //! 4. The child says so and is killed. What it acknowledged must be there when it is opened again.
 
 use std::io::Read;
@@ -26,12 +27,22 @@ const LOADED: u32 = 10_000;
 /// Batches of each caller that are made ready at a time.
 const READY: u32 = 10;
 
-/// Runs the race, tells the figures and waits to be killed.
+/// The parameters of a child's race.
+pub(super) struct Race<'a> {
+    pub(super) preparer: Preparer,
+    /// Batches before the clock starts.
+    pub(super) warm_up: u32,
+    /// Where a profile goes, when one is wanted.
+    pub(super) profile: Option<&'a Path>,
+}
+
+/// Runs the race, reports the figures and waits to be killed.
 pub(super) fn run<S: Side, R: Read>(
     side: &mut S,
     work: &mut Work<R>,
-    (preparer, warm_up, profile): (Preparer, u32, Option<&Path>),
+    race: Race<'_>,
 ) -> Result<()> {
+    let Race { preparer, warm_up, profile } = race;
     load(side, work, &preparer)?;
     let batches = work.count()?;
     ensure!(batches > warm_up, "the work has no more batches than the warm-up");
@@ -41,7 +52,7 @@ pub(super) fn run<S: Side, R: Read>(
     let mut clock = Clock::new();
     let times = course.batches(batches - warm_up, &mut clock)?;
     profiler.map_or(Ok(()), Profiler::stop)?;
-    tell(&clock.measured(), times);
+    report(&clock.measured(), times);
     println!("{KILL}");
     loop {
         std::thread::sleep(Duration::from_secs(1));
@@ -66,7 +77,7 @@ struct Course<'a, S, R> {
 }
 
 impl<S: Side, R: Read> Course<'_, S, R> {
-    /// Does so many batches; returns the time of each.
+    /// Applies `count` batches; returns the time of each.
     fn batches(&mut self, count: u32, clock: &mut Clock) -> Result<Vec<Duration>> {
         let mut times = Vec::with_capacity(count as usize);
         let mut left = count;
@@ -91,7 +102,7 @@ impl<S: Side, R: Read> Course<'_, S, R> {
     }
 }
 
-/// Lets every caller do its batches, all at the same time.
+/// Runs the batches of all callers at the same time.
 pub(super) fn do_all<S: Side>(side: &S, callers: &[Vec<Vec<Operation>>]) -> Result<Vec<Duration>> {
     let run = |batches: &[Vec<Operation>]| -> Result<Vec<Duration>> {
         let mut times = Vec::with_capacity(batches.len());
@@ -115,22 +126,22 @@ pub(super) fn do_all<S: Side>(side: &S, callers: &[Vec<Vec<Operation>>]) -> Resu
     })
 }
 
-/// Tells what was measured over batches that took these times.
-pub(super) fn tell(measured: &Measured, mut times: Vec<Duration>) {
+/// Reports what was measured over batches that took these times.
+pub(super) fn report(measured: &Measured, mut times: Vec<Duration>) {
     let units = times.len() as f64 * f64::from(BATCH);
     times.sort_unstable();
     let at = |share: usize| {
         let place = times.len().saturating_sub(1) * share / 100;
         times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e3)
     };
-    Figures::tell("seconds", measured.seconds());
-    Figures::tell("units", units);
-    Figures::tell("p50", at(50));
-    Figures::tell("p99", at(99));
-    Figures::tell("cpu", measured.cpu);
-    Figures::tell("background", measured.background);
-    Figures::tell("others", measured.others());
-    Figures::tell("disturbed", u8::from(measured.is_disturbed()));
-    Figures::tell("written", measured.written);
-    Figures::tell("read", measured.read);
+    Figures::report("seconds", measured.seconds());
+    Figures::report("units", units);
+    Figures::report("p50", at(50));
+    Figures::report("p99", at(99));
+    Figures::report("cpu", measured.cpu);
+    Figures::report("background", measured.background);
+    Figures::report("others", measured.others());
+    Figures::report("disturbed", u8::from(measured.is_disturbed()));
+    Figures::report("written", measured.written);
+    Figures::report("read", measured.read);
 }

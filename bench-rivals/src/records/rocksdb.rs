@@ -1,11 +1,11 @@
 //! `RocksDB` with the plain mapping.
 //!
-//! - A batch is read by one sorted, batched lookup, done in memory and written as one write batch,
-//!   under a lock, since nothing else keeps a spend from overtaking another.
-//! - The log is synced outside the lock: the next caller works meanwhile, and one sync serves all
-//!   who wrote before it. That is its group commit.
+//! - A batch is read by one sorted, batched lookup, applied in memory and written as one write
+//!   batch, under a lock, since nothing else serialises the spends.
+//! - The log is synced outside the lock: the next caller works meanwhile, and one sync covers all
+//!   earlier writes. That is its group commit.
 //! - Filters on every level, because half of the lookups are of transactions that have no record.
-//! - The stock comes in as sorted tables. No compression: hashes do not compress.
+//! - The stock is ingested as sorted tables. No compression: hashes do not compress.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub(super) struct RocksDb {
     options: Options,
     folder: PathBuf,
     turn: Mutex<()>,
-    /// Tables that are complete, and what the next one will have.
+    /// Complete tables, and the content of the next one.
     tables: Vec<PathBuf>,
     next: Vec<(Vec<u8>, Vec<u8>)>,
     next_len: usize,
@@ -65,7 +65,7 @@ impl RocksDb {
         Ok(())
     }
 
-    /// Reads, does and writes a batch.
+    /// Reads, applies and writes a batch.
     fn step(&self, operations: &[Operation]) -> Result<usize> {
         let keys = Step::keys(operations)?;
         let family = self.db.cf_handle(DEFAULT).context("the default family is not open")?;

@@ -1,4 +1,4 @@
-//! What every side of the race can do.
+//! The interface of all sides of the race.
 
 use anyhow::{Result, bail};
 use varve_records::Operation;
@@ -11,7 +11,7 @@ use super::digest::RecordsDigest;
 pub(super) struct Memory(pub(super) u64);
 
 impl Memory {
-    /// One part of so many.
+    /// One of `parts` equal parts.
     pub(super) const fn share(self, parts: u64) -> u64 {
         self.0 / parts
     }
@@ -26,10 +26,10 @@ pub(super) trait Side: Sync {
     fn loaded(&mut self) -> Result<()>;
 
     /// Does the units in order, each whole or not at all; durable on return. Called by several
-    /// threads at once. Tells how many were refused.
+    /// threads at once. Returns how many were refused.
     fn apply(&self, units: &[Operation]) -> Result<usize>;
 
-    /// Goes over all records.
+    /// Reads all records.
     fn digest(&self) -> Result<RecordsDigest>;
 }
 

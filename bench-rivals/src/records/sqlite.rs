@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!  records  id, txid (unique), flags, heights, sizes      what every spend looks at: small rows
-//!  outputs  (record, vout), hash, spender, spendable_in   a slot is a row of its own
+//!  outputs  (record, vout), hash, spender, spendable_in   one row per slot
 //!  bodies   id, inputs, tx                                written once
 //! ```
 //!
 //! - `synchronous = FULL`: a commit is on the disk before it returns.
 //! - Rows are numbered, so that new ones go to the end; only the index of txids is written at
 //!   random places.
-//! - No count of spent slots is kept: whether all are spent is asked of the neighbours, on the same
-//!   page. So a spend changes one row.
+//! - No count of spent slots is kept: whether all are spent is queried from the neighbouring rows,
+//!   on the same page. So a spend changes one row.
 //! - A cache of a third of the memory, statements prepared once, the log folded back every 64 MiB,
 //!   the file locked once for all.
 
@@ -141,13 +141,13 @@ impl Side for Sqlite {
     }
 }
 
-/// Does one unit; false when it was refused.
+/// Applies one unit; false when it was refused.
 fn apply(db: &Transaction<'_>, unit: &Unit) -> Result<bool> {
     let known = find(db, &unit.txid)?.is_some();
     let mut passed = Vec::new();
     if let Some(part) = &unit.spend {
         for spend in &part.spends {
-            match judge(db, (unit.txid, known), part, spend)? {
+            match judge(db, unit.txid, known, part, spend)? {
                 None => return Ok(false),
                 Some(head) => passed.extend(head.map(|head| (spend, head))),
             }
@@ -185,7 +185,8 @@ fn find(db: &Transaction<'_>, txid: &Txid) -> Result<Option<Head>> {
 /// written already. The order of the checks is that of the contract.
 fn judge(
     db: &Transaction<'_>,
-    (txid, known): (Txid, bool),
+    txid: Txid,
+    known: bool,
     part: &SpendPart,
     spend: &Spend,
 ) -> Result<Option<Option<Head>>> {
@@ -219,7 +220,7 @@ fn judge(
     })
 }
 
-/// Looks again at when the record may go.
+/// Updates when the record may be deleted.
 fn schedule(db: &Transaction<'_>, head: &Head, at: Height) -> Result<()> {
     if head.preserve_until > 0 {
         return Ok(());

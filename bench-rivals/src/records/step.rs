@@ -1,4 +1,4 @@
-//! A batch on the plain mapping: read all, do the units in order, write what changed.
+//! A batch on the plain mapping: read all, apply the units in order, write what changed.
 
 use anyhow::{Context as _, Result};
 use hashbrown::HashMap;
@@ -9,7 +9,7 @@ use varve_types::Txid;
 use super::plain;
 use super::side::units;
 
-/// The records that a batch looks at; `None` for those that are not there.
+/// The records that a batch touches; `None` for missing ones.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     records: HashMap<Txid, Held>,
@@ -22,7 +22,7 @@ struct Held {
 }
 
 impl Step {
-    /// The txids that a batch looks at, sorted: those of its parents and its own.
+    /// The txids that a batch touches, sorted: those of its parents and its own.
     pub(super) fn keys(operations: &[Operation]) -> Result<Vec<Txid>> {
         let mut keys = Vec::with_capacity(2 * operations.len());
         for unit in units(operations) {
@@ -41,7 +41,7 @@ impl Step {
         self.records.insert(txid, Held { value, changed: false });
     }
 
-    /// Does the units; returns how many were refused.
+    /// Applies the units; returns how many were refused.
     pub(super) fn apply(&mut self, operations: &[Operation]) -> Result<usize> {
         let mut refused = 0;
         for unit in units(operations) {

@@ -36,7 +36,7 @@ fn unit(operation: &Operation) -> Unit {
     unit.as_ref().clone()
 }
 
-/// Units that are to be refused, each for another reason, and one that is not.
+/// Units that must be refused, each for another reason, and one that must not.
 fn hostile(batches: &[Vec<Operation>]) -> Vec<Operation> {
     let again = unit(&batches[0][0]);
     let another = |number: u8, of: &Operation| {

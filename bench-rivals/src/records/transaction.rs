@@ -1,15 +1,15 @@
 //! The transactions of the work: one input, some outputs that pay to the hash of a key.
 //!
 //! Everything in a transaction follows from its number and from what it spends, so that the parent
-//! of a spend need not be kept: its script is made again.
+//! of a spend need not be kept: its script is recomputed.
 
 use bytes::Bytes;
 use varve_records::Transaction;
 use varve_types::{Outpoint, Txid, compact_size};
 
-use crate::random::{Random, mix};
+use varve_testdata::Random;
 
-/// What an output of the stock is worth.
+/// The value of an output of the stock.
 pub(super) const STOCK_VALUE: u64 = 5_000_000_000;
 /// A signature and a public key with their lengths.
 const UNLOCKING_LEN: usize = 107;
@@ -37,12 +37,12 @@ pub(super) fn stock(number: TxNumber, outputs: u32) -> Vec<u8> {
     let outpoint = Outpoint::new(Txid::from_bytes(before), 0);
     let value = STOCK_VALUE * u64::from(outputs);
     let spent = Output { of: TxNumber(u64::MAX), outpoint, value };
-    extended(number, &spent, (outputs, STOCK_VALUE))
+    extended(number, &spent, outputs, STOCK_VALUE)
 }
 
 /// A transaction of two outputs, each worth half of what it spends.
 pub(super) fn child(number: TxNumber, spent: &Output) -> Vec<u8> {
-    extended(number, spent, (2, spent.value / 2))
+    extended(number, spent, 2, spent.value / 2)
 }
 
 /// Reads one back.
@@ -50,14 +50,14 @@ pub(super) fn parse(bytes: Vec<u8>) -> anyhow::Result<Transaction> {
     Ok(Transaction::parse(Bytes::from(bytes), varve_types::Format::Legacy)?)
 }
 
-fn extended(number: TxNumber, spent: &Output, (outputs, value): (u32, u64)) -> Vec<u8> {
+fn extended(number: TxNumber, spent: &Output, outputs: u32, value: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(FIXED_LEN + (8 + 1 + LOCKING_LEN) * outputs as usize);
     bytes.extend_from_slice(&1_u32.to_le_bytes());
     bytes.extend_from_slice(&[0, 0, 0, 0, 0, 0xef, 1]);
     bytes.extend_from_slice(&spent.outpoint.to_bytes());
     bytes.push(107);
     let mut unlocking = [0; UNLOCKING_LEN];
-    Random::new(mix(number.0)).fill(&mut unlocking);
+    Random::new(number.0).fill(&mut unlocking);
     bytes.extend_from_slice(&unlocking);
     bytes.extend_from_slice(&[0xff; 4]);
     write_output(spent.of, spent.outpoint.vout, spent.value, &mut bytes);
@@ -69,7 +69,7 @@ fn extended(number: TxNumber, spent: &Output, (outputs, value): (u32, u64)) -> V
 
 fn write_output(number: TxNumber, vout: u32, value: u64, out: &mut Vec<u8>) {
     let mut key = [0; 20];
-    Random::new(mix(number.0) ^ u64::from(vout)).fill(&mut key);
+    Random::new(Random::new(number.0).bits() ^ u64::from(vout)).fill(&mut key);
     out.extend_from_slice(&value.to_le_bytes());
     out.extend_from_slice(&[25, 0x76, 0xa9, 20]);
     out.extend_from_slice(&key);

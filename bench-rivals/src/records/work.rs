@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The stock is sorted by txid, so that stores of keys and values can load it as they like best.
-//! Batch *n* belongs to caller *n* mod 2. A caller spends only what is its own: the stock with its
-//! parity, and what it created. So the end does not depend on who is faster.
+//! Batch *n* belongs to caller *n* mod 2. A caller spends only its own outputs: the stock with its
+//! parity, and what it created. So the result does not depend on which caller is faster.
 //!
 //! Half of the spends take any unspent output of the stock, half one of the last 50,000
 //! transactions of the caller, some of them in the same batch.
@@ -24,13 +24,13 @@ use varve_records::{CreateOptions, Operation, Settings, SpendRules, Transaction}
 use varve_types::{Height, Outpoint, Txid};
 
 use super::transaction::{self, Output, STOCK_VALUE, TxNumber};
-use crate::random::Random;
+use varve_testdata::Random;
 
 /// Callers at the same time.
 pub(super) const CALLERS: u32 = 2;
 /// Units of a batch.
 pub(super) const BATCH: u32 = 1_000;
-/// The last transactions of a caller, of which half of the spends are.
+/// The last transactions of a caller, which half of the spends use.
 const YOUNG: usize = 50_000;
 /// No transaction of ours is near this.
 const TRANSACTION_MAX: u32 = 4 << 20;
@@ -114,7 +114,7 @@ impl Caller {
     }
 
     fn next(&mut self, stock: &[Txid]) -> Result<Vec<u8>> {
-        let old = self.random.below(2) == 0 || self.young.is_empty();
+        let old = self.random.index(2) == 0 || self.young.is_empty();
         let spent = if old { self.old(stock)? } else { self.young() };
         let number = TxNumber(self.next);
         self.next += u64::from(CALLERS);
@@ -130,9 +130,9 @@ impl Caller {
     /// Any unspent output of the stock with the caller's parity.
     fn old(&mut self, stock: &[Txid]) -> Result<Output> {
         loop {
-            let half = self.random.below(stock.len() / CALLERS as usize);
+            let half = self.random.index(stock.len() / CALLERS as usize);
             let number = half * CALLERS as usize + self.parity as usize;
-            let vout = self.random.below(2);
+            let vout = self.random.index(2);
             let places = self.spent.get_mut(number).context("the stock is too small")?;
             let place = places.get_mut(vout).context("two outputs")?;
             if std::mem::replace(place, true) {
@@ -147,12 +147,12 @@ impl Caller {
     /// An output of the last transactions.
     fn young(&mut self) -> Output {
         let far = self.young.len().min(2 * YOUNG);
-        let place = self.young.len() - 1 - self.random.below(far);
+        let place = self.young.len() - 1 - self.random.index(far);
         self.young.swap_remove(place)
     }
 }
 
-/// The height of every unit, and what the engine is told about the world.
+/// The height and retention passed to the engine with every unit.
 pub(super) const CONTEXT: Context = Context { height: Height::new(100), retention: 288 };
 
 /// What the stock is.

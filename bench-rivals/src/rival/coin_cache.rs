@@ -28,14 +28,14 @@ const WRITE_BATCH: usize = 10_000;
 
 /// The cache and what is below it.
 pub(crate) struct CoinCache {
-    /// `None`: spent, and the database does not know.
+    /// `None`: spent, but still in the database.
     coins: HashMap<Key, Option<InlineCoin>, foldhash::fast::RandomState>,
     capacity: usize,
     below: RocksDb,
 }
 
 impl CoinCache {
-    /// A cache of so many bytes.
+    /// A cache of `memory` bytes.
     pub(crate) fn new(below: RocksDb, memory: usize) -> Self {
         // Tables are powers of two, filled to seven eighths.
         let slots = (memory / ENTRY_LEN + 1).next_power_of_two() / 2;
@@ -45,7 +45,7 @@ impl CoinCache {
     }
 
     fn write_all(&mut self) -> Result<()> {
-        // In the order of the keys, which the memtable likes.
+        // In key order, which suits the memtable.
         let mut keys: Vec<Key> = self.coins.keys().copied().collect();
         keys.sort_unstable();
         for part in keys.chunks(WRITE_BATCH) {
@@ -69,7 +69,7 @@ impl CoinCache {
         for key in &block.spent {
             match self.coins.entry(*key) {
                 Entry::Occupied(coin) => {
-                    // Fresh, as everything in the cache that is not a tombstone.
+                    // Fresh, like everything in the cache that is not a tombstone.
                     if let Some(coin) = coin.remove() {
                         found.add(coin.satoshi(), coin.script());
                     }

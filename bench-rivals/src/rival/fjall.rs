@@ -24,7 +24,7 @@ pub(crate) struct Fjall {
 }
 
 impl Fjall {
-    /// Opens a new set with a block cache of so many bytes.
+    /// Opens a new set with a block cache of `cache` bytes.
     pub(crate) fn open(path: &Path, cache: u64) -> Result<Self> {
         let db = Database::builder(path.join("fjall"))
             .cache_size(cache)

@@ -1,4 +1,4 @@
-//! A coin without allocations: short scripts lie beside the amount.
+//! A coin without allocations: short scripts are stored beside the amount.
 
 use anyhow::{Result, ensure};
 use varve_types::{Amount, Coin, Height};

@@ -42,7 +42,8 @@ impl Lmdb {
 fn open_env(options: &mut EnvOpenOptions, path: &Path) -> Result<Env> {
     let flags = EnvFlags::WRITE_MAP | EnvFlags::NO_SYNC | EnvFlags::NO_READ_AHEAD;
     // SAFETY: the folder was made for this child alone and nobody else opens or changes the file,
-    // so the map is what LMDB thinks it is; a crash before the sync spoils only the measurement.
+    // so the map is what LMDB thinks it is; a crash before the sync invalidates only the
+    // measurement.
     let opened = unsafe { options.flags(flags).open(path) };
     opened.with_context(|| format!("cannot open LMDB in {}", path.display()))
 }

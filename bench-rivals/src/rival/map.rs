@@ -1,4 +1,4 @@
-//! A bare map in memory, which keeps whole coins inline and is durable in no way.
+//! A plain map in memory, which keeps whole coins inline and is not durable.
 //!
 //! hashbrown with foldhash, one thread. It inserts all outputs of a block, then removes all inputs,
 //! in the order of the block.

@@ -21,7 +21,7 @@ use crate::digest::{Found, SetDigest};
 use crate::key::Key;
 use crate::side::{Net, Side, each_coin, packed, unpacked};
 
-/// Keys a call of the batched lookup: more do not make it faster.
+/// Keys per call of the batched lookup: more do not make it faster.
 const LOOKUP_BATCH: usize = 1_024;
 /// Bytes of a file that is ingested.
 const TABLE_LEN: u64 = 256 << 20;

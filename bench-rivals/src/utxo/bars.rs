@@ -14,7 +14,7 @@ const FORECAST_BLOCKS: u32 = 100_000;
 /// How many blocks old mainnet's coins are, about.
 const COIN_AGE: u32 = 300_000;
 
-/// A bar, and whose profile shows what limits it.
+/// A bar, and the side whose profile shows what limits it.
 #[derive(Debug)]
 pub(super) struct Bar {
     pub(super) ratio: Ratio,
@@ -22,7 +22,7 @@ pub(super) struct Bar {
     pub(super) limited_by: &'static str,
 }
 
-/// All bars. Prints what they are made of.
+/// All bars. Prints the figures behind them.
 pub(super) fn of(results: &Results) -> Result<Vec<Bar>> {
     let mut bars = Vec::new();
     speed(results, &mut bars)?;
@@ -82,13 +82,13 @@ fn size(results: &Results, bars: &mut Vec<Bar>) -> Result<()> {
     push(bars, Ratio::at_most("utxo.disk", disk / snapshot, 1.2), "");
     let parts = ["flushed", "merged", "windows", "undo"];
     let mut measured = 0.0;
-    let mut told = Vec::new();
+    let mut shares = Vec::new();
     for part in parts {
         let bytes = number(varve, &format!("written_{part}"))? / block_bytes;
         measured += bytes;
-        told.push(format!("{part} {bytes:.2}"));
+        shares.push(format!("{part} {bytes:.2}"));
     }
-    println!("written for a byte of block data: {measured:.2} measured ({})", told.join(", "));
+    println!("written for a byte of block data: {measured:.2} measured ({})", shares.join(", "));
     let forecast = Forecast::of(&Parameters::default(), FORECAST_BLOCKS, COIN_AGE);
     let Forecast { flushed, merged, windows, undo, most_runs, .. } = forecast;
     let total = forecast.total();

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use crate::child::Outcome;
 
-/// What every side must have come to.
+/// The result that every side must have.
 #[derive(Debug)]
 pub(super) struct Table {
     sets: Vec<(String, String, String)>,
@@ -27,7 +27,7 @@ impl Table {
         Self { sets: Vec::new() }
     }
 
-    /// A table that goes on below this one, for work of another size.
+    /// A new table below this one, for work of another size.
     pub(super) fn with_other_work(&self) -> Self {
         println!("on the small set:");
         Self { sets: Vec::new() }

@@ -8,7 +8,7 @@ use super::Results;
 use super::peer::Took;
 
 const SPEED: [&str; 2] = ["chain.mb_per_s", "chain.core"];
-/// What the archive may take.
+/// The limit for the archive.
 const BYTES_A_TRANSACTION: f64 = 60.0;
 const BYTES_AN_INPUT: f64 = 16.0;
 
@@ -53,7 +53,7 @@ pub(super) fn print_peer(took: &Took) {
     println!("  of which {to_tip:.2} s to the tip, the rest writing its cache");
 }
 
-/// All bars. Prints what they are made of.
+/// All bars. Prints the figures behind them.
 pub(super) fn of(results: &Results) -> Result<Vec<Ratio>> {
     let Results { varve, peer, recovered, reorg } = results;
     let number = |name| varve.number(name);

@@ -8,18 +8,22 @@ use anyhow::{Context as _, Result, bail};
 use varve_bench::figures::Figures;
 
 use super::{recovery, reorg, sync};
-use crate::scripts;
+use crate::{indexer, scripts, serve};
 
 /// Runs in the child.
 pub(crate) fn run(words: &[OsString]) -> Result<()> {
     let [name, words @ ..] = words else { bail!("a child wants a name") };
     match name.to_str().unwrap_or_default() {
         "sync" => sync::run(words),
-        "reorg" => reorg::run(words),
+        "reorg" => reorg::run(words, "none"),
+        "indexer-reorg" => reorg::run(words, indexer::INDEXES),
+        "indexer" => indexer::be_synced(words),
+        "indexer-busy" => indexer::busy::run(words),
         "killed" => recovery::be_killed(words),
         "recover" => recovery::recover(words),
         "scripts" => scripts::be_synced(words),
         "many" => scripts::be_many(words),
+        "serve" => serve::be_server(words),
         other => bail!("there is no child `{other}`"),
     }
 }

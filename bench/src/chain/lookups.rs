@@ -1,11 +1,11 @@
-//! Questions to the history: where a transaction is, and who spends an output.
+//! Queries on the history: where a transaction is, and what spends an output.
 //!
-//! Probes are taken evenly from all blocks and put into an order by chance. Each is asked once
-//! before the clock starts; then two threads ask one half each, three times, and the fastest time
-//! counts. A question is whole: *where is this transaction* ends with its block, height, place and
-//! whether it is confirmed, *who spends this output* with the block, height and place of the
-//! transaction and its input, found in the bytes of the transaction. `spender_txid` hashes these
-//! bytes too, for whoever shows the txid.
+//! Probes are taken evenly from all blocks and shuffled. Each is queried once before the clock
+//! starts; then two threads query one half each, three times, and the fastest time counts. A query
+//! is complete: *where is this transaction* ends with its block, height, position and whether it is
+//! confirmed, *what spends this output* with the block, height and position of the transaction and
+//! its input, found in the bytes of the transaction. `spender_txid` also hashes these bytes, for
+//! callers that show the txid.
 
 use anyhow::{Context as _, Result, ensure};
 use varve_bench::clock::Clock;
@@ -19,7 +19,7 @@ use super::node::NETWORK;
 const PROBES: usize = 400_000;
 const THREADS: usize = 2;
 const ROUNDS: usize = 3;
-/// Outputs that are asked for at once: about what a page of an explorer or a wallet shows.
+/// Outputs queried at once: about what a page of an explorer or a wallet shows.
 const BATCH: usize = 64;
 
 /// Reports `tx_lookup`, `spender_lookup`, `spender_txid` and `spender_batch` in answers a second.
@@ -104,6 +104,6 @@ fn rate<T: Sync>(
         clock.stop();
         best = best.min(clock.measured().wall);
     }
-    Figures::tell(name, probes.len() as f64 / best);
+    Figures::report(name, probes.len() as f64 / best);
     Ok(())
 }

@@ -10,20 +10,29 @@ use anyhow::{Context as _, Result, ensure};
 use varve_bench::figures::Figures;
 use varve_io::Disk;
 use varve_node::source::directory::Directory;
-use varve_node::{Options, Organizer, Report, Source, SyncOptions, Verify};
+use varve_node::{
+    IndexSet, Options, Organizer, Report, SettingsChange, Source, SyncOptions, Verify,
+};
 use varve_types::{BlockHash, Height, Network};
 use varve_utxo::SetHash;
 
-/// What simulated chains of this profile are.
+/// The network of simulated chains of this profile.
 pub(crate) const NETWORK: Network = Network::Regtest;
 /// The default of `--memory`.
 pub(crate) const MEMORY: usize = 2 << 30;
 
 /// Opens the node of a folder, or makes one.
 pub(crate) fn open(folder: &Path) -> Result<Organizer> {
+    open_with(folder, "none")
+}
+
+/// The same with these indexes.
+pub(crate) fn open_with(folder: &Path, indexes: &str) -> Result<Organizer> {
     fs::create_dir_all(folder)?;
     let workers = available_parallelism()?;
-    let options = Options { memory: MEMORY, workers, ..Options::new(NETWORK, [7; 32]) };
+    let settings =
+        SettingsChange { indexes: Some(indexes.parse::<IndexSet>()?), ..SettingsChange::default() };
+    let options = Options { memory: MEMORY, workers, settings, ..Options::new(NETWORK, [7; 32]) };
     Ok(Organizer::open(Arc::new(Disk::open(folder)?), options)?)
 }
 
@@ -66,6 +75,7 @@ fn options(stop: Option<u32>) -> SyncOptions {
         assume_valid: None,
         stop_height: stop.map(Height::new),
         follow: false,
+        mempool: false,
         all_branches: true,
         stop: Arc::default(),
         clock: Arc::new(move || start.elapsed()),
@@ -74,15 +84,15 @@ fn options(stop: Option<u32>) -> SyncOptions {
 }
 
 /// Reports `tip` and `muhash` of the node at the end.
-pub(crate) fn tell_set(node: &Organizer) -> Result<()> {
+pub(crate) fn report_set(node: &Organizer) -> Result<()> {
     let snapshot = node.snapshot();
     let threads = available_parallelism()?;
     let found = snapshot.utxo.statistics(SetHash::Muhash, threads, &mut |_, _| ())?;
     let hash = found.hash.context("the set has no hash")?;
     ensure!(found.tip.is_some_and(|(_, tip)| tip == snapshot.tip.1), "the set has another tip");
-    Figures::tell("tip", snapshot.tip.1);
-    // Shown as a block hash is: the other way round.
-    Figures::tell("muhash", BlockHash::from_bytes(hash));
-    Figures::tell("coins", found.txouts);
+    Figures::report("tip", snapshot.tip.1);
+    // Shown reversed, like a block hash.
+    Figures::report("muhash", BlockHash::from_bytes(hash));
+    Figures::report("coins", found.txouts);
     Ok(())
 }

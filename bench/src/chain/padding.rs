@@ -1,8 +1,8 @@
-//! Empty blocks on top of a chain, so that a real node takes the scripts below for granted.
+//! Empty blocks on top of a chain, so that a real node assumes the scripts below to be valid.
 //!
-//! `-assumevalid` spares the scripts of a block only when the best header is at least two weeks of
-//! work above it, so that nobody can be fooled about a recent one. On the regression test network
-//! that is 2,016 blocks. A block here has nothing but a coinbase that pays nobody:
+//! `-assumevalid` skips the scripts of a block only when the best header is at least two weeks of
+//! work above it, so that recent blocks are always checked. On the regression test network that is
+//! 2,016 blocks. A block here has nothing but a coinbase of value zero:
 //!
 //! ```text
 //! header    │ version 4 │ previous 32 │ merkle root 32 │ time 4 │ bits 4 │ nonce 4 │
@@ -16,7 +16,7 @@ use varve_types::{BlockHash, Header, Network, sha256d};
 /// Two weeks of blocks, and some more.
 pub(super) const BLOCKS: u32 = 2_100;
 const SPACING: u32 = 600;
-/// November 2023: behind all simulated blocks, and not in the future.
+/// November 2023: after all simulated blocks, and not in the future.
 const START: u32 = 1_700_000_000;
 /// The bits of the regression test network, with which every second hash is good.
 const BITS: [u8; 4] = 0x207f_ffff_u32.to_le_bytes();

@@ -5,9 +5,9 @@
 //! 2. `-reindex -stopatheight=1` makes the node's index of blocks. Not timed.
 //! 3. `-reindex-chainstate -stopatheight=TIP`, with as much memory for its cache as we have,
 //!    connects all blocks: with `-assumevalid=TIP` without scripts, with `-assumevalid=0 -par=2`
-//!    with all of them. Its log names each height: the clock starts
-//!    when half of them are connected, and stops when the process has ended, having written its
-//!    cache to disk. So both sides end with everything durable.
+//!    with all of them. Its log names each height: the clock starts when half of the blocks are
+//!    connected, and stops when the process has ended, having written its cache to disk. So both
+//!    sides end with everything durable.
 //!
 //! The node does less: blocks are stored and indexed already, and it builds no index of
 //! transactions and spenders.
@@ -29,7 +29,7 @@ use super::padding::{self, Top};
 use super::simulated::Simulated;
 
 const POLL: Duration = Duration::from_millis(10);
-/// Longer than this is a node that hangs.
+/// A node that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// A node's program.
@@ -40,12 +40,12 @@ pub(crate) struct Peer {
     pub(crate) name: String,
 }
 
-/// What it took.
+/// The measurements of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
-    /// From the half to the end of the process.
+    /// From the middle of the chain to the end of the process.
     pub(crate) measured: Measured,
-    /// From the half to the tip, in seconds: without writing the cache to disk.
+    /// From the middle of the chain to the tip, in seconds, without writing the cache to disk.
     pub(crate) to_tip: f64,
 }
 
@@ -78,7 +78,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Connects all blocks, and measures from the half on.
+    /// Connects all blocks, and measures the second half.
     pub(crate) fn run(&self, chain: &Simulated, folder: &Path, verify: Verify) -> Result<Took> {
         let log = folder.join("regtest/debug.log");
         fs::remove_file(&log)?;
@@ -96,7 +96,7 @@ impl Peer {
         let mut watch: Option<(Clock, Instant)> = None;
         let mut to_tip = None;
         while !has_ended(number) {
-            ensure!(begin.elapsed() < LIMIT, "the node does not come to an end");
+            ensure!(begin.elapsed() < LIMIT, "the node does not finish");
             let height = log.height()?;
             if watch.is_none() && height >= Some(chain.half()) {
                 let mut clock = Clock::of_child(number);
@@ -134,12 +134,12 @@ impl Peer {
     }
 }
 
-/// A node that does not outlive us.
+/// A node process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has mostly ended by itself; there is nothing to do about it here.
+        // It has usually ended already, which is fine.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,9 +1,9 @@
-//! A node that is killed when it has the most to lose, and opened again: two children.
+//! A node that is killed when it has the most unsaved work, and opened again: two children.
 //!
-//! Everything derived is made durable now and then. The first child syncs half of the chain, which
-//! ends durable, continues until the next checkpoint is about to begin, and is killed there. The
-//! second opens what is left, by the clock, and syncs the rest, which must give the same set as a
-//! run that nobody killed.
+//! Derived data is made durable at checkpoints. The first child syncs half of the chain, which ends
+//! durable, continues until the next checkpoint is about to begin, and is killed there. The second
+//! opens what is left, timed, and syncs the rest, which must give the same set as an uninterrupted
+//! run.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 use varve_bench::figures::Figures;
 use varve_node::Report;
 
-use super::node::{open, sync, tell_set};
+use super::node::{open, report_set, sync};
 
 /// What the first child prints when it is to be killed.
 pub(super) const KILL: &str = "ready to be killed";
@@ -46,8 +46,8 @@ pub(super) fn recover(words: &[OsString]) -> Result<()> {
     let [chain, data] = words else { bail!("recover wants CHAIN DATA") };
     let start = Instant::now();
     let mut node = open(Path::new(data))?;
-    Figures::tell("recover", start.elapsed().as_secs_f64());
-    Figures::tell("recovered_to", node.snapshot().tip.0);
+    Figures::report("recover", start.elapsed().as_secs_f64());
+    Figures::report("recovered_to", node.snapshot().tip.0);
     sync(&mut node, Path::new(chain), None, &mut |_| ())?;
-    tell_set(&node)
+    report_set(&node)
 }

@@ -7,8 +7,8 @@
 //!     expected.json                the answers of the simulator's model
 //! ```
 //!
-//! A folder is filled under another name and renamed when it is whole, so an interrupted run
-//! leaves nothing that counts. Remove the folder after a change to the simulator.
+//! A folder is filled under another name and renamed when it is whole, so an interrupted run leaves
+//! nothing that is used. Remove the folder after a change to the simulator.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use varve_sim::{Config, Profile, write_chain};
 
 const SEED: u64 = 7;
 
-/// A chain on disk, and what must come out of it.
+/// A chain on disk, and the expected results.
 #[derive(Debug)]
 pub(crate) struct Simulated {
     /// The folder with `blocks/`.

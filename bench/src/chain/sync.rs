@@ -1,7 +1,7 @@
-//! The race of our side, in a child: the second half of the chain by the clock.
+//! Our side's run, in a child: the second half of the chain is timed.
 //!
 //! 1. The first half is synced and made durable. Not timed.
-//! 2. The second half, from opening the block files to the checkpoint at the end, behind which
+//! 2. The second half, from opening the block files to the checkpoint at the end, after which
 //!    everything is durable. Timed.
 //! 3. What was built is measured: the set's hash, sizes, lookups.
 
@@ -17,7 +17,7 @@ use varve_node::{Organizer, Report};
 use varve_types::Height;
 
 use super::lookups;
-use super::node::{open, sync, tell_set};
+use super::node::{open, report_set, sync};
 use super::simulated::folder_bytes;
 
 /// Runs a child: `CHAIN DATA HALF [PROFILE]`.
@@ -40,22 +40,22 @@ pub(crate) fn run(words: &[OsString]) -> Result<()> {
     clock.stop();
     let measured = clock.measured();
     profiler.map_or(Ok(()), Profiler::stop)?;
-    tell(&measured);
-    Figures::tell("blocks", blocks);
-    Figures::tell("bytes", bytes);
-    tell_set(&node)?;
-    tell_sizes(&node, data)?;
+    report(&measured);
+    Figures::report("blocks", blocks);
+    Figures::report("bytes", bytes);
+    report_set(&node)?;
+    report_sizes(&node, data)?;
     lookups::run(&node)
 }
 
 /// Reports what a clock measured.
-pub(crate) fn tell(measured: &Measured) {
-    Figures::tell("seconds", measured.wall);
-    Figures::tell("cpu", measured.cpu);
-    Figures::tell("others", measured.others());
-    Figures::tell("disturbed", u8::from(measured.is_disturbed()));
-    Figures::tell("written", measured.written);
-    Figures::tell("resident", resident());
+pub(crate) fn report(measured: &Measured) {
+    Figures::report("seconds", measured.wall);
+    Figures::report("cpu", measured.cpu);
+    Figures::report("others", measured.others());
+    Figures::report("disturbed", u8::from(measured.is_disturbed()));
+    Figures::report("written", measured.written);
+    Figures::report("resident", resident());
 }
 
 /// The most memory that this process had at any time, in bytes.
@@ -67,8 +67,8 @@ fn resident() -> u64 {
 }
 
 /// Reports `transactions`, `inputs`, `archive_bytes` (all files of the archive) and `index_bytes`
-/// (what the block store has beside the bytes of blocks).
-fn tell_sizes(node: &Organizer, data: &Path) -> Result<()> {
+/// (what the block store has besides the bytes of blocks).
+fn report_sizes(node: &Organizer, data: &Path) -> Result<()> {
     let snapshot = node.snapshot();
     let (mut transactions, mut inputs, mut raw) = (0_u64, 0_u64, 0_u64);
     for height in 0..=snapshot.tip.0.to_u32() {
@@ -78,9 +78,9 @@ fn tell_sizes(node: &Organizer, data: &Path) -> Result<()> {
         inputs += u64::from(row.inputs);
         raw += u64::from(row.size);
     }
-    Figures::tell("transactions", transactions);
-    Figures::tell("inputs", inputs);
-    Figures::tell("archive_bytes", folder_bytes(&data.join("archive"))?);
-    Figures::tell("index_bytes", folder_bytes(&data.join("blocks"))?.saturating_sub(raw));
+    Figures::report("transactions", transactions);
+    Figures::report("inputs", inputs);
+    Figures::report("archive_bytes", folder_bytes(&data.join("archive"))?);
+    Figures::report("index_bytes", folder_bytes(&data.join("blocks"))?.saturating_sub(raw));
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! A chain with a block that is one transaction of many inputs, each with its signature.
 //!
 //! ```text
-//! 1 ‥ 100   a coinbase each, to a script that anyone can answer
+//! 1 ‥ 100   a coinbase each, to a script that anyone can satisfy
 //! 101       a transaction that spends the first of them, with one output for each input to come
 //! 102       the transaction that spends all of these
 //! 103       a coinbase
 //! ```
 //!
 //! Block 102 is timed with the one above it, so that it is not the tip when it is checked. Every
-//! input has its own keys: a table of parsed keys finds none of them.
+//! input has its own keys, so that a cache of parsed keys does not help.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -36,7 +36,7 @@ pub(super) const TOP: u32 = 103;
 const VALUE: Amount = Amount::from_sat(10_000);
 /// Every second hash is good.
 const BITS: u32 = 0x207f_ffff;
-/// Behind the genesis block, ten minutes a block.
+/// After the genesis block, ten minutes a block.
 const TIME: u32 = 1_600_000_000;
 
 /// What kind of outputs is spent.
@@ -192,7 +192,7 @@ impl Signer {
         let mut cache = SighashCache::new(&unsigned);
         for (number, input) in tx.input.iter_mut().enumerate() {
             let signed = self.answer(&mut cache, number, &fan.output);
-            (input.script_sig, input.witness) = signed.expect("what is signed is there");
+            (input.script_sig, input.witness) = signed.expect("the signed input exists");
         }
         tx
     }

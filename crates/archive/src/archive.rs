@@ -60,7 +60,7 @@ impl<B: Backend> Archive<B> {
     pub fn open(backend: B, config: ArchiveConfig) -> Result<Self> {
         let Saved { mark, bounds, candidate, confirmed, states } = backend.saved()?;
         if let Some(mark) = &mark {
-            check_same(config, mark, B::ADDS_SCRIPTS)?;
+            check_same(config, mark, B::ADDS_PUSHDATA)?;
         }
         let ArchiveConfig { network, indexes } = config;
         let now = Snapshot {
@@ -211,16 +211,17 @@ impl<B: Backend> Archive<B> {
 }
 
 /// Filters may be added: they are computed one by one, and a query says when one is missing.
-/// Scripts may be added where the back end catches up with older blocks.
-fn check_same(wanted: ArchiveConfig, found: &Mark, adds_scripts: bool) -> Result<()> {
-    let lacks_scripts = wanted.indexes.scripts && !found.indexes.scripts && !adds_scripts;
-    if wanted.network == found.network && !lacks_scripts {
+/// Pushdata may be added where the back end catches up with older blocks.
+fn check_same(wanted: ArchiveConfig, found: &Mark, adds_pushdata: bool) -> Result<()> {
+    let pushdata = wanted.indexes.pushdata;
+    let lacks_rows = pushdata.is_some() && pushdata != found.indexes.pushdata;
+    if wanted.network == found.network && (adds_pushdata || !lacks_rows) {
         return Ok(());
     }
     let name = |network: Network, indexes: Indexes| {
-        let scripts = if indexes.scripts { " with scripts" } else { "" };
+        let pushdata = indexes.pushdata.map(|rule| format!(" with {rule} pushdata"));
         let filters = if indexes.filters { " with filters" } else { "" };
-        format!("{network}{scripts}{filters}")
+        format!("{network}{}{filters}", pushdata.unwrap_or_default())
     };
     let found = name(found.network, found.indexes);
     Err(ArchiveError::Other { found, wanted: name(wanted.network, wanted.indexes) })

@@ -13,9 +13,9 @@
 //!
 //! 1. Links are assigned in order from zero, without gaps. The transactions of a block get
 //!    consecutive links.
-//! 2. A search returns every row that was appended under the key, newest first. Searches by txid,
-//!    point and script may also return rows that were *not*: they are candidates, and the caller
-//!    checks the bytes. So a back end may keep a short fingerprint in place of the key.
+//! 2. A search returns every row that was appended under the key. Searches by txid, point and
+//!    pushdata may also return rows that were *not*: they are candidates, and the caller checks the
+//!    bytes. So a back end may keep a short fingerprint in place of the key.
 //! 3. [`Tables`] handed out before or after a row was appended find it. The caller's bounds say
 //!    what it must not see yet.
 //! 4. A block whose append fails does not exist: its header has no [`BlockRow`], no search finds a
@@ -30,7 +30,8 @@
 pub(crate) mod memory;
 pub(crate) mod mmap;
 
-use varve_types::{BlockHash, Height, Network, Outpoint, ScriptHash, Txid};
+use varve_types::pushdata::PushdataRule;
+use varve_types::{BlockHash, Height, Network, Outpoint, PushdataHash, Txid};
 
 use crate::link::{Bounds, HeaderLink, TxLink};
 use crate::row::{BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxRow, TxState};
@@ -88,9 +89,16 @@ pub trait Tables: Clone + Send + Sync + 'static {
     /// Candidates for the spenders of each point, newest first: on every branch.
     fn find_spenders(&self, points: &[Outpoint], out: &mut Vec<Match>) -> Result<()>;
 
-    /// Candidates for the transactions that pay each script, newest first. None when scripts are
-    /// not indexed.
-    fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()>;
+    /// Candidates for the transactions from `from` on that push an item with this hash, oldest
+    /// first, at most `limit` of them. None when pushdata is not indexed. One key at a time and in
+    /// pages, because a busy key has millions.
+    fn find_pushes(
+        &self,
+        hash: PushdataHash,
+        from: TxLink,
+        limit: usize,
+        out: &mut Vec<TxLink>,
+    ) -> Result<()>;
 
     /// The filters of blocks; `None` where there is none.
     fn filters(&self, links: &[HeaderLink], out: &mut Vec<Option<FilterRow>>) -> Result<()>;
@@ -108,12 +116,12 @@ pub enum Chain {
     Confirmed,
 }
 
-/// Which optional tables a store has. Each can be dropped later. Filters can be added; scripts
-/// where the back end [can](Backend::ADDS_SCRIPTS).
+/// Which optional tables a store has. Each can be dropped later. Filters can be added; pushdata
+/// where the back end [can](Backend::ADDS_PUSHDATA).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Indexes {
-    /// Transactions by the scripts they pay.
-    pub scripts: bool,
+    /// Transactions by the items that their scripts push, under this rule.
+    pub pushdata: Option<PushdataRule>,
     /// BIP158 filters.
     pub filters: bool,
 }
@@ -190,8 +198,9 @@ pub trait Backend {
     /// Makes rows for this store.
     type Maker: MakeRows;
 
-    /// Whether scripts can be indexed later: [`Backend::unindexed`] then names all blocks.
-    const ADDS_SCRIPTS: bool;
+    /// Whether pushdata can be indexed later, or under another rule: [`Backend::unindexed`] then
+    /// names all blocks.
+    const ADDS_PUSHDATA: bool;
 
     /// A reader.
     fn tables(&self) -> Self::Tables;

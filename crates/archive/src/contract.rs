@@ -14,7 +14,7 @@ use crate::backend::memory::{MemoryBackend, MemoryDisk};
 use crate::backend::{Backend, Match, Unindexed};
 use crate::link::HeaderLink;
 
-pub use sample::{TestBlock, block, header, mark, script, txid};
+pub use sample::{TestBlock, block, header, mark, push, txid};
 
 /// Where a back end keeps what survives it.
 pub trait Disk {
@@ -44,7 +44,7 @@ pub fn check<D: Disk>(new: impl Fn() -> D) {
     rows::places_of_many_transactions(&new());
     rows::every_row_of_a_txid_is_a_candidate(&mut new().open());
     rows::every_spender_is_a_candidate(&mut new().open());
-    rows::every_payer_is_a_candidate(&mut new().open());
+    rows::every_push_is_a_candidate(&mut new().open());
     saved::chains_are_cut_and_pushed(&new());
     saved::states_are_replaced(&new());
     saved::filters_are_kept(&new());

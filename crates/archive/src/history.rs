@@ -28,6 +28,7 @@
 //! `docs/adr/0019-script-history.md` has the reasons and the figures, `docs/format/history.md` the
 //! bytes.
 
+mod audit;
 mod batch;
 mod changes;
 mod codec;
@@ -46,6 +47,7 @@ mod varint;
 mod version;
 mod view;
 
+pub use audit::Audit;
 pub use batch::{Batch, Negation};
 pub use changes::{BlockChanges, Funded, Spent, is_indexed};
 pub use error::{HistoryError, Result};

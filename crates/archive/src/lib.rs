@@ -50,6 +50,8 @@ mod cow;
 mod error;
 pub mod history;
 mod interval;
+mod layers;
+mod leaf_rows;
 mod link;
 #[cfg(not(feature = "test-suite"))]
 #[expect(unreachable_pub, reason = "public with `test-suite`, for the tests of the primitives")]
@@ -59,6 +61,7 @@ pub mod primitive;
 mod query;
 mod row;
 pub mod search;
+mod shared;
 mod side_by_side;
 mod snapshot;
 mod source;
@@ -68,7 +71,7 @@ pub use archive::{Archive, ArchiveConfig, BlockPreparer, PreparedBlock};
 pub use backend::memory::{MemoryBackend, MemoryDisk, MemoryTables};
 pub use backend::mmap::{
     ArchiveMemory, MmapBackend, MmapConfig, MmapRowMaker, MmapRows, MmapTables, SEARCH_TABLES,
-    is_search_file, is_store_file, stored_bytes,
+    is_search_file, is_store_file, stored_bytes, table_bytes,
 };
 pub use backend::{
     Backend, BackendError, Chain, Indexes, MakeRows, Mark, Match, RowsOf, Saved, TableSize, Tables,
@@ -78,8 +81,7 @@ pub use block_coins::{BlockCoins, coins_on_branch};
 pub use error::{ArchiveError, Result};
 pub use link::{Bounds, HeaderLink, TxLink};
 pub use query::{
-    Balance, Branch, FeeRate, FilterHashes, HeaderProof, Output, Page, RowPlace, Scope, Spender,
-    TxPlace, TxSize,
+    Branch, FilterHashes, HeaderProof, Output, Pushed, PushedPage, RowPlace, Spender, TxPlace,
 };
 pub use row::{
     BlockKeys, BlockRow, BlockState, FilterRow, HeaderRow, NewBlock, TxRow, TxSlice, TxState,

@@ -1,7 +1,7 @@
 //! The queries of the archive.
 //!
 //! ```text
-//!              block hash            txid             script hash
+//!              block hash            txid             pushdata hash
 //!                  │ search            │ search           │ search (optional)
 //!                  ▼                   ▼                  ▼
 //!  height ──► header row ◄──block── tx row ◄──spender── point (txid, vout)
@@ -21,22 +21,21 @@
 mod branch;
 mod candidate;
 mod confirm;
-mod fee;
 mod filter;
 mod height;
 mod merkle;
 mod navigate;
 mod object;
-mod script;
+mod pushdata;
 mod search;
 mod spend;
 mod state;
 
 pub use branch::Branch;
-pub use fee::FeeRate;
 pub use filter::FilterHashes;
 pub use merkle::HeaderProof;
 pub use navigate::{RowPlace, TxPlace};
-pub use object::{Output, TxSize};
-pub use script::{Balance, Page, Scope};
+pub use object::Output;
+pub(crate) use pushdata::pushes;
+pub use pushdata::{Pushed, PushedPage};
 pub use spend::Spender;

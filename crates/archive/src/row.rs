@@ -18,7 +18,7 @@
 use std::ops::Range;
 
 use varve_consensus::Work;
-use varve_types::{BlockHash, Header, Height, MerkleRoot, Outpoint, ScriptHash, Txid};
+use varve_types::{BlockHash, Header, Height, MerkleRoot, Outpoint, PushdataHash, Txid};
 
 use crate::link::{HeaderLink, TxLink};
 use crate::source::BlockNumber;
@@ -156,9 +156,9 @@ pub struct BlockKeys<'a> {
     /// Every point that is spent, with the position of the transaction that does. The null point of
     /// the coinbase is not among them.
     pub spends: &'a [(Outpoint, u32)],
-    /// Every script that is paid, once a transaction, with its position; empty when scripts are
-    /// not indexed.
-    pub scripts: &'a [(ScriptHash, u32)],
+    /// The hash of every item that is pushed, once a transaction, with its position; empty when
+    /// pushdata is not indexed.
+    pub pushes: &'a [(PushdataHash, u32)],
 }
 
 impl NewBlock<'_> {

@@ -73,6 +73,7 @@ mod table;
 mod version;
 mod young;
 
+pub use crate::shared::PageReads;
 pub use batch::Batch;
 pub use budget::SearchMemory;
 pub use cursor::{Cursor, Order};
@@ -82,4 +83,3 @@ pub use options::SearchOptions;
 pub(crate) use row::LINK_BITS;
 pub use row::{Fingerprint, Row};
 pub use table::{SearchSize, SearchTable, Settled};
-pub use version::PageReads;

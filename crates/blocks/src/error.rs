@@ -15,7 +15,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] varve_io::Error),
     /// No block has this number, or none that this reader may see.
-    #[error("there is no block number {number} among {count} blocks; ask with a newer reader")]
+    #[error("there is no block number {number} among {count} blocks; use a newer reader")]
     Unknown {
         /// The number asked for.
         number: BlockNumber,
@@ -50,7 +50,7 @@ pub enum Error {
         /// How many bytes the block has.
         length: u64,
     },
-    /// The log of blocks is whole, but of fewer blocks than the owner noted as synced.
+    /// The log of blocks is intact, but has fewer blocks than the owner recorded as synced.
     #[error("{synced} blocks were synced, but the store holds {count}; this is another store")]
     Missing {
         /// How many blocks there are.
@@ -58,8 +58,8 @@ pub enum Error {
         /// How many there must be.
         synced: u32,
     },
-    /// A cut would reach blocks that the index holds durably.
-    #[error("cannot cut to {to} blocks: {indexed} are in the index; cut to that many or more")]
+    /// A truncation would remove blocks that the index holds durably.
+    #[error("cannot truncate to {to} blocks: {indexed} are in the index; keep at least that many")]
     Indexed {
         /// How many blocks were to stay.
         to: u32,
@@ -73,7 +73,7 @@ pub enum Error {
         what: &'static str,
     },
     /// A stored frame verified, but is not a block of this store's format.
-    #[error("block number {number} does not decode: {source}; open it with its own network")]
+    #[error("block number {number} does not decode: {source}; open the store with its network")]
     Undecodable {
         /// The block.
         number: BlockNumber,

@@ -10,10 +10,10 @@
 //! blocks that collide. A tag only finds candidates: the caller compares the hash in the
 //! row. The table is at most half full.
 //!
-//! One writer inserts; a slot is written once, in one store. Readers that began before see the
-//! slot or do not, and ask only for numbers that were inserted before their count was published.
-//! When the table is full the writer fills a bigger one aside, from the slots alone, and
-//! publishes it: readers of the old one are not disturbed. 16 bytes a block at most.
+//! One writer inserts; a slot is written once, in one store. Concurrent readers see the slot or do
+//! not, and only use numbers that were inserted before their count was published. When the table is
+//! full the writer fills a larger one from its slots and publishes it; readers of the old one are
+//! not affected. At most 16 bytes a block.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ use crate::number::BlockNumber;
 /// The slots of a new table.
 const LEAST: usize = 1 << 10;
 
-/// The keyed hash of a block hash, as much of it as a slot holds.
+/// The part of a block hash's keyed hash that a slot holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u32);
 
@@ -48,16 +48,16 @@ impl HashTable {
         Self { slots: (0..slots).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// How many blocks it takes.
+    /// How many blocks it can hold.
     pub(crate) fn room(&self) -> usize {
         self.slots.len() / 2
     }
 
-    /// Adds a number that is not in. The caller keeps to [`HashTable::room`].
+    /// Adds a number that is not in the table. The caller respects [`HashTable::room`].
     pub(crate) fn insert(&self, tag: Tag, number: BlockNumber) {
         let value = u64::from(tag.0) << 32 | (u64::from(number.get()) + 1);
         let empty = self.probe(tag).find(|slot| slot.load(Ordering::Relaxed) == 0);
-        // Release: who finds the number finds what was written before it.
+        // Release: a reader that finds the number also sees what was written before it.
         empty.expect("half of the slots are empty").store(value, Ordering::Release);
     }
 

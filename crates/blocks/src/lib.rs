@@ -1,9 +1,9 @@
 //! The raw block store: the chain is the journal.
 //!
 //! Every block that arrives is appended to a log, on whatever branch it is, and gets a
-//! [`BlockNumber`]. Everything else that Varve knows of the chain is derived from these bytes and
-//! may be derived again. Scripts and witnesses live here and nowhere else: rows of the archive
-//! say which bytes of which block they mean.
+//! [`BlockNumber`]. Everything else that Varve knows about the chain is derived from these bytes
+//! and can be derived again. Scripts and witnesses are stored here and nowhere else: rows of the
+//! archive point to bytes of a block.
 //!
 //! | file | holds | drawn in |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | `packed-P` | an old file of blocks, compressed | `packed` |
 //! | `manifest` | how far the index goes, which files are packed | `manifest` |
 //!
-//! The one writer owns a [`BlockStore`]; any thread reads with a [`BlockReader`], which sees one
-//! moment and never waits. `docs/format/blocks.md` draws every byte.
+//! The one writer owns a [`BlockStore`]; any thread reads with a [`BlockReader`], which sees a
+//! fixed state and never waits. `docs/format/blocks.md` draws every byte.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,7 +44,7 @@
 //! # }
 //! ```
 //!
-//! Must not know: which branch is best, what is valid, what anybody derives from a block. Layer 1.
+//! Must not know: which branch is best, what is valid, what is derived from a block. Layer 1.
 
 #![forbid(unsafe_code)]
 

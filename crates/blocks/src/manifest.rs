@@ -11,10 +11,10 @@
 //!  └──────────────┴─────────┴────────────┴────────────┴────────┴─────────────────────────┘
 //! ```
 //!
-//! `position` is the end of the last block in the index, in the log of blocks; the blocks behind
-//! it are read again when the store is opened. `index` and `offsets` are the checkpoints of those
-//! logs (end u64, tail crc u32). The packed segments follow one another without gaps, oldest
-//! first, each the range of positions it holds.
+//! `position` is the end of the last block in the index, in the log of blocks; the blocks after it
+//! are read again when the store is opened. `index` and `offsets` are the checkpoints of those logs
+//! (end u64, tail crc u32). The packed segments follow one another without gaps, oldest first, each
+//! the range of positions it holds.
 
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ const HEAD_LEN: usize = PACKED_AT + size_of::<u32>();
 const RANGE_LEN: usize = 2 * size_of::<u64>();
 const _: () = assert!(HEAD_LEN == 52 && RANGE_LEN == 16);
 
-/// What the manifest says.
+/// The content of the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The store it belongs to.
@@ -120,7 +120,7 @@ impl Manifest {
         Ok(manifest.map_err(|error| error.in_file(&path, FileOffset::ZERO))?)
     }
 
-    /// Puts this in the place of the stored manifest, durably.
+    /// Replaces the stored manifest by this one, durably.
     pub(crate) fn replace(&self, storage: &dyn Storage) -> Result<()> {
         let payload = self.encode();
         let envelope = Envelope { version: VERSION, payload: payload.as_slice() };

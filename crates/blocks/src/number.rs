@@ -1,12 +1,12 @@
-//! The two small integers that name things of this store.
+//! The two integer types that identify blocks and transactions of this store.
 
 use std::fmt;
 
-/// Which block of a store: counted from 0 in order of arrival, on whatever branch it is.
+/// A block of a store: counted from 0 in order of arrival, whatever its branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockNumber(u32);
 
-/// Which transaction of a block: counted from 0, the coinbase.
+/// A transaction of a block: counted from 0, the coinbase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxPosition(u32);
 
@@ -41,7 +41,8 @@ plain_number!(BlockNumber);
 plain_number!(TxPosition);
 
 impl BlockNumber {
-    /// How many blocks a store takes: all numbers but the last, which the hash table cannot hold.
+    /// How many blocks a store can hold: all numbers but the last, which the hash table cannot
+    /// represent.
     pub(crate) const LIMIT: u32 = u32::MAX;
 
     /// The numbers before this one, as an index into rows.

@@ -1,13 +1,13 @@
 //! Compressing an old segment beside the store's work.
 //!
 //! 1. The store names the oldest plain segment that is sealed: a [`PackJob`].
-//! 2. The job runs in any thread. It verifies every frame (a fresh checksum over rotten bytes would
-//!    bless the rot), writes the packed file, and syncs it. The store keeps working meanwhile.
-//! 3. The store takes the result: the manifest names the packed file, readers switch to it, and
-//!    the plain file is removed. Slices that readers hold of it stay valid.
+//! 2. The job runs in any thread. It verifies every frame (a new checksum over damaged bytes would
+//!    hide the damage), writes the packed file, and syncs it. The store keeps working meanwhile.
+//! 3. The store takes the result: the manifest lists the packed file, readers switch to it, and the
+//!    plain file is removed. Slices that readers hold of it stay valid.
 //!
-//! A crash before the manifest leaves a file that no manifest names; a crash after it leaves the
-//! plain file as well. The next open removes either.
+//! A crash before the new manifest leaves a packed file that no manifest lists; a crash after it
+//! leaves the plain file as well. The next opening removes either.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,15 +36,20 @@ pub struct PackJob {
 pub struct PackDone {
     pub(crate) range: Range<GlobalOffset>,
     _claim: Arc<()>,
-    /// The bytes before.
+    /// Its length before, in bytes.
     pub plain_bytes: u64,
-    /// The bytes after.
+    /// Its length after, in bytes.
     pub packed_bytes: u64,
 }
 
 impl PackJob {
     /// Compresses the segment. The job may be dropped and requested again at any time.
     pub fn run(self) -> Result<PackDone> {
+        self.run_with(&mut |_| {})
+    }
+
+    /// The same. `progress` gets the bytes that are done, whenever a MiB was written.
+    pub fn run_with(self, progress: &mut dyn FnMut(u64)) -> Result<PackDone> {
         let Range { start, end } = self.range;
         for frame in self.segments.frames(start) {
             if frame?.next() >= end {
@@ -54,14 +59,19 @@ impl PackJob {
         let header = PackedHeader { store: self.store, range: self.range.clone() };
         let name = file_name(start);
         let file = self.storage.open(&name, Access::Replace, Caching::Buffered)?;
-        let packed_bytes = self.write(file.as_ref(), &header)?;
+        let packed_bytes = self.write(file.as_ref(), &header, progress)?;
         file.sync()?;
         let plain_bytes = end.since(start).unwrap_or_default();
         Ok(PackDone { range: self.range, _claim: self.claim, plain_bytes, packed_bytes })
     }
 
     /// Writes the file and returns its length.
-    fn write(&self, file: &dyn File, header: &PackedHeader) -> Result<u64> {
+    fn write(
+        &self,
+        file: &dyn File,
+        header: &PackedHeader,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
         let mut gather = header.encode().to_vec();
         let mut written = FileOffset::ZERO;
         let mut table = Vec::new();
@@ -79,6 +89,7 @@ impl PackJob {
                 file.write_at(written, &gather)?;
                 written = end;
                 gather.clear();
+                progress(held.end.get() - self.range.start.get());
             }
         }
         let crc = table_crc(&header.encode(), &table);

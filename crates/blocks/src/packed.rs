@@ -8,16 +8,16 @@
 //!  └────────┴────────┴────────┴───────────────┴────────┴────────┴────────┴─────────┴───────┘
 //! ```
 //!
-//! The range of positions `start` to `end`, frames with their headers as they were, is cut every
-//! 64 KiB without regard to blocks; chunk `i` begins at position start + 65536 · i. So a chunk is
-//! found by arithmetic, a transaction costs one or two chunks, and a block of gigabytes is no
-//! special case. A chunk is an LZ4 block, or the plain bytes when those are not longer: the length
-//! says which.
+//! The range of positions `start` to `end`, frames with their headers as they were, is cut every 64
+//! KiB without regard to blocks; chunk `i` begins at position start + 65536 · i. So a chunk is
+//! found by arithmetic, a transaction costs one or two chunks, and a block of gigabytes needs no
+//! special treatment. A chunk is an LZ4 block, or the plain bytes when those are not longer: the
+//! length says which.
 //!
-//! The table has an entry for each chunk: `end` u64, the file offset behind it, and `crc` u32,
-//! CRC32C(store id ‖ start u64 ‖ i u64 ‖ chunk as stored). The last crc of the file is
-//! CRC32C(bytes 0 to 48 ‖ table). Both are compared before anything is decompressed: the table's
-//! once, a chunk's every time, since that costs little beside the decompression.
+//! The table has an entry for each chunk: `end` u64, the file offset after it, and `crc` u32,
+//! CRC32C(store id ‖ start u64 ‖ i u64 ‖ chunk as stored). The last crc of the file is CRC32C(bytes
+//! 0 to 48 ‖ table). Both are compared before anything is decompressed: the table's once, a chunk's
+//! every time, since that costs little compared with the decompression.
 //!
 //! 64 KiB is also how far LZ4 looks back, so bigger chunks would not compress better.
 
@@ -138,7 +138,7 @@ impl Packed {
         let header = PackedHeader::decode(&map);
         let header = header.map_err(|error| error.in_file(&path, FileOffset::ZERO))?;
         if header != (PackedHeader { store, range: range.clone() }) {
-            let what = "the packed segment is another than the manifest names";
+            let what = "this is not the packed segment that the manifest lists";
             return Err(IoError::Corrupt { path, offset: FileOffset::ZERO, what }.into());
         }
         let table = usize::try_from(header.chunks()).ok().and_then(|n| n.checked_mul(ENTRY_LEN));
@@ -228,7 +228,7 @@ impl Packed {
     }
 }
 
-/// Turns a stored chunk back into the `length` bytes it was made of.
+/// Decompresses a stored chunk into its original `length` bytes.
 pub fn unpack_chunk(stored: &[u8], length: usize, chunk: &mut Vec<u8>) -> Result<(), FormatError> {
     if stored.len() == length {
         chunk.clear();

@@ -1,22 +1,22 @@
-//! The rows of blocks that came after the last checkpoint: in memory, shared with readers.
+//! The rows of blocks added after the last checkpoint: in memory, shared with readers.
 //!
-//! The index on disk is append-only and cannot be cut, so a row goes there only when a
-//! checkpoint makes it final. Until then it lies here, in chunks of slots that are set once. The
-//! writer sets slots in order and publishes the count of blocks afterwards; a reader looks only
-//! at slots below its count. A chunk more means a longer list in the next view.
+//! The index on disk is append-only and cannot be truncated, so a row goes there only when a
+//! checkpoint makes it final. Until then it is kept here, in chunks of slots that are set once. The
+//! writer sets slots in order and publishes the count of blocks afterwards; a reader reads only
+//! slots below its count. A new chunk appears in the next view.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::row::BlockRow;
 
-/// The slots of a chunk: enough that a view is replaced seldom, few enough that a store of a
-/// handful of blocks does not pay for them.
+/// The slots of a chunk: enough that a view is seldom replaced, few enough not to burden a store of
+/// a handful of blocks.
 const CHUNK: usize = 256;
 
 /// A block that is not in the index yet.
 #[derive(Debug)]
 pub(crate) struct PendingBlock {
-    /// Its row, still without a place for the table.
+    /// Its row, without the position of its offsets table.
     pub(crate) row: BlockRow,
     /// The table of its transaction offsets.
     pub(crate) offsets: Vec<u8>,
@@ -34,14 +34,14 @@ impl Pending {
         self.chunks.len() * CHUNK
     }
 
-    /// The same blocks, shared, and room for more.
+    /// The same blocks, shared, with room for more.
     pub(crate) fn grown(&self) -> Self {
         let mut chunks = self.chunks.clone();
         chunks.push((0..CHUNK).map(|_| OnceLock::new()).collect());
         Self { chunks }
     }
 
-    /// The first `count` blocks, with slots of their own.
+    /// A copy with the first `count` blocks in separate slots.
     pub(crate) fn cut(&self, count: usize) -> Self {
         let mut cut = Self::default();
         for index in 0..count {
@@ -60,7 +60,7 @@ impl Pending {
         slot.set(block).expect("the writer sets every slot once");
     }
 
-    /// The block at `index`, when it was set.
+    /// The block at `index`, if it is set.
     pub(crate) fn get(&self, index: usize) -> Option<&PendingBlock> {
         self.slot(index)?.get().map(Arc::as_ref)
     }

@@ -1,18 +1,18 @@
 //! Reading the store at one moment, in any thread.
 //!
 //! A [`BlockReader`] sees the blocks that were there when it was made, and no others; clone it
-//! freely, and ask [`BlockReader::latest`] for a younger one. It takes no lock and never waits for
+//! freely, and use [`BlockReader::latest`] for a newer one. It takes no lock and never waits for
 //! the writer. What can still happen to its blocks:
 //!
 //! - **Packing** moves bytes to another file. The reader looks there.
-//! - **Pruning** gives bytes away. The reader answers [`Error::Pruned`]; rows stay.
-//! - **A cut** takes blocks back and gives their numbers to others. The store notes how far, before
-//!   it touches the files, and the reader looks at that note after it has mapped the bytes: either
-//!   the note is not there, then the map came first and the bytes cannot be cut; or it is, and the
-//!   answer is [`Error::Unknown`].
+//! - **Pruning** removes bytes. The reader returns [`Error::Pruned`]; rows stay.
+//! - **A truncation** removes blocks and reuses their numbers. The store records the new count
+//!   before it touches the files, and the reader checks that record after it has mapped the bytes:
+//!   if there is none, the map came first and the bytes cannot be cut; if there is one, the answer
+//!   is [`Error::Unknown`].
 //!
-//! The first touch of a block compares its checksum and its header; later ones find a bit set and
-//! go straight to the bytes. Blocks of a packed segment are verified by chunk.
+//! The first access to a block compares its checksum and its header; later ones find a bit set and
+//! use the bytes directly. Blocks of a packed segment are verified by chunk.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) view: ArcSwap<View>,
     /// The packed segments, oldest first.
     pub(crate) packed: ArcSwap<Vec<Arc<Packed>>>,
-    /// How many blocks each cut left, oldest first.
+    /// How many blocks each truncation left, oldest first.
     pub(crate) cuts: ArcSwap<Vec<u32>>,
 }
 
@@ -82,7 +82,7 @@ impl BlockReader {
         Self::new(&self.shared)
     }
 
-    /// How many blocks there are: their numbers are those below.
+    /// The number of blocks: block numbers are below it.
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
@@ -100,8 +100,8 @@ impl BlockReader {
         self.view.hash(number)
     }
 
-    /// What the index knows of a block: hash, header, length, number of transactions. Stays known
-    /// when the bytes are pruned.
+    /// What the index holds about a block: hash, header, length, number of transactions. Available
+    /// even when the bytes are pruned.
     pub fn row(&self, number: BlockNumber) -> Result<BlockRow> {
         self.check(number)?;
         self.view.row(number)
@@ -137,12 +137,6 @@ impl BlockReader {
         self.range_of(number, &row, position)
     }
 
-    /// The transaction that holds byte `offset` of a block; `None` for bytes of no transaction.
-    pub fn position_at(&self, number: BlockNumber, offset: u64) -> Result<Option<TxPosition>> {
-        let row = self.row(number)?;
-        Ok(self.view.tx_offsets(number, &row)?.position_at(offset))
-    }
-
     /// The first block whose bytes are held: all from there on are, and none before.
     pub fn first_held(&self) -> Result<BlockNumber> {
         self.view.first_at(self.shared.start())
@@ -160,13 +154,13 @@ impl BlockReader {
         self.view.tx_offsets(number, row)?.range(position).ok_or_else(damaged_table)
     }
 
-    /// Refuses numbers this reader does not see.
+    /// Refuses numbers that this reader does not see.
     fn check(&self, number: BlockNumber) -> Result<()> {
         let count = self.count.min(self.limit());
         if number.get() < count { Ok(()) } else { Err(Error::Unknown { number, count }) }
     }
 
-    /// How many of the blocks were not cut since the view was made.
+    /// How many of the blocks have not been truncated since the view was made.
     fn limit(&self) -> u32 {
         let cuts = self.shared.cuts.load();
         cuts.get(self.view.cuts..).unwrap_or_default().iter().copied().min().unwrap_or(u32::MAX)
@@ -177,7 +171,7 @@ impl BlockReader {
         let payload = row.position.plus(FRAME_HEADER_LEN as u64);
         let wanted = payload.plus(range.start)..payload.plus(range.end);
         let found = self.read_held(number, row, wanted);
-        // After the bytes were found, not before: see the head of this file.
+        // After the bytes were found, not before: see the module's doc.
         self.check(number)?;
         found
     }
@@ -193,7 +187,7 @@ impl BlockReader {
         }
         match self.read_plain(number, row, &wanted) {
             Err(Error::Storage(IoError::OutOfRange { .. })) => {
-                // No plain file holds it any more. It was packed a moment ago, or pruned.
+                // No plain file holds it any longer. It was just packed, or pruned.
                 match self.shared.packed_at(row.position) {
                     Some(packed) => packed.read(wanted).map(BlockBytes::owned),
                     None => Err(Error::Pruned { number }),
@@ -214,7 +208,7 @@ impl BlockReader {
             self.view.verified.set(number);
         }
         let length = wanted.end.get() - wanted.start.get();
-        // An empty range may stand at the very end of the log, where nothing is to be read.
+        // An empty range may lie at the very end of the log, where nothing can be read.
         if length == 0 {
             return Ok(BlockBytes::owned(Vec::new()));
         }
@@ -228,7 +222,7 @@ impl BlockReader {
         let payload = decode_frame(&frame, self.shared.store, row.position);
         let checked = payload.and_then(|block| {
             let same = block.len() as u64 == row.length && block.starts_with(&row.header);
-            let what = "the block is another than the index says";
+            let what = "the block is not the one that the index says";
             if same { Ok(()) } else { Err(FormatError::Damaged { at: FRAME_HEADER_LEN, what }) }
         });
         checked.map_err(|error| {

@@ -1,14 +1,14 @@
-//! Opening the store: the frames are the truth, the rest is completed from them.
+//! Opening the store: the frames are authoritative, the rest is rebuilt from them.
 //!
 //! 1. The manifest says how far the index goes. The logs of rows and of tables are opened there,
-//!    and whatever a process wrote behind it is cut off.
-//! 2. The log of blocks is opened. All up to what the owner noted as synced, or the manifest as
-//!    indexed, must be there. What lies behind is kept as far as its frames verify, and made
+//!    and whatever was written after it is cut off.
+//! 2. The log of blocks is opened. Everything that the owner recorded as synced, or the manifest as
+//!    indexed, must be there. What lies after it is kept as far as its frames verify, and made
 //!    durable; a torn tail is cut.
-//! 3. Files that are not named go: packed files of a process that died before its manifest, and
-//!    plain files that a packed one replaced.
+//! 3. Files that the manifest does not list are removed: packed files of a process that died before
+//!    its manifest, and plain files that a packed one replaced.
 //! 4. The hash table is filled from the rows of the index, one after the other.
-//! 5. The frames behind the index are parsed, and their rows and tables rebuilt.
+//! 5. The frames after the index are parsed, and their rows and tables rebuilt.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -37,12 +37,12 @@ const INDEX_PREFIX: &str = "index";
 const OFFSETS_PREFIX: &str = "offsets";
 
 impl BlockStore {
-    /// Opens the store in `storage`, making it with the first block when there is none. `synced`
-    /// is what the owner last noted, [`Synced::NEW`] for a new store. The owner holds the lock of
-    /// the directory.
+    /// Opens the store in `storage`, creating it with the first block when there is none. `synced`
+    /// is what the owner last recorded, [`Synced::NEW`] for a new store. The owner holds the lock
+    /// of the directory.
     ///
-    /// All blocks that were synced are there, under their numbers. Blocks that came after are
-    /// there as well when they were written whole.
+    /// All blocks that were synced are there, under their numbers. Later blocks are there as well
+    /// if they were written whole.
     pub fn open(storage: Arc<dyn Storage>, options: Options, synced: Synced) -> Result<Self> {
         let manifest = Manifest::load(storage.as_ref(), options.store)?;
         let Options { store, secret, .. } = options;
@@ -79,7 +79,7 @@ impl BlockStore {
         if !is_whole {
             return Ok(());
         }
-        // First the file that says that the others count.
+        // First the file that lists the others.
         if names.iter().any(|name| name == MANIFEST_FILE) {
             storage.remove(MANIFEST_FILE)?;
             storage.sync_dir()?;
@@ -127,7 +127,7 @@ impl BlockStore {
         Ok(self.storage.sync_dir()?)
     }
 
-    /// Makes the rows of the blocks behind the index.
+    /// Rebuilds the rows of the blocks after the index.
     fn read_on(&mut self, synced: Synced) -> Result<()> {
         let from = self.manifest.position;
         let view = self.shared.view.load_full();
@@ -159,8 +159,8 @@ impl BlockReader {
     /// when opening it for writing would have something to do: blocks that are not in the index.
     /// The owner holds the lock of the directory.
     ///
-    /// No row is read: a question opens the files it looks into. The first
-    /// [`BlockReader::number_of`] reads the hashes of all blocks.
+    /// No row is read: a query opens the files it needs. The first [`BlockReader::number_of`] reads
+    /// the hashes of all blocks.
     pub fn at_rest(storage: &Arc<dyn Storage>, options: &Options) -> Result<Option<Self>> {
         let Options { store, secret, .. } = *options;
         let manifest = Manifest::load(storage.as_ref(), store)?;

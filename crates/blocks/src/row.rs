@@ -1,4 +1,4 @@
-//! The row of a block in the index: who it is and where its bytes are.
+//! The row of a block in the index: its identity and where its bytes are.
 //!
 //! ```text
 //!  0              32                112       120       128        136    140    144
@@ -8,11 +8,11 @@
 //!  └──────────────┴─────────────────┴─────────┴─────────┴──────────┴──────┴──────┘
 //! ```
 //!
-//! Row `n` is that of block number `n`; it lies at position 144 · n of the log `index`.
-//! `position` is where the block's frame begins in the log `blocks`, `length` how long the block
-//! is, `offsets at` where its table of transaction offsets lies in the log `offsets` and `txs` how
-//! many transactions it has. The hash is that of the header and stands here so that nobody has to
-//! compute it again.
+//! Row `n` is that of block number `n`; it lies at position 144 · n of the log `index`. `position`
+//! is where the block's frame begins in the log `blocks`, `length` how long the block is, `offsets
+//! at` where its table of transaction offsets lies in the log `offsets` and `txs` how many
+//! transactions it has. The hash is that of the header, stored so that it need not be computed
+//! again.
 
 use varve_io::{FormatError, GlobalOffset};
 use varve_types::{BlockHash, Header};
@@ -25,7 +25,7 @@ const OFFSETS_AT: usize = LENGTH_AT + size_of::<u64>();
 const TXS_AT: usize = OFFSETS_AT + size_of::<u64>();
 const ZERO_AT: usize = TXS_AT + size_of::<u32>();
 
-/// What the index knows of a block.
+/// What the index holds about a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockRow {
     /// The hash of the header.
@@ -69,7 +69,7 @@ impl BlockRow {
         bytes
     }
 
-    /// Reads a row. The checksums of the log have verified it; this reads what is there.
+    /// Decodes a row, which the checksums of the log have verified.
     pub fn decode(bytes: &[u8; Self::LEN]) -> Result<Self, FormatError> {
         if field::<4>(bytes, ZERO_AT) != [0; 4] {
             return Err(FormatError::Damaged {

@@ -1,17 +1,17 @@
 //! The writer of the store.
 //!
-//! 1. **Append** puts the raw block into the log of blocks as one frame, notes its row and the
+//! 1. **Append** puts the raw block into the log of blocks as one frame, keeps its row and the
 //!    table of its transaction offsets in memory, and publishes the new count. Readers see it at
 //!    once. A failure (a full disk, say) leaves everything as it was.
-//! 2. **Sync** makes all blocks so far durable: one sync of one file. The owner notes the
+//! 2. **Sync** makes all blocks so far durable: one sync of one file. The owner records the
 //!    returned [`Synced`] where it acknowledges the blocks.
 //! 3. **Checkpoint** also moves the rows to the index on disk and replaces the manifest. It is for
 //!    groups of blocks: what it has not reached is read again when the store is opened.
-//! 4. **Truncate** takes back blocks that no checkpoint has reached; **prune** removes whole
-//!    segments of the oldest blocks; **pack** compresses them.
+//! 4. **Truncate** removes blocks that no checkpoint has reached; **prune** removes whole segments
+//!    of the oldest blocks; **pack** compresses them.
 //!
-//! The frames are the truth and everything else follows from them. So the order of writing is
-//! always: frames durable, then index, then manifest, then removal of what is not named.
+//! The frames are authoritative and everything else follows from them. So the order of writing is
+//! always: frames durable, then index, then manifest, then removal of what it does not list.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -35,8 +35,8 @@ use crate::tx_offsets;
 use crate::view::View;
 
 /// The bytes of a file of tables of transaction offsets; a table is never split, so this is also
-/// the longest. A block of 20 million transactions has one of 27 MB. (Tests have small files, so
-/// that they come to seal some.)
+/// the longest. A block of 20 million transactions has one of 27 MB. (Small in tests, so that they
+/// seal some.)
 pub(crate) const OFFSETS_CAPACITY: u32 = if cfg!(test) { 2_048 } else { 32 << 20 };
 /// The rows of a file of the index: 9 MiB, and 16 files for a million blocks.
 pub(crate) const INDEX_ROWS: u32 = if cfg!(test) { 5 } else { 1 << 16 };
@@ -56,9 +56,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual length of a file of blocks: 1 GiB. A file stays open and takes one map, so a
-    /// chain of 700 GB stays below the 1,024 open files that systems allow by default. A store
-    /// that is pruned is better off with less.
+    /// The usual length of a file of blocks: 1 GiB. A file stays open and takes one map, so a chain
+    /// of 700 GB stays below the 1,024 open files that systems allow by default. A pruned store is
+    /// better off with shorter files.
     pub const SEGMENT_SIZE: u64 = 1 << 30;
 
     /// Options with the usual length of files.
@@ -68,7 +68,7 @@ impl Options {
     }
 }
 
-/// How much of the store is durable: what the owner notes when it acknowledges blocks.
+/// How much of the store is durable: what the owner records when it acknowledges blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Synced {
     /// How many blocks.
@@ -82,7 +82,7 @@ impl Synced {
     pub const NEW: Self = Self { count: 0, position: GlobalOffset::ZERO };
 }
 
-/// What pruning keeps: a block stays when either field asks for it.
+/// What pruning keeps: a block stays when either field covers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     /// All blocks from this one on.
@@ -117,7 +117,7 @@ impl BlockStore {
     /// number is returned. One whose bytes were pruned gets a new number, and is found under it.
     ///
     /// The hash covers the header only, so the caller compares the merkle root and the witness
-    /// commitment first; otherwise anyone could put another body in the block's place.
+    /// commitment first; otherwise anyone could substitute another body.
     pub fn append(&mut self, block: &Block<'_>) -> Result<BlockNumber> {
         let hash = block.hash();
         let view = self.shared.view.load_full();
@@ -131,7 +131,7 @@ impl BlockStore {
             return Err(Error::TooBig { what: "the store has no number left for it" });
         }
         let places = self.segments.append(&[block.bytes()])?;
-        debug_assert_eq!(places, [pending.row.position], "a frame goes to the end of the log");
+        assert_eq!(places, [pending.row.position], "a frame goes to the end of the log");
         Ok(self.publish(pending))
     }
 
@@ -147,11 +147,12 @@ impl BlockStore {
         self.checkpoint_with(packed)
     }
 
-    /// Takes back all blocks but the first `count`. They must be younger than the last
-    /// checkpoint, and the owner must have lowered what it noted as synced before.
+    /// Removes all blocks but the first `count`. They must be newer than the last checkpoint, and
+    /// the owner must first have lowered what it recorded as synced.
     ///
     /// Fails with [`varve_io::Error::Mapped`] when readers hold bytes of the file to be cut. The
-    /// blocks are gone from the store then, but it takes no others until the readers let go.
+    /// blocks are then gone from the store, but it accepts no others until the readers release
+    /// them.
     pub fn truncate(&mut self, count: u32) -> Result<()> {
         let view = self.shared.view.load_full();
         let indexed = self.index_rows();
@@ -162,7 +163,7 @@ impl BlockStore {
             return Err(Error::Indexed { to: count, indexed });
         }
         let position = view.row(BlockNumber::new(count))?.position;
-        // The note comes before anything is touched: readers look at it last.
+        // Recorded before anything is touched: readers check it last.
         let mut cuts = self.shared.cuts.load().as_ref().clone();
         cuts.push(count);
         self.shared.cuts.store(Arc::new(cuts));
@@ -180,6 +181,7 @@ impl BlockStore {
     /// that is still held. Rows are kept for ever, and so is the file that grows.
     pub fn prune(&mut self, keep: Keep) -> Result<BlockNumber> {
         let view = self.shared.view.load_full();
+        let held = self.reader().first_held()?;
         let end = self.segments.end();
         let position = match keep.from.get() < view.count() {
             true => view.row(keep.from)?.position,
@@ -195,11 +197,13 @@ impl BlockStore {
             self.checkpoint_with(kept)?;
             self.segments.prune(position)?;
         }
-        self.reader().first_held()
+        let first = self.reader().first_held()?;
+        assert!(first <= keep.from.max(held), "a block that is to be kept is still held");
+        Ok(first)
     }
 
     /// The oldest plain segment, to be compressed, when it is sealed. There is one job at a time:
-    /// none is given while another is neither finished nor dropped, for both would write the same
+    /// `None` while another is neither finished nor dropped, because both would write the same
     /// file.
     pub fn pack_job(&mut self) -> Result<Option<PackJob>> {
         if self.packing.strong_count() > 0 {
@@ -242,7 +246,7 @@ impl BlockStore {
         self.shared.view.load().count()
     }
 
-    /// Lets readers see a block whose frame is written.
+    /// Makes a block whose frame is written visible to readers.
     pub(crate) fn publish(&mut self, block: PendingBlock) -> BlockNumber {
         let view = self.roomy_view();
         let number = BlockNumber::new(view.count());
@@ -250,7 +254,7 @@ impl BlockStore {
         let tag = Tag::new(&self.options.secret, &block.row.hash);
         view.pending.set((number.get() - view.indexed) as usize, Arc::new(block));
         view.table().insert(tag, number);
-        // Release: who sees the count sees the row and finds the hash.
+        // Release: a reader that sees the count sees the row and finds the hash.
         view.count.store(number.get() + 1, Ordering::Release);
         number
     }
@@ -294,15 +298,15 @@ impl BlockStore {
         }
     }
 
-    /// How many rows the log of the index has; more than the manifest says after a checkpoint
-    /// that failed half way.
+    /// How many rows the log of the index has; more than the manifest says after a checkpoint that
+    /// failed halfway.
     fn index_rows(&self) -> u32 {
         let rows = self.index.end().get() / BlockRow::LEN as u64;
         u32::try_from(rows).expect("the store hands out numbers of 32 bits")
     }
 
-    /// A checkpoint whose manifest names these packed segments; those it does not name any more
-    /// are removed. May be repeated after a failure.
+    /// A checkpoint whose manifest lists these packed segments; those it no longer lists are
+    /// removed. May be repeated after a failure.
     fn checkpoint_with(&mut self, packed: Vec<Range<GlobalOffset>>) -> Result<Synced> {
         let synced = self.sync()?;
         let view = self.shared.view.load_full();
@@ -312,15 +316,17 @@ impl BlockStore {
             let offsets_at = self.offsets.append(&block.offsets)?;
             self.index.append(&BlockRow { offsets_at, ..block.row.clone() }.encode())?;
         }
+        assert_eq!(self.index_rows(), synced.count, "every block in the index has its row");
         let (index, offsets) = (self.index.sync()?, self.offsets.sync()?);
         if packed.len() > self.manifest.packed.len() {
-            // The name of a packed file must be durable before the manifest names it.
+            // The name of a packed file must be durable before the manifest lists it.
             self.storage.sync_dir()?;
         }
         assert!(
             packed.windows(2).all(|pair| matches!(pair, [old, young] if old.end == young.start)),
             "packed segments follow one another without gaps"
         );
+        assert!(synced.position >= self.manifest.position, "the index never goes back");
         let store = self.options.store;
         let manifest = Manifest { store, position: synced.position, index, offsets, packed };
         let mut dropped = Vec::new();
@@ -377,7 +383,7 @@ pub(crate) fn pending_block(
     Ok(PendingBlock { row, offsets })
 }
 
-/// The position behind the block of this row.
+/// The position after the block of this row.
 pub(crate) const fn end_of(row: &BlockRow) -> GlobalOffset {
     row.position.plus(FRAME_HEADER_LEN as u64).plus(row.length)
 }

@@ -1,9 +1,9 @@
 //! Where the transactions of a block begin, in about eleven bits each.
 //!
-//! The first transaction of a block of `n` begins behind the header and the count, so it needs no
-//! entry. The starts of the others, counted from there, are `m` = n − 1 growing numbers below
-//! `u`, the bytes of all transactions. They are kept as Elias and Fano do: the low `l` bits of
-//! each number in a row, the rest as distances in unary.
+//! The first transaction of a block of `n` begins after the header and the count, so it needs no
+//! entry. The starts of the others, counted from there, are `m` = n − 1 growing numbers below `u`,
+//! the bytes of all transactions. They are stored in Elias-Fano coding: the low `l` bits of each
+//! number in sequence, the rest as distances in unary.
 //!
 //! ```text
 //!  ┌──────────────────┬────────────────────────────────┬───────────────────────────┐
@@ -18,8 +18,7 @@
 //! transaction has an empty table.
 //!
 //! To find start `i`: the place `p` of set bit `i` is found from the sample before it by counting
-//! bits (at most 256 of them), and the start is `(p − i) << l | low bits i`. The way back, from a
-//! byte to the transaction that holds it, is a binary search over starts. A block of 4,000
+//! bits (at most 256 of them), and the start is `(p − i) << l | low bits i`. A block of 4,000
 //! transactions of 400 bytes has `l` = 8 and 1.33 bytes a transaction.
 
 use std::ops::Range;
@@ -30,7 +29,7 @@ use crate::number::TxPosition;
 
 /// The place of every `SAMPLE`-th set bit is stored, so a lookup scans at most that many.
 const SAMPLE: usize = 256;
-/// No block is longer: it keeps `l` small enough for one load of eight bytes.
+/// The maximum block length: keeps `l` small enough for one load of eight bytes.
 const MAX_LENGTH: u64 = 1 << 48;
 
 /// The table of one block, borrowed.
@@ -42,7 +41,7 @@ pub struct TxOffsets<'a> {
     samples: &'a [u8],
 }
 
-/// What follows from the number of transactions and the length of the block.
+/// What the number of transactions and the length of the block determine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     txs: u32,
@@ -56,7 +55,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// `None` when no block is like that.
+    /// `None` when no block has this shape.
     fn new(txs: u32, length: u64) -> Option<Self> {
         let first = Header::LEN as u64 + compact_size_len(txs);
         let span = length.checked_sub(first).filter(|_| length <= MAX_LENGTH)?;
@@ -96,7 +95,7 @@ impl Shape {
 }
 
 /// The length of the table of a block of `txs` transactions and `length` bytes; `None` when no
-/// block is like that.
+/// block has this shape.
 #[must_use]
 pub fn table_len(txs: u32, length: u64) -> Option<usize> {
     Shape::new(txs, length).map(|shape| shape.len())
@@ -158,21 +157,6 @@ impl<'a> TxOffsets<'a> {
         (start < end && end <= self.shape.length).then_some(start..end)
     }
 
-    /// The transaction that holds byte `offset` of the block; `None` for the bytes before the
-    /// first and behind the last one.
-    #[must_use]
-    pub fn position_at(&self, offset: u64) -> Option<TxPosition> {
-        if offset < self.shape.first || offset >= self.shape.length {
-            return None;
-        }
-        let (mut low, mut high) = (0, self.shape.txs);
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            *(if self.start(middle)? <= offset { &mut low } else { &mut high }) = middle;
-        }
-        Some(TxPosition::new(low))
-    }
-
     /// Where transaction `number` begins.
     fn start(&self, number: u32) -> Option<u64> {
         if number >= self.shape.txs {
@@ -215,7 +199,7 @@ impl<'a> TxOffsets<'a> {
     }
 }
 
-/// The eight bytes from `at` on, with zeroes behind the end.
+/// The eight bytes from `at` on, with zeroes past the end.
 fn load(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
     if let Some(word) = rest.first_chunk() {
@@ -272,13 +256,8 @@ mod tests {
         for (position, (&start, len)) in (0..).zip(starts.iter().zip(lengths)) {
             let position = TxPosition::new(position);
             assert_eq!(offsets.range(position), Some(start..start + len));
-            for offset in [start, start + len / 2, start + len - 1] {
-                assert_eq!(offsets.position_at(offset), Some(position));
-            }
         }
         assert_eq!(offsets.range(TxPosition::new(txs)), None);
-        assert_eq!(offsets.position_at(starts[0] - 1), None);
-        assert_eq!(offsets.position_at(length), None);
     }
 
     proptest! {
@@ -292,7 +271,6 @@ mod tests {
             mut table in prop::collection::vec(any::<u8>(), 0..3_000),
             txs in 1_u32..2_000,
             length in 90_u64..2_000_000,
-            offset in any::<u64>(),
         ) {
             let Some(len) = table_len(txs, length) else { return Ok(()) };
             table.resize(len, 0x5a);
@@ -302,7 +280,6 @@ mod tests {
                     prop_assert!(range.start < range.end && range.end <= length);
                 }
             }
-            let _ = offsets.position_at(offset % length);
         }
     }
 
@@ -329,7 +306,7 @@ mod tests {
     #[test]
     fn what_is_no_block_gets_no_table() {
         assert_eq!(encode(&[], 100), None);
-        assert_eq!(encode(&[80], 100), None, "the first transaction begins behind the count");
+        assert_eq!(encode(&[80], 100), None, "the first transaction begins after the count");
         assert_eq!(encode(&[81, 81], 100), None);
         assert_eq!(encode(&[81, 100], 100), None);
         assert_eq!(table_len(5, 85), None);

@@ -1,8 +1,8 @@
 //! One bit for each block: "its checksum was compared since the store was opened".
 //!
-//! Bits live in chunks that views share, so the store grows without copying. A cut copies the bits
-//! of the blocks that stay, so a late reader of a block that was cut cannot vouch for the one that
-//! takes its number.
+//! Bits live in chunks that views share, so the store grows without copying. A truncation copies
+//! the bits of the blocks that stay, so a late reader of a removed block cannot mark the block that
+//! reuses its number as verified.
 
 use std::sync::Arc;
 

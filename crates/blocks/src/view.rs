@@ -1,4 +1,4 @@
-//! What the store knows of its blocks, as readers hold it.
+//! What the store knows about its blocks, as readers hold it.
 //!
 //! ```text
 //!  number   0                         indexed                count
@@ -26,7 +26,7 @@ use crate::verified::Verified;
 
 #[derive(Debug)]
 pub(crate) struct View {
-    /// How often the store was cut before this view was made.
+    /// How often the store was truncated before this view was made.
     pub(crate) cuts: usize,
     /// How many rows are on disk.
     pub(crate) indexed: u32,
@@ -36,7 +36,7 @@ pub(crate) struct View {
     pub(crate) offsets: LogSnapshot,
     /// The other rows.
     pub(crate) pending: Pending,
-    /// From hash to number. In a store at rest it is filled when somebody first asks.
+    /// From hash to number. In a store at rest it is filled by the first lookup.
     pub(crate) table: OnceLock<Arc<HashTable>>,
     /// The key of that table.
     pub(crate) secret: [u8; 16],
@@ -81,7 +81,7 @@ impl View {
         Ok(found)
     }
 
-    /// The table of the one writer, who fills it when the store is opened.
+    /// The table of the writer, filled when the store is opened.
     pub(crate) fn table(&self) -> &Arc<HashTable> {
         self.table.get().expect("filled when the store was opened for writing")
     }
@@ -105,13 +105,13 @@ impl View {
             &block.offsets
         } else {
             let len = tx_offsets::table_len(row.txs, row.length).ok_or_else(damaged_table)?;
-            // An empty table may stand at the very end of the log, where nothing is to be read.
+            // An empty table may lie at the very end of the log, where nothing can be read.
             if len == 0 { &[] } else { self.offsets.get(row.offsets_at, len)? }
         };
         TxOffsets::new(bytes, row.txs, row.length).ok_or_else(damaged_table)
     }
 
-    /// The numbers of the first block at or behind `position` of the log of blocks.
+    /// The number of the first block at or after `position` of the log of blocks.
     pub(crate) fn first_at(&self, position: GlobalOffset) -> Result<BlockNumber> {
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -138,7 +138,7 @@ impl View {
     fn row_bytes(&self, number: BlockNumber) -> Result<&[u8; BlockRow::LEN]> {
         let at = GlobalOffset::new(number.index() * BlockRow::LEN as u64);
         let bytes = self.index.get(at, BlockRow::LEN)?;
-        Ok(bytes.first_chunk().expect("as long as was asked for"))
+        Ok(bytes.first_chunk().expect("as long as requested"))
     }
 }
 

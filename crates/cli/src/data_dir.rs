@@ -1,4 +1,6 @@
 //! The data directory that the options name, as a builder of the library.
+//!
+//! A command that runs in the process that holds the folder gets the node that is open there.
 
 use std::path::Path;
 
@@ -13,18 +15,20 @@ pub(crate) struct DataDir<'a> {
     root: Option<&'a Path>,
     network: Network,
     memory: u64,
+    held: Option<&'a Node>,
 }
 
 impl<'a> DataDir<'a> {
     /// The folder that the options name.
     pub(crate) fn new(global: &'a Global) -> Self {
         let Global { network, memory, .. } = *global;
-        Self { root: global.datadir.as_deref(), network, memory }
+        let (root, held) = (global.datadir.as_deref(), global.held.as_ref());
+        Self { root, network, memory, held }
     }
 
     /// This folder.
     pub(crate) const fn at(root: &'a Path, network: Network, memory: u64) -> Self {
-        Self { root: Some(root), network, memory }
+        Self { root: Some(root), network, memory, held: None }
     }
 
     /// The builder of its node, which shows when the archive is rebuilt.
@@ -39,19 +43,25 @@ impl<'a> DataDir<'a> {
             .network(self.network)
             .memory(self.memory)
             .on_rebuild(move |done, all| progress.set(done, all));
-        match self.root {
-            Some(root) => builder.datadir(root),
-            None => builder,
+        match (self.held.map(Node::path), self.root) {
+            (Some(root), _) | (None, Some(root)) => builder.datadir(root),
+            (None, None) => builder,
         }
     }
 
-    /// Opens the node, which must be there.
+    /// The node, which must be there.
     pub(crate) fn open_node(&self) -> Result<Node> {
-        Ok(self.builder().open()?)
+        match self.held {
+            Some(node) => Ok(node.clone()),
+            None => Ok(self.builder().open()?),
+        }
     }
 
-    /// Opens the unspent set of the node, or one that was imported alone.
+    /// The unspent set of the node, or one that was imported alone.
     pub(crate) fn open_unspent(&self) -> Result<UnspentSet> {
-        Ok(self.builder().open_unspent()?)
+        match self.held {
+            Some(node) => Ok(node.snapshot().unspent()?),
+            None => Ok(self.builder().open_unspent()?),
+        }
     }
 }

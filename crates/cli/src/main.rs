@@ -1,9 +1,11 @@
-//! The `varve` command, on the library `varve` alone.
+//! The `varve` command, on the library `varve` and the servers alone.
 //!
-//! `args` declares the command line, `command` has a module for each command, `data_dir` names the
-//! folder, `progress` shows long work, `output` prints, `panic` reports bugs. An error is one
-//! sentence on standard error that says what to do next; exit code 1, or 2 for a mistake in the
-//! command line. With `--json` standard output carries one JSON object and nothing else.
+//! `args` declares the command line, `config` adds what the environment and a file set, `command`
+//! has a module for each command, `data_dir` names the folder, `held` runs a command in the process
+//! that holds the folder, `progress` shows long work, `output` prints, `panic` reports bugs. An
+//! error is one sentence on standard error that says what to do next; exit code 1, or 2 for a
+//! mistake in the command line. With `--json` standard output carries one JSON object and nothing
+//! else.
 
 #![forbid(unsafe_code)]
 
@@ -14,11 +16,14 @@ mod address;
 mod allocator;
 mod args;
 mod command;
+mod config;
 mod data_dir;
 mod date;
+mod held;
 mod panic;
 mod planned;
 mod progress;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -26,7 +31,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use mimalloc::MiMalloc;
 use varve::ReportingAllocator;
 
-use crate::args::{Args, Command};
+use crate::args::Args;
 
 /// Memory that one thread allocates and another frees, such as the window's, fragments the system's
 /// allocator; this one stays closer to the budget.
@@ -42,34 +47,13 @@ const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     panic::report();
-    let matches = planned::with_planned(Args::command()).get_matches();
-    if let Some(refusal) = planned::refusal(&matches) {
-        eprintln!("error: {refusal}");
-        return ExitCode::from(USAGE);
-    }
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    allocator::release_early(args.global.memory);
-    let done = match &args.command {
-        Command::Demo(demo) => command::demo::run(demo, &args.global),
-        Command::Sim(sim) => command::sim::run(sim, args.global.json),
-        Command::Sync(sync) => command::sync::run(sync, &args.global),
-        Command::Status => command::status::run(&args.global),
-        Command::Tx { txid } => command::tx::run(*txid, &args.global),
-        Command::Block { block } => command::block::run(*block, &args.global),
-        Command::Address(address) => command::address::run(address, &args.global),
-        Command::Spender { outpoint } => command::spender::run(*outpoint, &args.global),
-        Command::Proof(proof) => command::proof::run(proof, &args.global),
-        Command::Index(index) => command::index::run(index, &args.global),
-        Command::Compact => command::compact::run(&args.global),
-        Command::Verify => command::maintain::verify(&args.global),
-        Command::Repair => command::maintain::repair(&args.global),
-        Command::Invalidate { block } => command::verdict::invalidate(*block, &args.global),
-        Command::Reconsider { block } => command::verdict::reconsider(*block, &args.global),
-        Command::Records(records) => command::records::run(records, &args.global),
-        Command::Utxo(utxo) => command::utxo::run(utxo, &args.global),
+    let args = match parse() {
+        Ok(args) => args,
+        Err(exit_code) => return exit_code,
     };
-    match done.and_then(|()| output::finish()) {
-        Ok(()) => ExitCode::SUCCESS,
+    allocator::release_early(args.global.memory);
+    match held::run(&args) {
+        Ok(code) => ExitCode::from(code),
         // The reader that closed the pipe knows.
         Err(error) if error.is::<output::Closed>() => ExitCode::FAILURE,
         Err(error) => {
@@ -77,6 +61,33 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Reads the command line, with what is set outside of it. A mistake is reported here.
+fn parse() -> Result<Args, ExitCode> {
+    let command = planned::with_planned(Args::command());
+    let layered = config::layered(&command, std::env::args_os().collect()).map_err(|error| {
+        eprintln!("error: {}", sentence(&error));
+        ExitCode::from(USAGE)
+    })?;
+    let matches =
+        command.try_get_matches_from(&layered.arguments).and_then(
+            |matches| match planned::refusal(&matches) {
+                Some(refusal) => {
+                    let kind = clap::error::ErrorKind::InvalidSubcommand;
+                    Err(clap::Error::raw(kind, format!("{refusal}\n")))
+                }
+                None => Args::from_arg_matches(&matches),
+            },
+        );
+    matches.map_err(|error| {
+        // A failure to print could be reported nowhere.
+        let _ = error.print();
+        for place in layered.places(&error.to_string()) {
+            eprintln!("{place}");
+        }
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
+    })
 }
 
 /// The error and its causes in one sentence. A cause that the sentence contains already is left

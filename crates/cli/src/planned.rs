@@ -6,9 +6,7 @@
 use clap::{Arg, ArgMatches, Command};
 
 /// The name of each, and what it will do.
-const PLANNED: [(&str, &str); 4] = [
-    ("serve", "serve wallets, explorers and programs over the network"),
-    ("mempool", "show unconfirmed transactions"),
+const PLANNED: [(&str, &str); 2] = [
     ("sql", "answer questions in SQL"),
     ("bench", "measure this machine; for now use `cargo xtask bench NAME`"),
 ];

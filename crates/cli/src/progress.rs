@@ -2,10 +2,11 @@
 //!
 //! Both go to standard error, so that standard output stays what the command answers.
 
-use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+
+use crate::output;
 
 /// How often a log line is written when there is no terminal.
 const LOG_EVERY: Duration = Duration::from_secs(5);
@@ -31,7 +32,7 @@ impl Progress {
 
     /// Starts showing `what`, which takes `steps` of `unit`.
     pub(crate) fn start_counting(what: &'static str, unit: &'static str, steps: u64) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = output::has_terminal().then(|| {
             let style = ProgressStyle::with_template(&format!(
                 "{{prefix:>10}} {{bar:32.yellow/white.dim}} {{pos}}/{{len}} {unit}  {{msg}}  \
                  {{eta}} left",
@@ -101,6 +102,7 @@ impl Progress {
 /// and ended when it is dropped.
 pub(crate) struct Lazy {
     what: &'static str,
+    unit: &'static str,
     begin: Option<Instant>,
     shown: Option<Progress>,
 }
@@ -108,16 +110,22 @@ pub(crate) struct Lazy {
 impl Lazy {
     /// Work that is called this.
     pub(crate) const fn new(what: &'static str) -> Self {
-        Self { what, begin: None, shown: None }
+        Self::counting(what, "blocks")
     }
 
-    /// Shows how many blocks are done of how many.
+    /// The same, counted in `unit`.
+    pub(crate) const fn counting(what: &'static str, unit: &'static str) -> Self {
+        Self { what, unit, begin: None, shown: None }
+    }
+
+    /// Shows how many are done of how many.
     pub(crate) fn set(&mut self, done: u64, all: u64) {
         let begin = *self.begin.get_or_insert_with(Instant::now);
         if self.shown.is_none() && begin.elapsed() < PATIENCE {
             return;
         }
-        let progress = self.shown.get_or_insert_with(|| Progress::start(self.what, all));
+        let progress =
+            self.shown.get_or_insert_with(|| Progress::start_counting(self.what, self.unit, all));
         progress.set_length(all);
         progress.set(done, 0);
     }

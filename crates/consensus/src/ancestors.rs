@@ -1,8 +1,8 @@
-//! The headers below a block, as the rules ask for them.
+//! The headers below a block, as the rules need them.
 //!
-//! Difficulty, median time and relative lock times look back along the branch that a block stands
-//! on. They ask by height, so the caller passes a view of *that* branch: a list for
-//! tests and short chains, the header table of a node for long ones.
+//! Difficulty, median time and relative lock times look back along the branch that a block extends.
+//! They look headers up by height, so the caller passes a view of *that* branch: a list for tests
+//! and short chains, the header table of a node for long ones.
 
 use varve_types::{BlockHash, Header, Height};
 
@@ -23,7 +23,7 @@ impl From<Header<'_>> for Ancestor {
     }
 }
 
-/// The header at this height was asked for and not given. This says nothing about the block.
+/// A header that a rule needs is not available. This says nothing about the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the header at height {height} is missing: load the headers of this branch from genesis on"
@@ -78,7 +78,7 @@ pub fn median_time_past<A: Ancestors + ?Sized>(
 }
 
 /// The median of the times of a header and those below it, [`MEDIAN_SPAN`] of them or as many as
-/// there are: of an even number the upper one, and `None` of none.
+/// there are: for an even number the upper one, and `None` for none.
 #[must_use]
 pub fn median_time(mut times: Vec<u32>) -> Option<u32> {
     times.sort_unstable();

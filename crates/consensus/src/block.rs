@@ -3,18 +3,18 @@
 //! 1. The merkle root is that of the header, and no list of transactions with a repeated tail has
 //!    the same root (CVE-2012-2459).
 //! 2. It is not too large.
-//! 3. The first transaction is a coinbase, the only one. (Where it is not and some have 64 bytes,
-//!    they may be inner nodes of the tree of another block with this hash, which must not be
-//!    condemned.)
-//! 4. Every transaction holds by itself ([`check_transaction`]).
-//! 5. Its scripts have not too many signature operations, counting what is in the block alone.
+//! 3. The first transaction is a coinbase, the only one. (If it is not and some have 64 bytes, they
+//!    may be inner nodes of the merkle tree of another block with this hash, which must not be
+//!    marked invalid.)
+//! 4. Every transaction is valid by itself ([`check_transaction`]).
+//! 5. Its scripts do not have too many signature operations, counting only what is in the block.
 //!
-//! What also takes the headers below is in [`check_block_context`], what takes the unspent outputs
-//! in [`check_spends`](crate::check_spends). A header's own rules, its work among them, are in
-//! [`check_header`](crate::check_header).
+//! Rules that also need the headers below are in [`check_block_context`], those that need the
+//! unspent outputs in [`check_spends`](crate::check_spends). The rules of a header, including its
+//! work, are in [`check_header`](crate::check_header).
 //!
-//! BSV: the size is limited in bytes, by the node's own setting; signature operations are limited
-//! to 20,000 a million bytes before the Genesis upgrade and not at all after it.
+//! BSV: the size is limited in bytes, by the node's setting; signature operations are limited to
+//! 20,000 a million bytes before the Genesis upgrade and not at all after it.
 
 mod context;
 #[cfg(test)]
@@ -42,22 +42,22 @@ const TREE_NODE_LEN: u64 = 64;
 /// Why a block is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// A header below is not there. No verdict.
+    /// A header below is not available. No verdict.
     #[error(transparent)]
     MissingAncestor(#[from] MissingAncestorError),
     /// The transactions are not those of the header.
-    #[error("the transactions have the merkle root {computed}, the header says {header}")]
+    #[error("the transactions have the merkle root {computed}, but the header says {header}")]
     MerkleRoot {
         /// In the header.
         header: MerkleRoot,
         /// Of the transactions.
         computed: MerkleRoot,
     },
-    /// A repeated tail of transactions leaves the root as it was.
+    /// A repeated tail of transactions that leaves the root unchanged.
     #[error("transactions are repeated so that the merkle root does not change")]
     RepeatedTransactions,
     /// Too many bytes, not counting witnesses.
-    #[error("{size} bytes without witnesses, and at most {limit} are allowed")]
+    #[error("{size} bytes without witnesses, but at most {limit} are allowed")]
     TooLarge {
         /// Bytes without witnesses.
         size: u64,
@@ -65,16 +65,16 @@ pub enum BlockError {
         limit: u64,
     },
     /// Too heavy.
-    #[error("the weight is {weight}, and at most {MAX_BLOCK_WEIGHT} is allowed")]
+    #[error("the weight is {weight}, but at most {MAX_BLOCK_WEIGHT} is allowed")]
     TooHeavy {
         /// The weight.
         weight: u64,
     },
-    /// No transactions, or the first is no coinbase.
+    /// No transactions, or the first is not a coinbase.
     #[error("the first transaction is not a coinbase")]
     NoCoinbase,
     /// No coinbase, and a transaction as long as two hashes: these may be inner nodes of the merkle
-    /// tree, given out as transactions under the same root.
+    /// tree, presented as transactions under the same root.
     #[error("the first transaction is not a coinbase, and one is as long as a node of the tree")]
     TreeNodes,
     /// A coinbase in another place.
@@ -92,15 +92,15 @@ pub enum BlockError {
         error: TransactionError,
     },
     /// Too many signature operations.
-    #[error("signature operations cost {cost}, and at most {limit} is allowed")]
+    #[error("signature operations cost {cost}, but at most {limit} is allowed")]
     Sigops {
         /// What they cost.
         cost: u64,
         /// The limit.
         limit: u64,
     },
-    /// A lock time that is not reached.
-    #[error("transaction {txid} is locked until later")]
+    /// A lock time that has not been reached.
+    #[error("the lock time of transaction {txid} has not been reached")]
     NotFinal {
         /// The transaction.
         txid: Txid,
@@ -114,7 +114,7 @@ pub enum BlockError {
     /// The witnesses are not those of the commitment.
     #[error("the witnesses are not those that the coinbase commits to")]
     WitnessCommitment,
-    /// A witness, and no commitment to it.
+    /// A witness without a commitment to it.
     #[error("transaction {txid} has a witness that the coinbase does not commit to")]
     UnexpectedWitness {
         /// The transaction.
@@ -152,7 +152,7 @@ impl BlockError {
     }
 
     /// Whether other bytes with the same block hash may be valid: then the hash must not be
-    /// remembered as that of an invalid block, only these bytes be dropped.
+    /// remembered as that of an invalid block; only these bytes are dropped.
     #[must_use]
     pub const fn is_mutation(&self) -> bool {
         matches!(
@@ -167,7 +167,7 @@ impl BlockError {
     }
 }
 
-/// Checks a block without looking at what is below it.
+/// Checks a block without the headers and outputs below it.
 pub fn check_block(params: &Params, block: &BlockAt<'_>) -> Result<(), BlockError> {
     check_merkle_root(block)?;
     check_size(params, block)?;
@@ -200,7 +200,7 @@ fn check_size(params: &Params, block: &BlockAt<'_>) -> Result<(), BlockError> {
 fn check_coinbases(block: &BlockAt<'_>) -> Result<(), BlockError> {
     let mut txs = block.block().txs().iter().enumerate();
     if !txs.next().is_some_and(|(_, tx)| tx.is_coinbase()) {
-        // A coinbase has 32 zeroes where a node has a hash, so nodes never begin with one.
+        // A coinbase has 32 zeroes where a node has a hash, so a node never looks like a coinbase.
         let is_node = |tx: &Tx<'_>| base_size(tx) == TREE_NODE_LEN;
         return Err(match block.block().txs().iter().any(is_node) {
             true => BlockError::TreeNodes,

@@ -1,4 +1,4 @@
-//! A block in its place.
+//! A block at its height.
 
 use std::sync::OnceLock;
 
@@ -6,8 +6,8 @@ use varve_types::{Block, BlockHash, Height, Tx, Txid};
 
 use crate::sigops;
 
-/// A block, the height it stands at, and what is computed once for all rules: its hashes, and the
-/// signature operations of its transactions.
+/// A block, its height, and what is computed once for all rules: its hashes, and the signature
+/// operations of its transactions.
 #[derive(Clone, Debug)]
 pub struct BlockAt<'a> {
     height: Height,

@@ -31,8 +31,8 @@ pub trait SetUnderTest {
     fn view(&self, block: &BlockAt<'_>) -> impl UnspentOutputsView<Error: Debug>;
 }
 
-/// Runs every case on sets of regtest that `new` makes, which are to be empty. Blocks are linked
-/// and connected from height 0 on, without gaps.
+/// Runs every case on empty regtest sets that `new` makes. Blocks are linked and connected from
+/// height 0 on, without gaps.
 ///
 /// # Panics
 ///
@@ -93,7 +93,7 @@ impl<S: SetUnderTest> Chain<S> {
         BlockDraft::new([coinbase].into_iter().chain(txs).collect())
     }
 
-    /// Does something with a block in its place above the last.
+    /// Runs a closure with a block above the last one.
     fn with<T>(&mut self, draft: &BlockDraft, run: impl FnOnce(&mut S, &BlockAt<'_>) -> T) -> T {
         let previous = *self.hashes.last().expect("there is a first block");
         let bytes = BlockDraft { previous, ..draft.clone() }.bytes();
@@ -121,7 +121,7 @@ impl<S: SetUnderTest> Chain<S> {
         self.with(draft, |set, block| set.disconnect(block));
     }
 
-    /// The error that the view gives, which must be the same on every way.
+    /// The view's error, which must be the same for every query.
     fn refusal(&mut self, draft: &BlockDraft) -> PrevoutError {
         self.with(draft, |set, block| {
             let by_query = verdict(set.view(block).query_prevouts_unspent(block).err());
@@ -137,7 +137,7 @@ impl<S: SetUnderTest> Chain<S> {
 
     /// Whether the output can be spent now.
     fn has(&mut self, outpoint: Outpoint) -> bool {
-        // Its coinbase is like no other, so that the block does not make the output itself.
+        // Its coinbase is unique, so that the block does not make the output itself.
         let coinbase = TxDraft::coinbase(self.next, 0);
         let draft = BlockDraft::new(vec![coinbase, TxDraft::spending(&[outpoint], 1)]);
         self.with(&draft, |set, block| set.view(block).query_prevouts_unspent(block).is_ok())
@@ -218,7 +218,7 @@ fn same_block_spends_fail_out_of_order<S: SetUnderTest>(mut chain: Chain<S>) {
     assert!(chain.has(Outpoint::new(first[0], 0)), "a refused block changes nothing");
 }
 
-/// Hornet asked for each input by itself, and so let two transactions of a block spend one output.
+/// Hornet looked up each input by itself, and so let two transactions of a block spend one output.
 fn two_spends_in_a_block_name_both<S: SetUnderTest>(mut chain: Chain<S>) {
     let coinbase = chain.connect(&chain.draft([]));
     let outpoint = Outpoint::new(coinbase[0], 0);

@@ -1,10 +1,10 @@
 //! The rules of headers.
 //!
 //! 1. The header follows the one below it.
-//! 2. Its hash meets its target, and its target is the one that the chain asks for.
+//! 2. Its hash meets its target, and its target is the one that the chain requires.
 //! 3. Its time is above the median of the eleven below it, and at most two hours ahead of the
-//!    clock of the one who asks, who passes the time in. On testnet4 the first block of a period
-//!    is at most ten minutes older than the one below it (BIP94).
+//!    current time, which the caller passes in. On testnet4 the first block of a period is at most
+//!    ten minutes older than the one below it (BIP94).
 //! 4. Its version is not one that an upgrade has retired.
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ const MAX_TIMEWARP_SECONDS: u32 = 600;
 /// Why a header is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// A header below is not there. No verdict.
+    /// A header below is not available. No verdict.
     #[error(transparent)]
     MissingAncestor(#[from] MissingAncestorError),
     /// It does not follow the header below.
@@ -46,8 +46,8 @@ pub enum HeaderError {
         /// Its hash.
         hash: BlockHash,
     },
-    /// The hash does not meet the target, or the target is none.
-    #[error("the hash {hash} has not the work that its bits {bits:08x} ask for")]
+    /// The hash does not meet the target, or the bits are not a target.
+    #[error("the hash {hash} has not the work that its bits {bits:08x} require")]
     HighHash {
         /// The hash.
         hash: BlockHash,
@@ -55,11 +55,11 @@ pub enum HeaderError {
         bits: u32,
     },
     /// The target is not that of the chain.
-    #[error("the header says bits {bits:08x}, the chain asks for {expected:08x}")]
+    #[error("the header has bits {bits:08x}, but the chain requires {expected:08x}")]
     WrongBits {
-        /// What it says.
+        /// The bits in the header.
         bits: u32,
-        /// What the rules give.
+        /// The bits that the rules require.
         expected: u32,
     },
     /// Not above the median time past.
@@ -78,7 +78,7 @@ pub enum HeaderError {
         /// The time of the block below.
         parent: u32,
     },
-    /// Too far ahead of the clock. It may be right later: no lasting verdict.
+    /// Too far ahead of the clock. It may be acceptable later: no lasting verdict.
     #[error("the time {time} is more than two hours after {now}: check the clock")]
     TimeTooNew {
         /// The time of the header.
@@ -140,7 +140,7 @@ pub fn check_header<A: Ancestors + ?Sized>(
     check_version(params, header.version(), height)
 }
 
-/// Whether the hash meets the target in the header, whatever the chain asks for.
+/// Whether the hash meets the target in the header, whatever the chain requires.
 pub fn check_work(params: &Params, header: Header<'_>) -> Result<(), HeaderError> {
     let (hash, bits) = (header.hash(), header.bits());
     let target = Target::from_bits(bits).filter(|target| *target <= params.pow.limit);

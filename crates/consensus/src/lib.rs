@@ -11,7 +11,7 @@
 //! check_block_context    block, headers below           lock times, height, witnesses, weight
 //! check_signet_solution  block, verifier                signed (signet only)
 //! check_spends           block, headers, view           amounts, maturity, fees, subsidy
-//! check_scripts          block, view, verifier          every input answers its script
+//! check_scripts          block, view, verifier          every input satisfies its script
 //! ```
 //!
 //! They are called in this order. Each has a typed error that says what is wrong and gives Core's
@@ -73,7 +73,7 @@ pub use block::{BlockError, check_block, check_block_context};
 pub use block_at::BlockAt;
 pub use header::{HeaderError, MAX_FUTURE_SECONDS, check_header, check_work};
 pub use memory::{MemorySet, OwnedCoin, Undo};
-pub use params::{NEVER, Params, PowParams, UpgradeHeights};
+pub use params::{Params, PowParams, UpgradeHeights};
 pub use retarget::is_permitted_transition;
 pub use script::{ScriptChecks, ScriptError, ScriptFlags, check_scripts};
 pub use signet::check_signet_solution;

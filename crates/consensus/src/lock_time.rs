@@ -1,4 +1,4 @@
-//! Lock times: before when a transaction may not be in a block.
+//! Lock times: until when a transaction must not be in a block.
 //!
 //! *Absolute* (the lock time of the transaction):
 //!
@@ -9,7 +9,7 @@
 //!                       (before BIP113 the time of the block itself)
 //! ```
 //!
-//! It counts unless every input has the sequence ffffffff.
+//! It applies unless every input has the sequence ffffffff.
 //!
 //! *Relative* (BIP68, the sequence of an input, in transactions of version 2 and above):
 //!

@@ -25,7 +25,7 @@ use crate::walk::{Below, Walked, walk_block};
 pub struct MemorySet {
     network: Network,
     coins: BTreeMap<Outpoint, OwnedCoin>,
-    /// Who spent what in the connected blocks, to name them in errors.
+    /// The spender of each coin spent by connected blocks, for errors.
     spenders: BTreeMap<Outpoint, Txid>,
 }
 
@@ -36,9 +36,9 @@ pub struct OwnedCoin {
     pub height: Height,
     /// Whether a coinbase transaction created it.
     pub coinbase: bool,
-    /// What it is worth.
+    /// The amount.
     pub value: Amount,
-    /// What spending it takes.
+    /// The locking script.
     pub script: Vec<u8>,
 }
 
@@ -94,7 +94,7 @@ impl MemorySet {
         self.coins.iter().map(|(outpoint, coin)| (outpoint, coin.as_coin()))
     }
 
-    /// Puts a coin into the set, without a block: to begin from a known state.
+    /// Puts a coin into the set, without a block, to start from a known state.
     pub fn insert(&mut self, outpoint: Outpoint, coin: OwnedCoin) {
         self.coins.insert(outpoint, coin);
     }
@@ -111,7 +111,7 @@ impl MemorySet {
         Ok(undo)
     }
 
-    /// Takes back the last block that was connected.
+    /// Disconnects the last block that was connected.
     pub fn disconnect(&mut self, block: &BlockAt<'_>, undo: Undo) {
         for (txid, tx) in block.txs() {
             for (vout, _) in (0..).zip(tx.outputs()) {

@@ -11,8 +11,8 @@
 //! | minimum-difficulty blocks | no | yes | yes, BIP94 | no | yes | no | no |
 //! | work of the known chain, log2 | 96.1 | 76.6 | 75.3 | 43.5 | 0 | 87.3 | 0 |
 //!
-//! The fields are public: a test chain may set its own. The rules of BSV that are no numbers are
-//! in the modules that apply them, and all of them in `docs/adr/0004-bsv-rules.md`.
+//! The fields are public: a test chain may set its own. The rules of BSV that are not parameters
+//! are in the modules that apply them, and all of them in `docs/adr/0004-bsv-rules.md`.
 
 use varve_types::{BlockHash, Height, Network};
 
@@ -20,7 +20,7 @@ use crate::script::ScriptFlags;
 use crate::work::{Target, Work};
 
 /// A height that no chain reaches: the rule does not apply.
-pub const NEVER: Height = Height::new(u32::MAX);
+const NEVER: Height = Height::new(u32::MAX);
 
 /// The rules of one chain.
 #[derive(Clone, Debug)]
@@ -37,21 +37,20 @@ pub struct Params {
     /// How many blocks below its spender a coinbase must be.
     pub coinbase_maturity: u32,
     /// The block at the height of BIP34 on the known chain: above it no transaction can repeat
-    /// another until [`bip30_again`](Self::bip30_again), so BIP30 need not be asked.
+    /// another until [`bip30_again`](Self::bip30_again), so BIP30 need not be checked.
     pub bip34_hash: Option<BlockHash>,
     /// From this height on a coinbase may repeat one from before BIP34.
     pub bip30_again: Height,
     /// Blocks that are allowed to repeat an older coinbase.
     pub bip30_exceptions: Vec<(Height, BlockHash)>,
-    /// Blocks whose scripts are checked with other flags than their height says: these in place
-    /// of P2SH, WITNESS and TAPROOT.
+    /// Blocks whose scripts are checked with these flags instead of P2SH, WITNESS and TAPROOT.
     pub script_exceptions: Vec<(BlockHash, ScriptFlags)>,
-    /// The script that the signature of a signet block answers (BIP325).
+    /// The script that the solution of a signet block must satisfy (BIP325).
     pub signet_challenge: Option<Vec<u8>>,
     /// A block whose history is known to be valid: scripts below it need not be checked.
     pub assume_valid: Option<BlockHash>,
-    /// The largest block in bytes. It counts on BSV only, where each node sets its own; on
-    /// Bitcoin the weight is limited.
+    /// The largest block in bytes. It applies to BSV only, where each node sets its own; on Bitcoin
+    /// the weight is limited.
     pub max_block_size: u64,
 }
 
@@ -169,15 +168,15 @@ impl Params {
         self.network.genesis_upgrade().is_some_and(|upgrade| height >= upgrade)
     }
 
-    /// Whether BIP68 holds at this height. The Genesis upgrade of BSV took it back.
+    /// Whether BIP68 holds at this height. The Genesis upgrade of BSV revoked it.
     #[must_use]
     pub fn has_relative_lock_times(&self, height: Height) -> bool {
         height >= self.heights.csv && !self.is_genesis_upgraded(height)
     }
 }
 
-/// The least work of the best chain, as built into Bitcoin Core 31. For BSV it is that node's own
-/// figure, from before it parted from Bitcoin Cash, so it does not tell the two apart.
+/// The least work of the best chain, as built into Bitcoin Core 31. For BSV it is that node's
+/// figure, from before it split from Bitcoin Cash, so it does not distinguish the two.
 fn minimum_work(network: Network) -> Work {
     let digits = match network {
         Network::Mainnet => "0000000000000000000000000000000000000001128750f82f4c366153a3a030",
@@ -187,7 +186,7 @@ fn minimum_work(network: Network) -> Work {
         Network::Bsv => "000000000000000000000000000000000000000000a0f3064330647e2f6c4828",
         Network::Regtest | Network::BsvRegtest => return Work::ZERO,
     };
-    // A hash is written as the number is: 64 digits, the most significant first.
+    // A hash is written like the number: 64 digits, the most significant first.
     Work::from_le_bytes(hash(digits).as_bytes())
 }
 
@@ -207,7 +206,7 @@ fn assume_valid(network: Network) -> Option<BlockHash> {
 fn pow(network: Network) -> PowParams {
     let limit = match network {
         Network::Signet => Target::from_bits(SIGNET_LIMIT_BITS),
-        // 2^255 − 1 and 2^224 − 1: more than compact form can say.
+        // 2^255 − 1 and 2^224 − 1: more than compact form can express.
         Network::Regtest | Network::BsvRegtest => ones(255),
         _ => ones(224),
     };

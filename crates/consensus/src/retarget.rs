@@ -9,14 +9,14 @@
 //! * The period is measured from its first block to its last: 2,015 intervals, not 2,016. That is
 //!   an old mistake, and a rule.
 //! * The factor is kept within 1/4 and 4, and the target within the limit.
-//! * Between two adjustments the target stays, except on the test networks: there a block more
-//!   than 20 minutes after its parent may have the easiest target, and the next block takes up
-//!   the last target that was not the easiest, walking back at most to the start of the period.
+//! * Between two adjustments the target stays, except on the test networks: there a block more than
+//!   20 minutes after its parent may have the easiest target, and the next block returns to the
+//!   last target that was not the easiest, walking back at most to the start of the period.
 //! * Testnet4 (BIP94) adjusts from the target of the *first* block of the period, which such an
 //!   easy block cannot be; so an easy last block no longer resets the difficulty.
 //! * Regtest never moves.
 //!
-//! BSV has its own ways since it parted from Bitcoin: [`bsv`].
+//! BSV has different rules since it split from Bitcoin: [`bsv`].
 
 mod bsv;
 #[cfg(test)]
@@ -56,10 +56,10 @@ pub(crate) fn next_bits<A: Ancestors + ?Sized>(
     last_real_bits(pow, parent_height, ancestors)
 }
 
-/// Whether the rules can ask for `bits` at `height` when the block below has the bits `below`,
+/// Whether the rules can require `bits` at `height` when the block below has the bits `below`,
 /// whatever the times of the blocks are.
 ///
-/// This is for headers whose ancestors are not all at hand: it keeps a chain from claiming much
+/// This is for headers whose ancestors are not all available: it keeps a chain from claiming much
 /// work in few blocks. Chains where a block can always have the easiest target, and BSV, which
 /// adjusts every block, allow every step here.
 #[must_use]
@@ -103,8 +103,8 @@ fn scaled(pow: &PowParams, old_bits: u32, elapsed: i64) -> u32 {
     let elapsed = elapsed.clamp(i64::from(timespan / 4), i64::from(timespan) * 4);
     let elapsed = u32::try_from(elapsed).expect("eight weeks in seconds");
     let old = Target::from_bits(old_bits).map_or(U256::ZERO, Target::number);
-    // A target has at most 224 bits, on signet 234, and eight weeks have 23. What goes over there
-    // wraps, as it does in Core.
+    // A target has at most 224 bits, on signet 234, and eight weeks have 23. Overflow wraps, as it
+    // does in Core.
     let new = old.wrapping_mul(elapsed).checked_div(U256::from_u64(u64::from(timespan)));
     within_limit(pow, new.expect("no period is zero"))
 }

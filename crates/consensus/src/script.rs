@@ -1,9 +1,9 @@
 //! Script checks: which flags a block's scripts are checked with, and the check in parallel.
 //!
-//! The flags switch on the rules that came with upgrades. P2SH, WITNESS and TAPROOT hold for all
-//! blocks, even older ones, except for three that would fail; the others by height.
+//! The flags switch on the rules that came with upgrades. P2SH, WITNESS and TAPROOT apply to all
+//! blocks, even older ones, except for three that would fail; the others apply by height.
 //!
-//! [`ScriptChecks`] are the checks of a block for callers that have threads; [`check_scripts`]
+//! [`ScriptChecks`] holds the checks of a block for callers that have threads; [`check_scripts`]
 //! starts threads for one block.
 
 mod checks;
@@ -28,7 +28,7 @@ pub use checks::ScriptChecks;
 pub struct ScriptFlags(u32);
 
 impl ScriptFlags {
-    /// The rules of the beginning.
+    /// No upgrade rules.
     pub const NONE: Self = Self(0);
     /// Pay to script hash (BIP16).
     pub const P2SH: Self = Self(1);
@@ -65,14 +65,14 @@ impl ScriptFlags {
         always | Self::upgrades(params, block.height())
     }
 
-    /// The flags that the scripts of a transaction are checked with which a block at this height
-    /// may hold. Only blocks that are known already are exceptions.
+    /// The flags for the scripts of a transaction that a block at this height may contain.
+    /// Exceptions exist only for known blocks.
     #[must_use]
     pub fn at(params: &Params, height: Height) -> Self {
         Self::ALWAYS | Self::upgrades(params, height)
     }
 
-    /// What holds for all blocks but the exceptions.
+    /// What applies to all blocks but the exceptions.
     const ALWAYS: Self = Self(Self::P2SH.0 | Self::WITNESS.0 | Self::TAPROOT.0);
 
     /// What came with upgrades up to this height.
@@ -112,8 +112,8 @@ pub enum ScriptError {
     /// A prevout does not exist unspent.
     #[error(transparent)]
     Prevout(#[from] PrevoutError),
-    /// A script fails, or the verifier could not be asked, which is no verdict.
-    #[error("input {vin} of {txid} does not answer the script of {outpoint}: {error}")]
+    /// A script fails, or the verifier could not check it, which is no verdict.
+    #[error("input {vin} of {txid} does not satisfy the script of {outpoint}: {error}")]
     Failed {
         /// The spending transaction.
         txid: Txid,
@@ -151,7 +151,7 @@ pub fn check_scripts<V: UnspentOutputsView, S: ScriptVerifier>(
     let helpers = threads.get().min(checks.chunks()).saturating_sub(1);
     std::thread::scope(|scope| {
         for _ in 0..helpers {
-            // Fewer helpers are slower, and nothing is wrong.
+            // Fewer threads are slower, but correct.
             if Builder::new().spawn_scoped(scope, || checks.run(|| true)).is_err() {
                 break;
             }

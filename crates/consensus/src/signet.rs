@@ -1,7 +1,7 @@
 //! Signed blocks (BIP325).
 //!
 //! A signet block is signed: some push of the script that holds the witness commitment begins with
-//! `ecc7daa2`, and the *solution* follows: a signature script and a witness. They must answer the
+//! `ecc7daa2`, and the *solution* follows: a signature script and a witness. They must satisfy the
 //! challenge of the network, as if the block were a transaction:
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //! block data   version 4 │ previous 32 │ merkle root 32 │ time 4
 //! ```
 //!
-//! The merkle root is that of the block without its solution, else it would have to contain
-//! itself. A challenge that anyone can answer needs no solution, and the genesis block has none.
+//! The merkle root is that of the block without its solution, else it would have to contain itself.
+//! A challenge that anyone can satisfy needs no solution, and the genesis block has none.
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +31,7 @@ use crate::script::ScriptFlags;
 use crate::verifier::{PreparedTx as _, ScriptVerifier, SpendingTx};
 
 const HEADER: [u8; 4] = [0xec, 0xc7, 0xda, 0xa2];
-/// What the script of a witness commitment begins with.
+/// The prefix of a witness commitment's script.
 const COMMITMENT: [u8; 6] = [OP_RETURN, 0x24, 0xaa, 0x21, 0xa9, 0xed];
 
 /// Checks the solution of a signet block. Every block passes on networks without a challenge.
@@ -57,7 +57,7 @@ pub fn check_signet_solution<S: ScriptVerifier>(
     verifier
         .prepare(&SpendingTx { tx: &to_sign, spent: &spent })
         .and_then(|signed| signed.verify(0, flags | ScriptFlags::NULLDUMMY))
-        .map_err(|_| fail("it does not answer the challenge"))
+        .map_err(|_| fail("it does not satisfy the challenge"))
 }
 
 /// A coinbase from which the solution has been taken.

@@ -2,15 +2,16 @@
 //!
 //! 1. No transaction has the txid of an older one with unspent outputs (BIP30), except in two
 //!    blocks of 2010. Between the height of BIP34 and 1,983,702 this cannot happen on the known
-//!    chain, so it is not asked there.
+//!    chain, so it is not checked there.
 //! 2. Every prevout exists unspent, in the order of the transactions.
 //! 3. For every transaction in turn: coinbases that it spends are old enough, its inputs are worth
 //!    as much as its outputs, the difference being the fee, and its relative lock times have
 //!    passed (BIP68).
-//! 4. All signature operations together, now with those of the spent scripts, cost not too much.
-//! 5. The coinbase takes no more than the subsidy and the fees.
+//! 4. All signature operations together, including those of the spent scripts, do not cost too
+//!    much.
+//! 5. The coinbase claims no more than the subsidy and the fees.
 //!
-//! The outputs come from a view in one walk; nothing is kept but sums.
+//! The spent outputs come from a view in one walk; only sums are kept.
 
 mod tally;
 #[cfg(test)]
@@ -30,7 +31,7 @@ use tally::Tally;
 /// Why the spends of a block are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpendError {
-    /// A header below is not there. No verdict.
+    /// A header below is not available. No verdict.
     #[error(transparent)]
     MissingAncestor(#[from] MissingAncestorError),
     /// A prevout does not exist unspent.
@@ -85,7 +86,7 @@ pub enum SpendError {
         vin: usize,
     },
     /// Too many signature operations.
-    #[error("signature operations cost {cost}, and at most {limit} is allowed")]
+    #[error("signature operations cost {cost}, but at most {limit} is allowed")]
     Sigops {
         /// What they cost.
         cost: u64,
@@ -100,12 +101,12 @@ pub enum SpendError {
         /// How many.
         count: u64,
     },
-    /// The coinbase takes too much.
-    #[error("the coinbase takes {taken}, and subsidy and fees are {allowed}")]
+    /// The coinbase claims too much.
+    #[error("the coinbase claims {taken}, but subsidy and fees are {allowed}")]
     CoinbaseTooLarge {
-        /// What it takes.
+        /// What it claims.
         taken: Amount,
-        /// What it may take.
+        /// What it may claim.
         allowed: Amount,
     },
 }
@@ -130,14 +131,14 @@ impl SpendError {
     }
 }
 
-/// What the spends of a block come to.
+/// Totals of a block's spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spending {
     /// The fees of all transactions.
     pub fees: Amount,
     /// What all signature operations cost.
     pub sigop_cost: u64,
-    /// How many inputs there are, that of the coinbase left out.
+    /// The number of inputs, without the coinbase's.
     pub inputs: u64,
 }
 
@@ -178,7 +179,7 @@ where
     }
 }
 
-/// Whether a block must be asked for repeated transactions.
+/// Whether a block must be checked for repeated transactions.
 fn asks_bip30<A: Ancestors + ?Sized>(params: &Params, block: &BlockAt<'_>, ancestors: &A) -> bool {
     let excepted = params.bip30_exceptions.contains(&(block.height(), block.hash()));
     let again = block.height() >= params.bip30_again;
@@ -187,7 +188,7 @@ fn asks_bip30<A: Ancestors + ?Sized>(params: &Params, block: &BlockAt<'_>, ances
 
 /// Whether a transaction of a valid block at this height, on this branch, can have the txid of an
 /// older one. From BIP34 on coinbases differ by their height, so on the known chain nothing can
-/// repeat until the heights are reached that coinbases before BIP34 had made up. A set that knows
+/// repeat until the heights that some coinbases before BIP34 happen to encode. A set that knows
 /// this need not look for coins that a block overwrites.
 pub fn can_repeat<A: Ancestors + ?Sized>(params: &Params, height: Height, ancestors: &A) -> bool {
     let bip34 = params.heights.bip34;

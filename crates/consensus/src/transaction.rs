@@ -1,4 +1,4 @@
-//! The rules that a transaction can be held to without knowing anything else.
+//! The rules for a transaction by itself.
 //!
 //! There are inputs and outputs, not too many bytes, no amount and no sum above 21 million coins,
 //! no output spent twice. A coinbase has 2 to 100 bytes of script; every other transaction spends
@@ -71,7 +71,7 @@ pub enum TransactionError {
         outpoint: Outpoint,
     },
     /// The script of a coinbase is too short or too long.
-    #[error("the coinbase has {length} bytes of script, and 2 to 100 are allowed")]
+    #[error("the coinbase has {length} bytes of script, but 2 to 100 are allowed")]
     CoinbaseScript {
         /// Its length.
         length: usize,
@@ -116,7 +116,7 @@ impl TransactionError {
     }
 }
 
-/// Checks a transaction for a block at this height. The height counts on BSV only.
+/// Checks a transaction for a block at this height. The height matters on BSV only.
 pub fn check_transaction(
     params: &Params,
     height: Height,

@@ -1,12 +1,12 @@
-//! Who executes scripts.
+//! The interface to script interpreters.
 //!
 //! A [`ScriptVerifier`] prepares a transaction once, with all outputs that it spends: it is parsed,
-//! and what its signatures share is hashed. Any thread can then verify inputs of the
+//! and the hashes that its signatures share are computed. Any thread can then verify inputs of the
 //! [`PreparedTx`], so that the cost of a transaction grows with its inputs and not with their
 //! square.
 //!
-//! No rule of scripts is written a second time here: [`CoreVerifier`] is Bitcoin Core's own code.
-//! It comes from one of two crates, with the same answers:
+//! No script rule is reimplemented here: [`CoreVerifier`] is Bitcoin Core's code. It comes from one
+//! of two crates with the same results:
 //!
 //! | feature | crate | needs |
 //! |---|---|---|
@@ -41,11 +41,11 @@ pub struct SpendingTx<'a> {
 /// Why an input was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// The scripts do not come out true.
+    /// The scripts do not evaluate to true.
     #[error("the script fails")]
     Script,
-    /// The verifier could not be asked.
-    #[error("the verifier refuses the question: {0}")]
+    /// The verifier could not check the input.
+    #[error("the verifier could not check it: {0}")]
     Refused(String),
 }
 
@@ -64,10 +64,10 @@ pub trait PreparedTx: Send + Sync {
     fn verify(&self, input: usize, flags: ScriptFlags) -> Result<(), VerifyError>;
 }
 
-/// What the verifier takes as an amount. The set holds none that is out of range.
+/// The amount as the verifier takes it. The set holds none that is out of range.
 #[cfg(any(feature = "scripts", feature = "kernel"))]
 fn satoshi(output: &TxOut<'_>) -> Result<i64, VerifyError> {
     let value = output.value.to_sat();
-    let refused = |_| VerifyError::Refused(format!("{value} satoshi are no amount"));
+    let refused = |_| VerifyError::Refused(format!("{value} satoshi are not a valid amount"));
     i64::try_from(value).map_err(refused)
 }

@@ -1,12 +1,12 @@
-//! What a rule may ask of a set of unspent outputs.
+//! What a rule may query of a set of unspent outputs.
 //!
 //! The rules do not know how a set is kept. They see it through [`UnspentOutputsView`]: the set as
 //! it is *below* one block, that is with every block of its branch connected and the block itself
 //! not. Every call takes the whole block, so that an engine can sort the keys and fetch them in
 //! one go, and every closure is a type parameter, so that there is no virtual call for each key.
 //!
-//! Two kinds of failure are kept apart by [`CheckError`]: the block breaks a rule, which is a
-//! verdict and will always be one; or the set could not answer, which says nothing of the block.
+//! [`CheckError`] separates two kinds of failure: the block breaks a rule, which is a final
+//! verdict; or the set could not answer, which says nothing about the block.
 //!
 //! # The contract
 //!
@@ -57,7 +57,7 @@ pub trait UnspentOutputsView {
     where
         F: FnMut(Spend<'v>) -> ControlFlow<B>;
 
-    /// Some output of the block's transactions that is already in the set: BIP30 asks for this.
+    /// Some output of the block's transactions that is already in the set: for BIP30.
     fn find_repeated_output(&self, block: &BlockAt<'_>) -> Result<Option<Outpoint>, Self::Error>;
 }
 
@@ -90,8 +90,8 @@ impl<V: UnspentOutputsView> UnspentOutputsView for &V {
 
 /// An input of a block, with the output that it spends.
 ///
-/// A relative lock time also takes the median time of the block that made the output. That is not
-/// for the set to know: the rules find it among the headers, by the height of the coin.
+/// A relative lock time also takes the median time of the block that made the output. The set does
+/// not know it: the rules look it up among the headers, by the height of the coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spend<'a> {
     /// The place of the spending transaction in the block.
@@ -156,7 +156,7 @@ pub enum CheckError<V, E> {
 }
 
 impl<V, E> CheckError<V, E> {
-    /// The same with another kind of verdict.
+    /// The same error with the verdict converted.
     pub fn map<W>(self, wrap: impl FnOnce(V) -> W) -> CheckError<W, E> {
         match self {
             Self::Invalid(verdict) => CheckError::Invalid(wrap(verdict)),

@@ -7,8 +7,8 @@
 //!   for each output     create a coin, unless the set never holds it
 //! ```
 //!
-//! The walk keeps what the block spends and creates beside the set, so asking changes nothing. It
-//! needs random access to the coins below: `utxo` joins sorted batches instead and has its own.
+//! The walk keeps what the block spends and creates beside the set, so it changes nothing. It needs
+//! random access to the coins below; `utxo` joins sorted batches instead and has its own walk.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::view::{PrevoutError, Spend};
 pub enum Below<'a> {
     /// An unspent output.
     Unspent(Coin<'a>),
-    /// None: it never was, or is spent, by this transaction where that is known.
+    /// No coin: it never existed, or was spent, by this transaction if known.
     Missing {
         /// The transaction that spent it.
         spent_by: Option<Txid>,

@@ -72,9 +72,9 @@ impl Target {
         self.0
     }
 
-    /// Whether a block with this hash has the work that the target asks for.
+    /// Whether a block with this hash has the work that the target requires.
     #[must_use]
-    pub fn is_met_by(self, hash: &BlockHash) -> bool {
+    pub(crate) fn is_met_by(self, hash: &BlockHash) -> bool {
         U256::from_le_bytes(hash.as_bytes()) <= self.0
     }
 }
@@ -100,7 +100,7 @@ impl Work {
         }
     }
 
-    /// The work of a block with these bits: none when the bits are no target.
+    /// The work of a block with these bits: zero when the bits are not a target.
     #[must_use]
     pub fn of_bits(bits: u32) -> Self {
         Target::from_bits(bits).map_or(Self::ZERO, Self::of)
@@ -112,7 +112,7 @@ impl Work {
         Self(self.0.wrapping_add(other.0))
     }
 
-    /// What is left without `other`; nothing when that is more.
+    /// The difference, or zero when `other` is more.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         if other < self { Self(self.0.wrapping_sub(other.0)) } else { Self::ZERO }

@@ -56,7 +56,7 @@ impl AlignedBuffer {
     fn layout(len: usize) -> Layout {
         let size = len.max(1).checked_next_multiple_of(BLOCK);
         size.and_then(|size| Layout::from_size_align(size, BLOCK).ok())
-            .expect("a buffer is asked for by the program, never by a length off the disk")
+            .expect("the program chooses the length, never a file")
     }
 
     /// The bytes from `from` on as raw memory for the kernel, and how many there are.

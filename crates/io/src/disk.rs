@@ -61,7 +61,7 @@ impl Disk {
         Ok(self.path.join(name))
     }
 
-    /// The entries that `select` gives a name, sorted. A symbolic link is not a file.
+    /// The names that `select` returns for the entries, sorted. A symbolic link is not a file.
     fn entries(&self, select: impl Fn(bool, OsString) -> Option<String>) -> Result<Vec<String>> {
         let failed = |e| Error::from_io("list", &self.path, e);
         let mut names = Vec::new();
@@ -102,7 +102,7 @@ impl Storage for Disk {
         let poison = self.poison.clone();
         let file = DiskFile { path, access, file, direct, held, poison };
         if access == Access::Replace {
-            // Not by the opening itself: a map of the old bytes must be able to refuse.
+            // Not with `O_TRUNC`: a live map of the old bytes must be able to refuse.
             file.truncate(FileOffset::ZERO)?;
         }
         Ok(Arc::new(file))
@@ -204,7 +204,7 @@ impl File for DiskFile {
     fn write_at(&self, offset: FileOffset, bytes: &[u8]) -> Result<()> {
         self.check_writable()?;
         let changed = offset.get()..offset.plus(bytes.len() as u64).get();
-        self.held.change(("write to", &self.path), changed, || {
+        self.held.change("write to", &self.path, changed, || {
             let result = write_full(&self.path, offset, bytes, |at, rest| {
                 match self.descriptor_for(at, rest).write_at(rest, at.get()) {
                     Err(error) if is_refusal(&error) => self.file.write_at(rest, at.get()),
@@ -217,7 +217,7 @@ impl File for DiskFile {
 
     fn truncate(&self, len: FileOffset) -> Result<()> {
         self.check_writable()?;
-        self.held.change(("cut", &self.path), len.get()..u64::MAX, || {
+        self.held.change("cut", &self.path, len.get()..u64::MAX, || {
             let result = self.file.set_len(len.get());
             self.poison.after_write(result.map_err(|e| Error::from_io("cut", &self.path, e)))
         })
@@ -230,7 +230,7 @@ impl File for DiskFile {
     }
 
     fn map(&self, offset: FileOffset, len: u64) -> Result<Map> {
-        Map::of_file((&self.file, &self.path), &self.held, (offset, len))
+        Map::of_file(&self.file, &self.path, &self.held, offset, len)
     }
 
     fn descriptor(&self, aligned: bool) -> Option<BorrowedFd<'_>> {
@@ -239,12 +239,12 @@ impl File for DiskFile {
     }
 }
 
-/// True for the answer of a filesystem that does not do this transfer past its cache.
+/// Whether the error means that the filesystem does not support this transfer with `O_DIRECT`.
 pub(crate) fn is_refusal(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::EINVAL)
 }
 
-/// The descriptor that goes past the cache, or `None` when the filesystem has no such thing.
+/// The `O_DIRECT` descriptor, or `None` when the filesystem does not support it.
 fn open_direct(path: &Path, access: Access) -> Result<Option<fs::File>> {
     let mut options = fs::OpenOptions::new();
     options.read(true).write(access.writes()).custom_flags(libc::O_DIRECT);
@@ -255,7 +255,7 @@ fn open_direct(path: &Path, access: Access) -> Result<Option<fs::File>> {
     }
 }
 
-/// Creates `path` and what is missing above it, each made durable in the directory above it.
+/// Creates `path` and its missing parents, each made durable in its parent directory.
 fn create_directory(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -285,8 +285,8 @@ fn held_ranges(file: &fs::File) -> io::Result<Arc<HeldRanges>> {
     if let Some(ranges) = table.get(&inode).and_then(Weak::upgrade) {
         return Ok(ranges);
     }
-    // Closed files leave dead entries; drop them when the table has doubled, so that a long life
-    // of many files costs what the open ones cost.
+    // Closed files leave dead entries. They are dropped whenever the table has doubled, so that its
+    // size stays proportional to the number of open files.
     if table.len().is_power_of_two() && table.len() >= 64 {
         table.retain(|_, ranges| ranges.strong_count() > 0);
     }

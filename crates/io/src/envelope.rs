@@ -9,12 +9,12 @@
 //!  └────────┴────────┴────────┴────────┴────────┴────────┴───────┴─────────┘
 //! ```
 //!
-//! crc = CRC32C(bytes 0 to 36 ‖ payload). `version` is of this envelope; the payload's version is
-//! the owner's affair. The file is exactly 40 + length bytes.
+//! crc = CRC32C(bytes 0 to 36 ‖ payload). `version` is the envelope's; the payload's version is
+//! defined by the owner. The file is exactly 40 + length bytes.
 //!
 //! [`replace`] writes `NAME.tmp`, syncs it, renames it to `NAME` and syncs the directory. A crash
-//! leaves the old file or the new one, and after `replace` returned, the new one. A `NAME.tmp`
-//! left by a crash is overwritten by the next replace and read by nobody.
+//! leaves the old file or the new one, and after `replace` returned, the new one. A `NAME.tmp` left
+//! by a crash is overwritten by the next replace and never read.
 
 use crate::checksum::{Checksum, Kind};
 use crate::error::{Error, FormatError, Result};
@@ -125,15 +125,17 @@ pub fn replace(
     if len > ENVELOPE_MAX {
         return Err(Error::TooLarge { path: storage.path().join(name), len, limit: ENVELOPE_MAX });
     }
+    let bytes = envelope.encode(kind);
+    debug_assert!(Envelope::decode(&bytes, kind).is_ok(), "what is written can be read");
     let temporary = temporary_name(name);
     let file = storage.open(&temporary, Access::Replace, Caching::Buffered)?;
-    file.write_at(FileOffset::ZERO, &envelope.encode(kind))?;
+    file.write_at(FileOffset::ZERO, &bytes)?;
     file.sync()?;
     storage.rename(&temporary, name)?;
     storage.sync_dir()
 }
 
-/// The name under which a new content of the file `name` is written.
+/// The temporary name under which new content of the file `name` is written.
 fn temporary_name(name: &str) -> String {
     format!("{name}.tmp")
 }

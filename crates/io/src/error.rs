@@ -35,7 +35,7 @@ pub enum Error {
         /// The file that could not grow.
         path: PathBuf,
     },
-    /// An earlier failure left the disk in a state nobody knows, so writing has stopped.
+    /// An earlier failure left the disk in an unknown state, so writing has stopped.
     #[error(
         "writing has stopped since this failure: {cause}; check the disk, then open the store again"
     )]
@@ -71,7 +71,7 @@ pub enum Error {
     },
     /// The file is sound, but of a format this program does not read.
     #[error(
-        "{} has format version {found}, this program reads {supported}; use a program that fits",
+        "{} has format version {found}, this program reads {supported}; use a matching release",
         path.display()
     )]
     WrongVersion {

@@ -120,7 +120,7 @@ fn install() {
         libc::sigaction(libc::SIGBUS, ptr::null(), previous.as_mut_ptr());
         previous.assume_init()
     };
-    // Known before the handler can run, so a fault in between is handed on rightly.
+    // Set before the handler can run, so that a fault in between reaches the previous handler.
     let _ = PREVIOUS.set(previous);
     let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_fault;
     // SAFETY: the action is zeroed and then filled: a handler of the three-argument kind, as
@@ -174,7 +174,7 @@ fn report_and_exit(slot: &Slot, at: u64) -> ! {
 pub(crate) fn write_and_exit(parts: &[&[u8]], exit_code: i32) -> ! {
     for part in parts {
         // SAFETY: write(2) of a valid slice; it is async-signal-safe. If standard error is gone
-        // there is no one left to tell.
+        // nobody can be informed.
         let _ = unsafe { libc::write(libc::STDERR_FILENO, part.as_ptr().cast(), part.len()) };
     }
     // SAFETY: _exit(2) is async-signal-safe and does not return.
@@ -196,7 +196,8 @@ pub(crate) fn decimal(mut value: u64, digits: &mut [u8; 20]) -> &[u8] {
     digits.get(start..).unwrap_or_default()
 }
 
-/// Gives a fault that is not ours to the handler before us, or lets it kill as it would have.
+/// Passes a fault that is not ours to the previous handler, or lets it kill the process as it would
+/// have.
 fn hand_on(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let (handler, flags) =
         PREVIOUS.get().map_or((libc::SIG_DFL, 0), |p| (p.sa_sigaction, p.sa_flags));

@@ -1,11 +1,11 @@
-//! Storage in memory that crashes, fails and lies on demand, always the same way for the same seed.
+//! Storage in memory that crashes, fails and corrupts on demand, reproducibly by seed.
 //!
-//! Every change is an operation in a log: write, cut, sync, create, rename, remove, directory
-//! sync. What a reader sees is the log applied in full (`image`). What a *crash* leaves is another
-//! question, and the log can answer it for every instant: [`FaultyStorage::crash`] gives, for
-//! operation number `n`, a fresh storage holding one of the states that a power cut right after
-//! operation `n` may leave (`crash` says which those are). A test runs its engine once, then opens
-//! it on the states of every `n`, and asks whether all that was acknowledged by then is there:
+//! Every change is an operation in a log: write, cut, sync, create, rename, remove, directory sync.
+//! What a reader sees is the log applied in full (`image`). What a *crash* leaves can be derived
+//! from the log for every instant: [`FaultyStorage::crash`] gives, for operation number `n`, a
+//! fresh storage holding one of the states that a power cut right after operation `n` may leave
+//! (`crash` says which those are). A test runs its engine once, then opens it on the states of
+//! every `n`, and asks whether all that was acknowledged by then is there:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,9 +36,9 @@
 //! ```
 //!
 //! A *killed process* is milder than a power cut: the system keeps what was written.
-//! [`FaultyStorage::reopen`] is that. Errors come by [`FaultyStorage::inject`], a full disk by
-//! [`FaultyStorage::set_capacity`], rot by [`FaultyStorage::flip_bit`], a disk that does not answer
-//! by [`FaultyStorage::hold`].
+//! [`FaultyStorage::reopen`] is that. [`FaultyStorage::inject`] makes calls fail,
+//! [`FaultyStorage::set_capacity`] fills the disk, [`FaultyStorage::flip_bit`] corrupts a file, and
+//! [`FaultyStorage::hold`] makes the disk hang.
 
 mod crash;
 mod file;
@@ -68,7 +68,7 @@ use image::{Change, DirId, FileId, Image, Node};
 use plan::FaultPlan;
 use random::Random;
 
-/// A directory in memory, with all that can go wrong.
+/// A directory in memory, with faults on demand.
 #[derive(Debug)]
 pub struct FaultyStorage {
     world: Arc<Mutex<World>>,
@@ -84,7 +84,7 @@ struct World {
     initial: Image,
     /// Every operation since.
     log: Vec<Change>,
-    /// Where the last crash was asked for.
+    /// The replay at the point of the last requested crash, from which the next one continues.
     replay: Replay,
     /// What readers see: `initial` with the whole log applied.
     live: Image,
@@ -135,8 +135,8 @@ impl World {
 }
 
 impl FaultyStorage {
-    /// An empty storage. The seed decides injected faults of chance and the lengths of partial
-    /// transfers; without faults two storages of different seeds behave the same.
+    /// An empty storage. The seed decides which calls random faults strike and the lengths of
+    /// partial transfers; without faults, storages of different seeds behave the same.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self::of_world(World::new(Image::default(), seed))
@@ -157,8 +157,8 @@ impl FaultyStorage {
         self.world().log.len()
     }
 
-    /// What a power cut right after operation `n` may leave, the root directory of it. Operations
-    /// are counted from 1, so 0 is before the first.
+    /// The root directory of a state that a power cut right after operation `n` may leave.
+    /// Operations are counted from 1, so 0 is before the first.
     #[must_use]
     pub fn crash(&self, n: usize, crash: Crash) -> Self {
         let mut world = self.world();
@@ -200,8 +200,8 @@ impl FaultyStorage {
         self.world().capacity = bytes;
     }
 
-    /// Flips one bit of a stored file, on the disk and for all readers to come. `name` may be a
-    /// path with `/` below this directory. False when there is no such file or byte.
+    /// Flips one bit of a stored file, durably and for all later readers. `name` may be a path with
+    /// `/` below this directory. False when there is no such file or byte.
     #[must_use]
     pub fn flip_bit(&self, name: &str, at: FileOffset, bit: u8) -> bool {
         let mut world = self.world();
@@ -218,11 +218,11 @@ impl FaultyStorage {
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
-        // A panicking test must not turn into a second panic here.
+        // A panic in a test must not cause a second panic here.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan's verdict on an operation that happens or does not, but never half.
+    /// The injected fault, if any, for an operation that succeeds or fails as a whole.
     fn refuse(&self, operation: Operation, action: &'static str, name: &str) -> Result<()> {
         let path = self.path.join(name);
         pass(&self.world, operation, &path);

@@ -1,7 +1,7 @@
 //! Fixed-width little-endian fields at named places of a byte slice.
 //!
 //! Decoders are total: a slice that is too short reads as zero, and every decoder checks the length
-//! first and the checksum next, so a zero from a short slice is never believed.
+//! first and the checksum next, so a zero from a short slice is never used.
 
 /// The `N` bytes at `at`, or zeroes when the slice ends before.
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

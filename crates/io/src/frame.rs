@@ -8,14 +8,14 @@
 //!  └────────┴────────┴────────┴─────────────────┘
 //! ```
 //!
-//! - payload crc = CRC32C(payload). Free of salt, so it can be computed before the frame has a
-//!   place.
+//! - payload crc = CRC32C(payload). It has no salt, so it can be computed before the frame's
+//!   position is known.
 //! - header crc = CRC32C(store id 16 ‖ global offset of the frame u64 ‖ length ‖ payload crc).
 //!
 //! The header crc binds the frame to its store and its place: a frame of another store, of an
 //! earlier life of the file, or written to the wrong place does not verify. It also covers the
-//! length, so a length is believed only after its header verified, and even then it is compared
-//! with what the file holds before anything is allocated.
+//! length, so a length is used only after its header has verified, and even then it is compared
+//! with the file's size before anything is allocated.
 
 use crate::checksum::{Checksum, StoreId};
 use crate::error::FormatError;
@@ -29,7 +29,7 @@ const HEADER_CRC_AT: usize = PAYLOAD_CRC_AT + size_of::<u32>();
 pub const FRAME_HEADER_LEN: usize = HEADER_CRC_AT + size_of::<u32>();
 const _: () = assert!(FRAME_HEADER_LEN == 16);
 
-/// The same as an amount of file.
+/// [`FRAME_HEADER_LEN`] as a file length.
 pub(crate) const HEADER_BYTES: u64 = FRAME_HEADER_LEN as u64;
 
 /// A frame's header: verified when it was decoded.

@@ -16,10 +16,11 @@ use crate::offset::FileOffset;
 pub(crate) struct HeldRanges(RwLock<Vec<Range<u64>>>);
 
 impl HeldRanges {
-    /// Runs `act` unless a live map overlaps `changed`.
+    /// Runs `act` unless a live map overlaps `changed`. `action` and `path` are for the error.
     pub(crate) fn change(
         &self,
-        (action, path): (&'static str, &Path),
+        action: &'static str,
+        path: &Path,
         changed: Range<u64>,
         act: impl FnOnce() -> Result<()>,
     ) -> Result<()> {

@@ -20,12 +20,12 @@
 //!   for names.
 //! - After a failed sync the storage is poisoned until it is opened again; see [`storage`].
 //! - Whatever is read is verified, and damage is an error naming file and offset. Lengths found in
-//!   files are compared with the file before memory is given for them.
+//!   files are checked against the file's size before memory is allocated for them.
 //! - Maps are read-only and cover bytes that do not change.
 //! - Positions in a file and in a log are different types.
 //!
 //! Formats are described together in `docs/format/io.md`. `unsafe` is in six files (`buffer`,
-//! `descriptors`, `fault`, `map`, `tail`, `uring`), each with its argument.
+//! `fault`, `map`, `out_of_memory`, `tail`, `uring`), each with its argument.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("varve-io needs Linux: io_uring, O_DIRECT and what its fsync promises");
@@ -74,7 +74,7 @@ pub use map::Map;
 pub use mapped_log::{LogCheckpoint, LogReader, LogSnapshot, MappedLog, MappedLogConfig};
 pub use offset::{FileOffset, GlobalOffset};
 pub use origin::{is_far, is_written_by, remove_unnamed};
-pub use out_of_memory::{OUT_OF_MEMORY_EXIT_CODE, ReportingAllocator};
+pub use out_of_memory::ReportingAllocator;
 pub use page::{FileId, PAGE_LEN, PAGE_PAYLOAD_LEN, PageNumber, seal_page, verify_page};
 pub use page_file::{PageFile, PageFileWriter, verify_header_page};
 pub use reader::{BatchReader, Completion, Method, ReadRequest};

@@ -1,10 +1,10 @@
 //! One opener per directory.
 //!
-//! The lock is the system's (`flock`), on a file named `lock` that stays when the lock is gone.
-//! The system drops the lock when the holder closes the file or dies, however it dies, so a file
-//! left by a dead process stops nobody. The lock belongs to the opening, not to the process, so a
-//! second opener in the same process is refused too. The text in the file is for people: it lets
-//! the refused one say who is in the way.
+//! The lock is the system's (`flock`), on a file named `lock` that stays when the lock is gone. The
+//! system drops the lock when the holder closes the file or dies, however it dies, so a file left
+//! by a dead process blocks nobody. The lock belongs to the opening, not to the process, so a
+//! second opener in the same process is refused too. The text in the file is for people: it lets a
+//! refused opener name the holder.
 //!
 //! ```text
 //! varve lock 1\n

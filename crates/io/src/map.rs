@@ -1,4 +1,4 @@
-//! Read-only maps of bytes that will not change any more.
+//! Read-only maps of bytes that will never change again.
 //!
 //! A [`Map`] is a reference-counted view: cloning it and cutting a part out of it copy nothing, and
 //! the file stays mapped until the last of them is dropped. The bytes are lent for as long as the
@@ -14,10 +14,10 @@
 //! # }
 //! ```
 //!
-//! Three things keep mapped bytes from changing: the seam refuses writes and cuts below a live map
-//! (`held`), the directory lock keeps other processes of ours out, and nothing is ever mapped for
-//! writing. When the file is cut behind our back all the same, or its disk fails, the access
-//! faults and `fault` ends the process with a message.
+//! Three things keep mapped bytes from changing: the seam refuses writes and truncation under a
+//! live map (`held`), the directory lock keeps other processes of ours out, and nothing is ever
+//! mapped for writing. If the file is nevertheless truncated from outside, or its disk fails, the
+//! access faults and `fault` ends the process with a message.
 
 #![expect(unsafe_code, reason = "asks the system for a memory map")]
 
@@ -78,11 +78,14 @@ impl Backing {
 }
 
 impl Map {
-    /// Maps `len` bytes of `file`, whose held ranges are `held`.
+    /// Maps `len` bytes of `file` from `offset` on. `held` are the file's held ranges, `path` is
+    /// for messages.
     pub(crate) fn of_file(
-        (file, path): (&fs::File, &Path),
+        file: &fs::File,
+        path: &Path,
         held: &Arc<HeldRanges>,
-        (offset, len): (FileOffset, u64),
+        offset: FileOffset,
+        len: u64,
     ) -> Result<Self> {
         let end = offset.plus(len);
         let size = usize::try_from(len).map_err(|_| Error::TooLarge {
@@ -100,11 +103,11 @@ impl Map {
                 return Err(Error::UnexpectedEnd { path: path.to_path_buf(), len, wanted: end });
             }
             // SAFETY: the mapped bytes must not change while the map lives. `held` refuses every
-            // change of this range through the seam, on this and every other opening of the
-            // file, until the hold made here is dropped, which is when the last `Map` is gone and
-            // nobody can look any more; all writes of the process go through the seam; other
-            // processes are kept out by the directory lock. The range lies inside the file,
-            // checked above under the same lock that cuts take.
+            // change of this range through the seam, on this and every other opening of the file,
+            // until the hold made here is dropped, which happens when the last `Map` is dropped;
+            // all writes of the process go through the seam; other processes are kept out by the
+            // directory lock. The range lies inside the file, checked above under the same lock
+            // that cuts take.
             unsafe { MmapOptions::new().offset(offset.get()).len(size).map(file) }
                 .map_err(|e| Error::from_io("map", path, e))
         })?;
@@ -114,14 +117,14 @@ impl Map {
         Ok(Self { backing: Arc::new(backing), part })
     }
 
-    /// A map of bytes that are in memory anyway.
+    /// A map of bytes that are in memory already.
     pub(crate) fn of_memory(bytes: Vec<u8>, hold: Option<Hold>) -> Self {
         let part = 0..bytes.len();
         Self { backing: Arc::new(Backing::Memory { bytes, _hold: hold }), part }
     }
 
-    /// Whether all of `range` is in memory now, so that looking at it waits for no disk. False when
-    /// it reaches outside, or when the system does not say.
+    /// Whether all of `range` is in memory now, so that reading it does not wait for the disk.
+    /// False when it reaches outside, or when the system does not say.
     #[must_use]
     pub fn is_cached(&self, range: Range<usize>) -> bool {
         let Some(bytes) = self.get(range).filter(|bytes| !bytes.is_empty()) else { return false };
@@ -143,8 +146,16 @@ impl Map {
     /// page that is not in memory.
     pub fn expect_random_access(&self) {
         if let Backing::File { bytes, .. } = &*self.backing {
-            // A hint: where it is not taken, everything works all the same.
+            // A hint: nothing depends on it.
             let _ = bytes.advise(Advice::Random);
+        }
+    }
+
+    /// Advises the system that the whole map is about to be read from front to back.
+    pub fn expect_sequential_access(&self) {
+        if let Backing::File { bytes, .. } = &*self.backing {
+            // A hint, as above.
+            let _ = bytes.advise(Advice::Sequential);
         }
     }
 

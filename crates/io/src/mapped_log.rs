@@ -15,18 +15,19 @@
 //!                                            └ only in a sealed file ────────────────────┘
 //! ```
 //!
-//! 1. **Append** copies into the tail's memory and publishes; readers see it at once (`tail`).
-//!    What does not fit into the rest of a segment goes to the next one, zeroes fill the rest: a
-//!    piece is never split. (Rows of one width stay evenly spaced when the capacity is a multiple
-//!    of it.)
+//! 1. **Append** copies into the tail's memory and publishes; readers see it at once (`tail`). A
+//!    piece that does not fit into the rest of a segment goes to the next one and zeroes fill the
+//!    rest: a piece is never split. (Rows of one width stay evenly spaced when the capacity is a
+//!    multiple of it.)
 //! 2. **Sync** writes what is new to the tail's file in one write, syncs, and returns a
-//!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it
-//!    where it keeps its own state. A full disk loses nothing: the bytes are in memory still.
-//!    The tail has at most [`CHUNK`] bytes of memory. When they are used up they are written too,
-//!    and all that is written becomes the *front*: a map of the file, which takes no memory of the
-//!    process. It is durable with the next sync, and never changes.
+//!    [`LogCheckpoint`]: the end, and a checksum of the tail up to there. The caller keeps it where
+//!    it keeps its own state. A full disk loses nothing: the bytes are still in memory. The tail
+//!    has at most [`CHUNK`] bytes of memory. When they are used up they are written too, and all
+//!    that is written becomes the *front*: a map of the file, which takes no memory of the process.
+//!    It is durable with the next sync, and never changes.
 //! 3. **Sealing**, when a segment is full: checksums are added, the file is synced, mapped, and
-//!    takes the place of the memory in the list readers use. Who still reads the memory keeps it.
+//!    replaces the memory in the readers' list. Readers hold a reference, so the memory outlives
+//!    its replacement.
 //! 4. **Open** takes the checkpoint back, reads the tail and compares its checksum, and cuts off
 //!    whatever came later: it was never acknowledged. Sealed files are verified block by block on
 //!    first touch.
@@ -38,6 +39,7 @@
 //! Tail crc = CRC32C(store id 16 ‖ segment number u64 ‖ the tail's bytes up to the end).
 
 mod at_rest;
+mod config;
 mod read;
 mod sealed;
 
@@ -46,96 +48,23 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 
+pub use config::{LogCheckpoint, MappedLogConfig};
 pub use read::{LogReader, LogSnapshot};
 
-use crate::checksum::{Checksum, Kind, StoreId};
+use crate::checksum::Checksum;
 use crate::error::{Error, FormatError, Result};
-use crate::fields::{put, u32_at, u64_at};
 use crate::map::Map;
 use crate::offset::{FileOffset, GlobalOffset};
 use crate::origin::{is_far, remove_unnamed};
-use crate::segment::{self, Layout, SEGMENT_HEADER_LEN, SegmentHeader};
+use crate::segment::{self, SEGMENT_HEADER_LEN, SegmentHeader};
 use crate::storage::{Access, Caching, File, Storage};
 use crate::tail::TailWriter;
 use read::{Last, State};
 use sealed::{Sealed, seal_table};
 
-/// The memory of a tail, unless a piece is longer. (Tests have little, so that they come to map.)
+/// The size of a tail's memory, unless a piece is longer. (Small in tests, so that they reach the
+/// maps.)
 const CHUNK: usize = if cfg!(test) { 16 } else { 256 << 10 };
-
-/// What a log is called and how it is cut into files.
-#[derive(Debug, Clone)]
-pub struct MappedLogConfig {
-    /// The first part of every file's name.
-    pub prefix: String,
-    /// What the log holds; checked when it is opened.
-    pub kind: Kind,
-    /// The store it belongs to.
-    pub store: StoreId,
-    /// The bytes in a segment; at least one.
-    pub capacity: u32,
-}
-
-impl MappedLogConfig {
-    /// The header of segment `number`.
-    fn header(&self, number: u64) -> SegmentHeader {
-        let Self { kind, store, .. } = *self;
-        let start = GlobalOffset::new(number.saturating_mul(self.capacity()));
-        SegmentHeader { layout: Layout::Plain, kind, store, number, start }
-    }
-
-    fn capacity(&self) -> u64 {
-        u64::from(self.capacity)
-    }
-
-    fn size(&self) -> usize {
-        usize::try_from(self.capacity()).expect("a u32 is an address")
-    }
-
-    fn file_name(&self, number: u64) -> String {
-        segment::file_name(&self.prefix, number)
-    }
-
-    /// The start of every checksum of segment `number`.
-    fn salt(&self, number: u64) -> Checksum {
-        Checksum::new().with(&self.store.0).with_u64(number)
-    }
-}
-
-/// How far a log is durable, and how to recognise it: twelve bytes to keep with the caller's state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogCheckpoint {
-    /// The position behind the last durable byte.
-    pub end: GlobalOffset,
-    /// The checksum of the last, unsealed segment up to there.
-    pub tail_crc: u32,
-}
-
-impl LogCheckpoint {
-    /// The checkpoint of a log that does not exist yet.
-    pub const NEW: Self = Self { end: GlobalOffset::ZERO, tail_crc: 0 };
-
-    /// The length of a checkpoint in bytes.
-    pub const LEN: usize = size_of::<u64>() + size_of::<u32>();
-
-    /// End u64, tail crc u32.
-    #[must_use]
-    pub fn encode(self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
-        put(&mut bytes, 0, &self.end.get().to_le_bytes());
-        put(&mut bytes, size_of::<u64>(), &self.tail_crc.to_le_bytes());
-        bytes
-    }
-
-    /// Reads what [`LogCheckpoint::encode`] gave. The caller's own checksum protects it.
-    #[must_use]
-    pub fn decode(bytes: [u8; Self::LEN]) -> Self {
-        let end = GlobalOffset::new(u64_at(&bytes, 0));
-        Self { end, tail_crc: u32_at(&bytes, size_of::<u64>()) }
-    }
-}
-
-const _: () = assert!(LogCheckpoint::LEN == 12);
 
 /// The writer of a log of plain bytes.
 ///
@@ -246,8 +175,8 @@ impl MappedLog {
         Ok(log)
     }
 
-    /// Lets readers find the first `len` bytes of the last segment in its file, which has them, and
-    /// makes a tail behind them that has room for a piece of `next` bytes.
+    /// Serves the first `len` bytes of the last segment, which its file holds, from a map, and
+    /// starts a new tail after them with room for a piece of `next` bytes.
     fn map_front(&mut self, len: usize, next: usize) -> Result<()> {
         let file = self.file.as_ref().filter(|_| len > 0);
         let map = file.map(|file| file.map(FileOffset::new(segment::HEADER_BYTES), len as u64));
@@ -258,7 +187,7 @@ impl MappedLog {
         Ok(())
     }
 
-    /// Lets readers see the sealed segments and the last one, of which `front` is mapped.
+    /// Publishes the sealed segments and the last one, of which `front` is mapped.
     fn show(&self, front: Option<Map>) {
         let last = Last { front, tail: self.tail.reader() };
         self.state.store(Arc::new(State::new(self.sealed.clone(), last)));
@@ -269,7 +198,7 @@ impl MappedLog {
         self.front + self.tail.len()
     }
 
-    /// The position behind the last byte.
+    /// The position after the last byte.
     #[must_use]
     pub fn end(&self) -> GlobalOffset {
         self.config.header(self.number).start.plus(self.filled() as u64)
@@ -281,9 +210,9 @@ impl MappedLog {
         LogReader::new(Arc::clone(&self.state), self.config.clone(), self.storage.path())
     }
 
-    /// Puts `bytes` behind the end, in one piece, and returns their position. Readers see them at
-    /// once; they survive a crash after [`MappedLog::sync`]. Fails, changing nothing, when a full
-    /// segment had to be sealed first and could not be.
+    /// Appends `bytes` in one piece and returns their position. Readers see them at once; they
+    /// survive a crash after [`MappedLog::sync`]. Fails, changing nothing, when a full segment had
+    /// to be sealed first and could not be.
     pub fn append(&mut self, bytes: &[u8]) -> Result<GlobalOffset> {
         let (len, limit) = (bytes.len() as u64, self.config.capacity());
         if len > limit {
@@ -345,7 +274,7 @@ impl MappedLog {
         let (len, whole) = (self.tail.len(), self.tail.len() + self.tail.room());
         self.write_tail(whole)?;
         self.fill_up(self.front + whole)?;
-        // Should the rest fail, something shorter may still be put where the zeroes are.
+        // If the rest fails, a shorter piece may still go where the zeroes are.
         self.written = len;
         let file = self.file.as_ref().expect("a segment is sealed when it holds something");
         let table = self.table(file.as_ref())?;
@@ -375,8 +304,8 @@ impl MappedLog {
         Ok(())
     }
 
-    /// The checksums of the last segment, whose bytes are all in its file. Those of the front are
-    /// not in memory any more, so what is read is compared with what was appended.
+    /// The checksums of the last segment, whose bytes are all in its file. The front is no longer
+    /// in memory, so what is read is compared with the checksum of what was appended.
     fn table(&self, file: &dyn File) -> Result<Vec<u8>> {
         if self.tail.whole().len() == self.config.size() {
             return Ok(seal_table(&self.config, self.number, self.tail.whole()));

@@ -1,9 +1,9 @@
 //! Two kinds of position that must never be mixed up.
 //!
 //! A [`FileOffset`] counts bytes from the start of one file. A [`GlobalOffset`] counts bytes from
-//! the start of a log that is spread over many files. Taking one for the other, a rollback can cut
-//! one segment file at the length of the whole log: right with one segment, ruin with two. So here
-//! it does not compile:
+//! the start of a log that is spread over many files. If they are confused, a rollback can cut one
+//! segment file at the length of the whole log: right with one segment, data loss with two. So
+//! confusing them does not compile:
 //!
 //! ```compile_fail
 //! # use varve_io::{FileOffset, GlobalOffset};
@@ -37,8 +37,8 @@ impl FileOffset {
         self.0
     }
 
-    /// The position `bytes` further on. Saturates: no file reaches the end of the scale, so a
-    /// saturated position is past the end of every file and fails there.
+    /// The position `bytes` further on. Saturates: a saturated position is past the end of every
+    /// file, so reading there fails.
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Self {
         Self(self.0.saturating_add(bytes))
@@ -67,7 +67,7 @@ impl GlobalOffset {
         Self(self.0.saturating_add(bytes))
     }
 
-    /// How far this lies behind `earlier`, or `None` when it lies before it.
+    /// How far this lies after `earlier`, or `None` when it lies before it.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Option<u64> {
         self.0.checked_sub(earlier.0)

@@ -1,7 +1,7 @@
 //! Whether a file was written by a store, judged by its first bytes.
 //!
-//! A store that removes files goes by their names first. But a user may have a file of such a name.
-//! So before a file is removed that no manifest names, its first bytes are looked at:
+//! A store that removes files selects them by name. But a user may have a file with such a name. So
+//! before removing a file that no manifest lists, the store examines its first bytes:
 //!
 //! | the first bytes | written by the store |
 //! |---|---|
@@ -11,13 +11,13 @@
 //! | `VARVE…` | yes |
 //! | anything else | no |
 //!
-//! A file that is damaged is to be removed all the same, so some of the bytes may be wrong: one of
-//! the magic, a quarter of the id.
+//! A damaged file of the store must still be removed, so some bytes may be wrong: one of the magic,
+//! a quarter of the id.
 //!
 //! A crash may leave anything in a file that was begun and not synced. Files are numbered, so such
-//! a file has a number that the store has given out, or one of the next, fewer than [`REACH`] of
-//! which are begun between two checkpoints; when a store is opened it removes these whatever they
-//! hold.
+//! a file has a number below the next one or fewer than [`REACH`] above it, because fewer than that
+//! are begun between two checkpoints. When a store is opened it removes these whatever they
+//! contain.
 
 use crate::checksum::StoreId;
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ const MAGIC: &[u8] = b"VARVE";
 const ID_AT: usize = 24;
 const HEAD_LEN: usize = ID_AT + size_of::<StoreId>();
 
-/// More files than a store begins before it writes down that they count.
+/// More files than a store begins before a manifest lists them.
 const REACH: u64 = 64;
 
 /// Whether a file may have been written by the store with this id. The id of a page file begins
@@ -62,7 +62,7 @@ pub fn remove_unnamed(
     storage.remove(name)
 }
 
-/// Whether a crash cannot have left a file with this number, unless it begins like the store's.
+/// Whether this number is so far past `next` that no crash of the store can have left the file.
 #[must_use]
 pub const fn is_far(number: u64, next: u64) -> bool {
     number >= next.saturating_add(REACH)
@@ -84,7 +84,7 @@ fn is_head_of(head: &[u8], store: StoreId, in_page_ids: usize) -> bool {
     wrong(head, MAGIC) <= 1 && wrong(found, id) <= id.len() / 4
 }
 
-/// How many bytes are not as expected, as far as there are any.
+/// How many of the bytes present differ from the expected ones.
 fn wrong(found: &[u8], expected: &[u8]) -> usize {
     found.iter().zip(expected).filter(|(found, expected)| found != expected).count()
 }

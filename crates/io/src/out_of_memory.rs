@@ -2,7 +2,7 @@
 //!
 //! The standard library aborts the process then, with a core dump. A program that wraps its global
 //! allocator in [`ReportingAllocator`] writes one line to standard error instead and ends with
-//! [`OUT_OF_MEMORY_EXIT_CODE`], running no destructor and writing nothing more: the stores are
+//! exit code 1, running no destructor and writing nothing more: the stores are
 //! left as after a crash, which they recover from.
 //!
 //! Nothing here allocates. A caller that would handle the failure itself (`Vec::try_reserve`)
@@ -15,7 +15,7 @@ use std::alloc::{GlobalAlloc, Layout};
 use crate::fault::{decimal, write_and_exit};
 
 /// The exit code of a process that ran out of memory: that of every failed command.
-pub const OUT_OF_MEMORY_EXIT_CODE: i32 = 1;
+const EXIT_CODE: i32 = 1;
 
 /// An allocator that ends the process with a sentence when `allocator` has no memory.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl<A> ReportingAllocator<A> {
                 self.advice.as_bytes(),
                 b"\n",
             ];
-            write_and_exit(&parts, OUT_OF_MEMORY_EXIT_CODE)
+            write_and_exit(&parts, EXIT_CODE)
         }
         memory
     }

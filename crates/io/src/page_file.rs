@@ -14,9 +14,9 @@
 //!  └────────┴────────┴────────┴────────┴───────────────┴─────────────────┴─────┘
 //! ```
 //!
-//! The writer gathers 1 MiB and writes it past the page cache: bulk data would push out what is
-//! hot. [`PageFileWriter::finish`] syncs; the file counts once its name is durable and a manifest
-//! names it, with its number of pages, and that is the owner's part.
+//! The writer gathers 1 MiB and writes it past the page cache: bulk data would evict hot pages.
+//! [`PageFileWriter::finish`] syncs; the file is part of the store once its name is durable and a
+//! manifest lists it with its number of pages, which is up to the owner.
 //!
 //! A reader has two ways to a page, and both verify it. [`PageFile::resident`] lends it from a
 //! map, checked on first touch (one bit per page remembers). [`PageFile::request`] makes a read
@@ -122,7 +122,7 @@ impl PageFileWriter {
         Ok(writer)
     }
 
-    /// Adds a page with `payload`, zeroes behind it, and returns its number.
+    /// Adds a page with `payload`, padded with zeroes, and returns its number.
     pub fn push(&mut self, payload: &[u8]) -> Result<PageNumber> {
         if payload.len() > PAGE_PAYLOAD_LEN {
             let path = self.file.path().to_path_buf();
@@ -220,11 +220,24 @@ impl PageFile {
         Ok(payload)
     }
 
-    /// Whether the page is in memory now, so that [`PageFile::resident`] waits for no disk. Costs a
-    /// system call.
+    /// Whether the page is in memory now, so that [`PageFile::resident`] does not wait for the
+    /// disk. Costs a system call.
     pub fn is_cached(&self, number: PageNumber) -> Result<bool> {
         let start = usize::try_from(number.offset().get()).unwrap_or(usize::MAX);
         Ok(self.map()?.is_cached(start..start.saturating_add(PAGE_LEN)))
+    }
+
+    /// Advises the system that resident pages will be read in no order: a page that is not in
+    /// memory is then read alone, not with megabytes around it.
+    pub fn expect_random_access(&self) -> Result<()> {
+        self.map()?.expect_random_access();
+        Ok(())
+    }
+
+    /// Advises the system that all pages are about to be read in order.
+    pub fn expect_sequential_access(&self) -> Result<()> {
+        self.map()?.expect_sequential_access();
+        Ok(())
     }
 
     /// A read of one page into `buffer`, which must be [`PAGE_LEN`] long.

@@ -1,8 +1,8 @@
 //! The state of a storage after a failure that leaves the disk unknown.
 //!
 //! One [`Poison`] is shared by everything opened from one storage. The first cause stays: later
-//! failures are its consequences. There is no way back but opening the store again, which reads
-//! what is really there.
+//! failures are its consequences. The only way back is to reopen the store, which reads what is
+//! really there.
 
 use std::sync::{Arc, OnceLock};
 

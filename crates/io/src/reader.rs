@@ -6,7 +6,7 @@
 //!    reader's depth; the rest follow as places become free.
 //! 3. [`BatchReader::next`] gives completions back in the order the disk finishes them, each with
 //!    the caller's tag. A buffer comes back only inside a `Result` that says the read filled it to
-//!    the last byte: there is no way to look at bytes nobody checked.
+//!    the last byte: unchecked bytes cannot be accessed.
 //!
 //! A short read is continued. The end of the file is an error naming file and offset. A reader has
 //! its own ring and no lock; every thread makes its own. Where the kernel has no `io_uring` (or a
@@ -25,7 +25,7 @@ use crate::uring::Ring;
 /// One read to be made: the buffer's length says how much.
 #[derive(Debug)]
 pub struct ReadRequest {
-    /// Comes back with the completion; means whatever the caller wants.
+    /// Returned with the completion; its meaning is the caller's.
     pub tag: u64,
     /// The file to read.
     pub file: Arc<dyn File>,
@@ -109,7 +109,7 @@ impl BatchReader {
         if self.ring.is_some() { Method::Ring } else { Method::Pread }
     }
 
-    /// The number of reads submitted and not given back yet.
+    /// The number of reads submitted and not yet returned.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.waiting.len() + self.done.len() + self.ring.as_ref().map_or(0, Ring::in_flight)
@@ -153,7 +153,7 @@ impl BatchReader {
         self.done.pop_front()
     }
 
-    /// Makes all `requests` and gives the results in their order, whatever their tags.
+    /// Performs all `requests` and returns the results in their order, whatever their tags.
     ///
     /// # Panics
     ///

@@ -35,7 +35,7 @@ const CRC_AT: usize = ZERO_AT + size_of::<u32>();
 pub const SEGMENT_HEADER_LEN: usize = CRC_AT + size_of::<u32>();
 const _: () = assert!(SEGMENT_HEADER_LEN == 64);
 
-/// The same as an amount of file.
+/// [`SEGMENT_HEADER_LEN`] as a file length.
 pub(crate) const HEADER_BYTES: u64 = SEGMENT_HEADER_LEN as u64;
 
 /// How the body of a segment file is built.
@@ -200,8 +200,9 @@ mod tests {
         assert!(SegmentHeader::decode(&bytes[..63]).is_err());
     }
 
-    /// A fuzzer found that reserved bytes with a right checksum were read and then lost: a header
-    /// that decodes must encode to the same bytes, or a later version cannot give them a meaning.
+    /// Found by a fuzzer: reserved bytes that were not zero, with a valid checksum, were accepted
+    /// and then lost. A header that decodes must encode to the same bytes, or a later version
+    /// cannot give them a meaning.
     #[test]
     fn reserved_bytes_must_be_zero() {
         let mut bytes = header().encode();

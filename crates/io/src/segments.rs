@@ -11,22 +11,22 @@
 //! frames included and headers of files not. It names a frame for ever: pruning takes files away
 //! from the front and leaves the positions of the rest alone.
 //!
-//! 1. **Append** puts a batch of payloads behind the end, in one write per file touched (long
-//!    payloads by themselves and past the page cache: `bulk`). When a frame would make the file
-//!    longer than the segment size, the file is synced and sealed and a new one begun, so a frame
-//!    is never split, and one that is bigger than a segment gets its own file.
+//! 1. **Append** adds a batch of payloads at the end, in one write per file touched (long payloads
+//!    by themselves and past the page cache: `bulk`). When a frame would make the file longer than
+//!    the segment size, the file is synced and sealed and a new one begun, so a frame is never
+//!    split, and one that is bigger than a segment gets its own file.
 //! 2. **Sync** makes everything appended so far durable: the tail's data, then, if a file is new,
 //!    the directory. Only then may the caller acknowledge, and note the position as *durable* in
 //!    its own checkpoint or commit log.
 //! 3. **Open** takes that durable position back. All below it must be there: a missing byte is
 //!    damage, and a frame that does not verify is an error when it is read. What lies beyond was
 //!    never acknowledged: it is scanned, kept as far as it verifies, and cut at the first frame
-//!    that does not. The cut is synced before anything is appended, so old bytes cannot come back
-//!    behind new ones.
-//! 4. **Truncate** goes back to an earlier position, **prune** gives whole files of the front away.
+//!    that does not. The cut is synced before anything is appended, so old bytes cannot reappear
+//!    after new ones.
+//! 4. **Truncate** goes back to an earlier position; **prune** removes whole files from the front.
 //!
 //! A failed append leaves the log as it was: the tail is cut back, durably, before the next append.
-//! A full disk is therefore no disaster: free some space and append again.
+//! So after a full disk it is enough to free some space and append again.
 //!
 //! One writer owns [`Segments`]; any number of [`SegmentsReader`]s read beside it and never wait
 //! for it.
@@ -37,6 +37,7 @@ mod pending_sync;
 mod read;
 mod recover;
 mod series;
+mod verified;
 
 use std::sync::Arc;
 
@@ -65,7 +66,7 @@ pub struct SegmentsConfig {
     pub kind: Kind,
     /// The store it belongs to; checked in every frame.
     pub store: StoreId,
-    /// The length a file does not exceed, unless for a single frame.
+    /// The maximum length of a file; only a single longer frame may exceed it.
     pub segment_size: u64,
 }
 
@@ -76,12 +77,12 @@ impl SegmentsConfig {
     }
 }
 
-/// How many frames a crash may have torn.
+/// How many frames at the end a crash may have torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unsynced {
-    /// All behind the durable position.
+    /// All after the durable position.
     Any,
-    /// The last one.
+    /// Only the last one.
     One,
 }
 
@@ -109,7 +110,7 @@ enum Unsynced {
 /// let log = Segments::open(storage, config, durable)?;
 /// assert_eq!(&log.reader().frame(places[1])?[..], b"two");
 /// let all: Vec<_> = log.reader().frames(GlobalOffset::ZERO).collect::<Result<_, _>>()?;
-/// assert_eq!(all.len(), 3, "the process ended, the system did not: the third is there as well");
+/// assert_eq!(all.len(), 3, "only the process ended, so the third is there as well");
 /// # Ok(())
 /// # }
 /// ```
@@ -120,9 +121,9 @@ pub struct Segments {
     series: Arc<Series>,
     /// A file was created since the directory was last synced.
     names_changed: bool,
-    /// A failed append or a cut may have left bytes behind the end.
+    /// A failed append or truncation may have left bytes past the end.
     torn: bool,
-    /// Files begun by an append that has not succeeded, or to be removed by a cut.
+    /// Files begun by a failed append, or to be removed by a truncation.
     strays: Vec<u64>,
     gather: Vec<u8>,
     bulk: Bulk,
@@ -139,9 +140,9 @@ impl Segments {
         Self::open_after(storage, config, durable, Unsynced::Any)
     }
 
-    /// Opens a log whose owner syncs every append before the next. Then a crash tears the last
-    /// frame at most: one that does not verify and has another behind it was acknowledged and is
-    /// damaged, which is an error here.
+    /// Opens a log whose owner syncs every append before the next. Then a crash tears at most the
+    /// last frame: one that does not verify but is followed by another was acknowledged and is
+    /// damaged, which is an error.
     pub fn open_synced_each(
         storage: Arc<dyn Storage>,
         config: SegmentsConfig,
@@ -176,7 +177,7 @@ impl Segments {
         self.series.start()
     }
 
-    /// The position behind the last frame.
+    /// The position after the last frame.
     #[must_use]
     pub fn end(&self) -> GlobalOffset {
         self.series.end()
@@ -188,8 +189,8 @@ impl Segments {
         SegmentsReader::new(Arc::clone(&self.series))
     }
 
-    /// Puts `payloads` behind the end, all or none, and returns the position of each. Readers see
-    /// them at once; they survive a crash after [`Segments::sync`].
+    /// Appends `payloads`, all or none, and returns the position of each. Readers see them at once;
+    /// they survive a crash after [`Segments::sync`].
     pub fn append(&mut self, payloads: &[&[u8]]) -> Result<Vec<GlobalOffset>> {
         self.mend()?;
         self.torn = true;
@@ -216,8 +217,8 @@ impl Segments {
         Ok(self.end())
     }
 
-    /// The end, and what it takes to make everything before it durable: in another thread, while
-    /// this one appends. The end is the caller's new durable position when that is done.
+    /// Begins a sync that another thread can finish while this one appends. Returns the end, which
+    /// is the caller's new durable position once the sync is finished.
     pub fn begin_sync(&mut self) -> Result<(GlobalOffset, PendingSync)> {
         self.mend()?;
         let tail = self.series.tail().map(|tail| Arc::clone(&tail.file));
@@ -240,10 +241,11 @@ impl Segments {
             self.series.pop();
         }
         if let Some(tail) = self.series.tail().filter(|tail| tail.end() > to) {
-            // Readers may hold the old segment with its map, so the shorter one is a new one.
+            // Readers may hold the old segment with its map, so the shorter one is a new object.
             let len = to.since(tail.start).expect("later segments were taken away above");
             self.series.replace_tail(tail.with_len(len));
         }
+        assert_eq!(self.end(), to, "the log ends where it was cut");
         self.torn = true;
         self.mend()
     }
@@ -251,8 +253,10 @@ impl Segments {
     /// Removes the files that lie wholly before `before`, oldest first, and returns the new start.
     /// The last file always stays. Readers that hold slices of a removed file keep them.
     pub fn prune(&mut self, before: GlobalOffset) -> Result<GlobalOffset> {
+        let start = self.start();
         if self.series.first_if_ends_by(before).is_some() {
-            // What stays must be durable before what goes, or a crash could leave nothing.
+            // What stays must be durable before anything is removed, or a crash could leave
+            // nothing.
             self.sync()?;
         }
         while let Some(first) = self.series.first_if_ends_by(before) {
@@ -261,11 +265,12 @@ impl Segments {
             // One by one, so that no crash leaves a hole in the series.
             self.storage.sync_dir()?;
         }
+        assert!(self.start() <= before.max(start), "nothing from the limit on is removed");
         Ok(self.start())
     }
 
-    /// Takes away what a failed append or a cut left behind the end, durably, before anything is
-    /// put there: first later files, then bytes of the tail, in the order that recovery keeps.
+    /// Durably removes what a failed append or truncation left past the end, before anything is
+    /// written there: first later files, then bytes of the tail, in the same order as recovery.
     fn mend(&mut self) -> Result<()> {
         if !self.torn {
             return Ok(());
@@ -296,7 +301,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Adds one frame to the batch, in the segment at hand or a new one.
+    /// Adds one frame to the batch, in the current segment or a new one.
     fn write_frame(&mut self, batch: &mut Batch, payload: &[u8]) -> Result<()> {
         let header = FrameHeader::of(payload);
         if !batch.fits(header.frame_len(), self.config.segment_size) {
@@ -329,15 +334,17 @@ impl Segments {
         Ok(())
     }
 
-    /// Seals the segment at hand, if there is one, and goes on in a new file.
+    /// Seals the current segment, if there is one, and continues in a new file.
     fn begin_segment(&mut self, batch: &mut Batch) -> Result<()> {
         let number = match &batch.segment {
             None => 0,
             Some(full) => {
                 let full = Arc::clone(full);
                 self.flush(batch)?;
-                // Sealed segments are durable, bytes and name: recovery finds torn frames in the
-                // last file only, and a series that begins late was pruned, not torn.
+                assert!(batch.is_written(), "a segment is sealed with all its frames");
+                // Sealed segments are durable, bytes and name: recovery looks for torn frames in
+                // the last file only, and a series that does not begin with file 0 was pruned, not
+                // torn.
                 full.file.sync()?;
                 self.sync_names()?;
                 full.number + 1

@@ -1,7 +1,7 @@
 //! The seam: a directory of files, in two small traits.
 //!
-//! Everything above this crate holds an `Arc<dyn Storage>` and never a path, so a test can put the
-//! storage that crashes, fails and lies in place of the disk. The contract both keep:
+//! Everything above this crate holds an `Arc<dyn Storage>` and never a path, so a test can replace
+//! the disk by the storage that crashes, fails and corrupts. Both keep this contract:
 //!
 //! 1. **Data** written with [`File::write_at`] is seen by every reader at once and survives a crash
 //!    only after [`File::sync`] on that file returned. Before that, any subset of its 512-byte
@@ -9,15 +9,15 @@
 //! 2. **Names**: a created, renamed or removed file is seen at once and survives a crash only after
 //!    [`Storage::sync_dir`] on its directory returned, even when its data was synced. A rename is
 //!    atomic: after a crash the target is the old file or the new one.
-//! 3. **Failure**: after a failed sync, or a failed write for another reason than a full disk,
-//!    nobody knows what the disk holds. The storage is *poisoned*: every later change returns
+//! 3. **Failure**: after a failed sync, or a failed write for another reason than a full disk, the
+//!    content of the disk is unknown. The storage is *poisoned*: every later change returns
 //!    [`Error::Poisoned`] with the first cause until the store is opened again. A sync is never
 //!    tried twice, because the kernel may have dropped the dirty pages after the first failure and
-//!    would answer "done". A full disk is not poison: what was written before stays good.
-//! 4. **Heritage**: a process that finds files left by an earlier one sees what was written,
-//!    synced or not. It calls [`Storage::sync_dir`] once before it builds on them, or a later
-//!    power cut may take away what it has already acted on. ([`Segments`](crate::Segments) does so
-//!    by itself.)
+//!    would answer "done". A full disk does not poison: what was written before stays valid.
+//! 4. **Inheritance**: a process that finds files left by an earlier one sees what was written,
+//!    synced or not. It calls [`Storage::sync_dir`] once before it builds on them, or a later power
+//!    cut may take away what it has already acted on. ([`Segments`](crate::Segments) does so by
+//!    itself.)
 //! 5. **Maps**: bytes under a live [`Map`] do not change. Writing into them or cutting the file
 //!    below their end is refused; removing or replacing the file is fine, the map keeps the old
 //!    file.
@@ -61,10 +61,10 @@ pub trait Storage: Debug + Send + Sync {
     /// Opens or creates one file.
     fn open(&self, name: &str, access: Access, caching: Caching) -> Result<Arc<dyn File>>;
 
-    /// Gives the file `from` the name `to`, replacing a file of that name atomically.
+    /// Renames the file `from` to `to`, atomically replacing a file of that name.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
 
-    /// Takes a file's name away. Open files and maps of it stay usable.
+    /// Removes a file's name. Open files and maps of it stay usable.
     fn remove(&self, name: &str) -> Result<()>;
 
     /// The names of all files (not directories), sorted.
@@ -77,10 +77,10 @@ pub trait Storage: Debug + Send + Sync {
     /// Makes all name changes so far durable.
     fn sync_dir(&self) -> Result<()>;
 
-    /// A subdirectory, created durably when missing, sharing this storage's fate.
+    /// A subdirectory, created durably when missing, sharing this storage's poison.
     fn directory(&self, name: &str) -> Result<Arc<dyn Storage>>;
 
-    /// Takes the directory for this opener alone, until the guard is dropped.
+    /// Locks the directory for this opener alone, until the guard is dropped.
     fn lock(&self) -> Result<LockGuard>;
 }
 
@@ -105,7 +105,7 @@ pub trait File: Debug + Send + Sync {
     /// Makes the data and the length durable.
     fn sync(&self) -> Result<()>;
 
-    /// Maps `len` bytes from `offset` on, which must be written and will not change any more.
+    /// Maps `len` bytes from `offset` on, which must be written and will not change again.
     fn map(&self, offset: FileOffset, len: u64) -> Result<Map>;
 
     /// The descriptor a ring may read from; `None` when the bytes are not behind one. A read that
@@ -113,7 +113,7 @@ pub trait File: Debug + Send + Sync {
     fn descriptor(&self, aligned: bool) -> Option<BorrowedFd<'_>>;
 }
 
-/// What an opener wants of a file.
+/// How an opener uses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read an existing file.
@@ -129,7 +129,7 @@ pub enum Access {
 impl Access {
     /// True when the file may be changed through this opening.
     #[must_use]
-    pub const fn writes(self) -> bool {
+    pub(crate) const fn writes(self) -> bool {
         !matches!(self, Self::Read)
     }
 }
@@ -139,8 +139,8 @@ impl Access {
 pub enum Caching {
     /// Through the page cache.
     Buffered,
-    /// Past the page cache (`O_DIRECT`), for cold reads and bulk writes. What is not aligned, and
-    /// everything on a filesystem that has no such thing, goes through the cache all the same.
+    /// Past the page cache (`O_DIRECT`), for cold reads and bulk writes. Unaligned transfers, and
+    /// all transfers on a filesystem without `O_DIRECT`, go through the cache.
     Direct,
 }
 

@@ -7,11 +7,11 @@
 //!  └─────────────────┴──────────────────┘
 //! ```
 //!
-//! The memory never moves and never shrinks. The writer copies bytes behind `published`, where no
+//! The memory never moves and never shrinks. The writer copies bytes after `published`, where no
 //! reader looks, and then stores the new `published` with release ordering. A reader loads
-//! `published` with acquire ordering and reads below it, where nobody writes any more. The acquire
-//! load that sees a value sees all bytes written before the release store of that value, so there
-//! is no data race and no half-written row. There is one writer because [`TailWriter`] is not
+//! `published` with acquire ordering and reads below it, where nothing is written again. The
+//! acquire load that sees a value sees all bytes written before the release store of that value, so
+//! there is no data race and no half-written row. There is one writer because [`TailWriter`] is not
 //! `Clone` and appends by `&mut self`.
 
 #![expect(unsafe_code, reason = "shares memory between a writer and readers")]
@@ -59,7 +59,7 @@ impl fmt::Debug for Tail {
     }
 }
 
-/// The one who fills it.
+/// The single writer of a tail.
 #[derive(Debug)]
 pub(crate) struct TailWriter {
     tail: Arc<Tail>,
@@ -82,19 +82,19 @@ impl TailWriter {
         self.len
     }
 
-    /// The room that is left.
+    /// Bytes left to fill.
     pub(crate) fn room(&self) -> usize {
         self.tail.capacity - self.len
     }
 
-    /// Copies `bytes` behind the end and publishes them.
+    /// Copies `bytes` after the end and publishes them.
     ///
     /// # Panics
     ///
-    /// When there is no room: the caller has asked.
+    /// When there is no room; callers check [`TailWriter::room`] first.
     pub(crate) fn append(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.room(), "the caller makes room before it appends");
-        // SAFETY: the target lies inside the memory (asserted) and behind `published`, where no
+        // SAFETY: the target lies inside the memory (asserted) and after `published`, where no
         // reader looks; `&mut self` of the only writer excludes other writers; the source is a
         // reader's or someone else's memory and cannot overlap unpublished bytes.
         unsafe {
@@ -105,7 +105,7 @@ impl TailWriter {
         self.tail.published.store(self.len, Ordering::Release);
     }
 
-    /// All of the memory: what was appended, and zeroes behind it.
+    /// All of the memory: what was appended, followed by zeroes.
     pub(crate) fn whole(&self) -> &[u8] {
         // SAFETY: the memory is initialised and only this writer ever changes it, by `&mut self`.
         unsafe { std::slice::from_raw_parts(self.tail.start, self.tail.capacity) }

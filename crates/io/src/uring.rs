@@ -12,8 +12,8 @@
 //!
 //! Memory safety rests on one rule: **a buffer whose slot is occupied is neither freed nor looked
 //! at.** Dropping the ring waits until every slot is answered. If the kernel cannot even be asked,
-//! the buffers are leaked: memory lost, never memory the kernel writes into after it was given to
-//! someone else.
+//! the buffers are leaked: that loses memory, but the kernel never writes into memory that was
+//! given to someone else.
 
 #![expect(unsafe_code, reason = "hands buffers to the kernel")]
 
@@ -33,8 +33,8 @@ use crate::reader::{Completion, ReadRequest};
 /// The most one entry reads; the kernel stops at 2 GiB - 4 KiB by itself.
 const READ_MAX: usize = 1 << 30;
 
-/// A full ring is submitted and reaped in this many batches: the disk has three quarters of its
-/// work left while the next batch is prepared, and one system call serves many reads.
+/// A full ring is submitted and reaped in this many batches: three quarters of the reads stay in
+/// flight while the next batch is prepared, and one system call serves many reads.
 const BATCHES: usize = 4;
 
 pub(crate) struct Ring {
@@ -56,8 +56,8 @@ impl Ring {
     /// A ring with `depth` slots, or `None` where the kernel or a sandbox does not allow one.
     pub(crate) fn new(depth: u16) -> Option<Self> {
         let entries = u32::from(depth);
-        // Where the kernel knows it: completions wait for the thread to come by instead of
-        // interrupting it, which costs a good part of a read.
+        // Where the kernel supports it: completions wait until the thread enters the kernel instead
+        // of interrupting it, which would cost a good part of a read.
         let ring = IoUring::builder().setup_coop_taskrun().build(entries);
         let ring = ring.or_else(|_| IoUring::new(entries)).ok()?;
         let mut probe = Probe::new();
@@ -75,7 +75,7 @@ impl Ring {
         self.slots.len() - self.free.len()
     }
 
-    /// How many more reads could be under way.
+    /// How many more reads can be in flight.
     pub(crate) fn room(&self) -> usize {
         self.free.len()
     }

@@ -1,8 +1,8 @@
 //! How the memory of the process is split.
 //!
 //! ```text
-//!  memory  ├─ program ─┬─ headers ─┬─ source ─┬─ archive ─┬─ history ─┬─ blocks ─┬─ set ────────┤
-//!           16 MiB+1/8   measured    measured   3/16        3/16        1/16       what is left
+//!  ├─ program ─┬─ headers ─┬─ source ─┬─ archive ─┬─ history ─┬─ mempool ─┬─ blocks ─┬─ set ─┤
+//!   16 MiB+1/8   measured    measured   3/16        3/16        1/8         1/16       the rest
 //! ```
 //!
 //! - **program**: stacks, the ends of logs, and what the allocator holds beyond what is in use.
@@ -18,6 +18,9 @@
 //! - **history**: the script history, where it is kept, at most 512 MiB. Three quarters are the
 //!   table's, which splits them again (`varve_archive::history`); a quarter is for the rows of
 //!   blocks that no commit has yet.
+//! - **mempool**: while it is open, at most 640 MiB. Half is for transactions with their rows: what
+//!   exceeds it is evicted. A quarter is for their records, and a quarter for what readers hold of
+//!   older versions and what waits for its turn.
 //! - **blocks**: those on their way from the source to the set, at most 128 MiB: a quarter waits in
 //!   the source, a quarter is being checked, half is stored and waits for its turn. A single block
 //!   is let through whatever its length.
@@ -41,11 +44,13 @@ const PROGRAM: usize = 16 * MIB;
 const PROGRAM_SHARE: usize = 2;
 const ARCHIVE_SHARE: usize = 3;
 const HISTORY_SHARE: usize = 3;
+const MEMPOOL_SHARE: usize = 2;
 const BLOCKS_SHARE: usize = 1;
 const SET_SHARE: usize = 16 - PROGRAM_SHARE - ARCHIVE_SHARE - BLOCKS_SHARE;
 /// The most that a share is worth having.
 const ARCHIVE_MAX: usize = 512 * MIB;
 const HISTORY_MAX: usize = 512 * MIB;
+const MEMPOOL_MAX: usize = 640 * MIB;
 const BLOCKS_MAX: usize = 128 * MIB;
 
 /// The number of a stored block, in the table by its hash.
@@ -58,6 +63,8 @@ pub(crate) struct Measured {
     pub(crate) source: usize,
     /// Whether the script history is kept.
     pub(crate) history: bool,
+    /// Whether the mempool is open.
+    pub(crate) mempool: bool,
 }
 
 impl Measured {
@@ -72,6 +79,7 @@ impl Measured {
             headers: tree.memory() + numbers + archive.memory().heads,
             source: 0,
             history: false,
+            mempool: false,
         }
     }
 
@@ -95,6 +103,8 @@ pub struct Budget {
     pub archive: usize,
     /// The script history; 0 where it is not kept.
     pub history: usize,
+    /// Unconfirmed transactions; 0 while there is no mempool.
+    pub mempool: usize,
     /// Blocks between the source and the set.
     pub blocks: usize,
     /// The unspent set.
@@ -115,10 +125,17 @@ impl Budget {
         let blocks = (memory / 16 * BLOCKS_SHARE).min(BLOCKS_MAX);
         let share = if measured.history { HISTORY_SHARE } else { 0 };
         let history = (memory / 16 * share).min(HISTORY_MAX);
-        let taken = (program + archive + history + blocks).saturating_add(measured.total());
+        let mempool = if measured.mempool { Self::mempool_share(memory) } else { 0 };
+        let taken =
+            (program + archive + history + mempool + blocks).saturating_add(measured.total());
         let set = memory.saturating_sub(taken);
         let Measured { headers, source, .. } = measured;
-        Self { memory, program, headers, source, archive, history, blocks, set }
+        Self { memory, program, headers, source, archive, history, mempool, blocks, set }
+    }
+
+    /// The part of the mempool, while it is open.
+    pub(crate) fn mempool_share(memory: usize) -> usize {
+        (memory / 16 * MEMPOOL_SHARE).min(MEMPOOL_MAX)
     }
 
     /// Refuses a split that leaves too little for the set.
@@ -142,7 +159,8 @@ impl Budget {
     fn too_little(&self, set: usize) -> Error {
         let Self { memory: given, headers, source, .. } = *self;
         let fixed = headers.saturating_add(source);
-        let share = SET_SHARE - if self.history > 0 { HISTORY_SHARE } else { 0 };
+        let history = if self.history > 0 { HISTORY_SHARE } else { 0 };
+        let share = SET_SHARE - history - if self.mempool > 0 { MEMPOOL_SHARE } else { 0 };
         let needed = (PROGRAM.saturating_add(set).saturating_add(fixed) / share)
             .saturating_add(1)
             .saturating_mul(16);
@@ -201,19 +219,19 @@ impl Budget {
 mod tests {
     use super::*;
 
-    const NOTHING: Measured = Measured { headers: 0, source: 0, history: false };
+    const NOTHING: Measured = Measured { headers: 0, source: 0, history: false, mempool: false };
 
     #[test]
     fn the_parts_are_the_whole() {
         for memory in [64 * MIB, 100_000_001, 256 * MIB, 2048 * MIB, 64 << 30] {
-            for history in [false, true] {
-                let measured = Measured { headers: 7 * MIB + 7, source: 11, history };
+            for (history, mempool) in [(false, false), (true, false), (false, true)] {
+                let measured = Measured { headers: 7 * MIB + 7, source: 11, history, mempool };
                 let budget = Budget::new(memory, measured);
                 let Budget { program, headers, source, archive, blocks, set, .. } = budget;
-                let parts = program + headers + source + archive + budget.history + blocks + set;
-                assert_eq!(parts, memory);
+                let parts = program + headers + source + archive + blocks + set;
+                assert_eq!(parts + budget.history + budget.mempool, memory);
             }
-            let measured = Measured { headers: 7 * MIB + 7, source: 11, history: false };
+            let measured = Measured { headers: 7 * MIB + 7, source: 11, ..NOTHING };
             let budget = Budget::new(memory, measured).enough().unwrap();
             let Budget { archive, blocks, .. } = budget;
             assert!(budget.search() + 2 * budget.stage_due() <= archive);
@@ -238,7 +256,7 @@ mod tests {
     fn what_is_said_to_be_enough_is_enough() {
         for headers in [0, MIB, 100 * MIB, 5 << 30] {
             let history = headers > MIB;
-            let measured = Measured { headers, source: headers / 3, history };
+            let measured = Measured { headers, source: headers / 3, history, mempool: history };
             let Err(Error::Memory { needed, .. }) = Budget::new(MIB, measured).enough() else {
                 panic!("a megabyte is too little");
             };

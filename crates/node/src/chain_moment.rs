@@ -8,7 +8,7 @@ use std::fmt;
 
 use varve_types::{BlockHash, Height};
 
-use crate::chain::SharedChain;
+use crate::chain::{SharedBranch, SharedChain};
 use crate::checked::{CheckedHeights, ScriptsChecked};
 use crate::header_tree::{ChainTip, HeaderId, Invalid};
 
@@ -32,6 +32,11 @@ impl ChainMoment {
             (count, tree.height(tree.best_header()))
         };
         Self { chain: chain.clone(), tip, count, best, checked }
+    }
+
+    /// The headers of the confirmed chain.
+    pub(crate) const fn branch(&self) -> SharedBranch<'_> {
+        self.chain.branch(self.tip)
     }
 
     /// Every branch, and the confirmed tip. Walks all headers.

@@ -50,6 +50,8 @@ const LOCK_MAX: usize = 512;
 /// Folders that may be in a folder before it becomes a node's: the records, which need no chain,
 /// and what a file system puts into its root.
 const NEUTRAL: [&str; 2] = ["records", "lost+found"];
+/// The file of options, which may be there before anything else.
+const CONFIGURATION: &str = "varve.toml";
 
 /// 32 random bytes that a new folder takes its identity and its secret from.
 pub type Seed = [u8; 32];
@@ -111,7 +113,7 @@ impl DataDirectory {
         let mut found = root.list()?;
         let is_locked = found.iter().any(|name| name == LOCK_FILE) && is_lock(root)?;
         let is_own = |name: &str| is_envelope(FILE, name) || (is_locked && name == LOCK_FILE);
-        found.retain(|name| !is_own(name));
+        found.retain(|name| !is_own(name) && name != CONFIGURATION);
         found.extend(
             root.list_others()?.into_iter().filter(|name| !NEUTRAL.contains(&name.as_str())),
         );

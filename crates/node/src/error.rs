@@ -178,6 +178,9 @@ pub enum Error {
          indexes that are to stay)"
     )]
     NoHistory,
+    /// The mempool failed.
+    #[error("the mempool: {0}")]
+    Mempool(#[from] crate::mempool::MempoolError),
     /// The unspent set failed.
     #[error("the unspent set: {0}")]
     Utxo(#[source] UtxoError),

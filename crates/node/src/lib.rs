@@ -28,6 +28,7 @@ mod checked;
 mod commit_log;
 mod connected;
 mod data_directory;
+mod desk;
 mod error;
 mod filters;
 #[cfg(test)]
@@ -35,10 +36,13 @@ mod fixture;
 mod header_sync;
 #[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
 mod header_tree;
+mod index_size;
+mod live_mempool;
 pub mod mempool;
 mod ordinals;
 mod organizer;
 mod owned_block;
+mod pins;
 mod prune;
 mod reading;
 mod recompute;
@@ -63,16 +67,18 @@ pub use budget::Budget;
 pub use checked::ScriptsChecked;
 pub use commit_log::CommitSequence;
 pub use data_directory::{DataDirectory, FORMAT_VERSION, Identity, Seed};
+pub use desk::{Desk, DeskError, Order, Reply};
 pub use error::{Error, Names};
 pub use header_tree::{ChainTip, Invalid};
 pub use organizer::{Compacted, Limits, Options, Organizer, Report, SyncOptions, Verify};
+pub use pins::Pin;
 pub use reading::Reading;
 pub use scripts::{ScriptPage, ScriptTx, ScriptTxs, ScriptUnspent, Scripts};
 pub use settings::{Index, IndexSet, Prune, Settings, SettingsChange, UnknownIndexError};
 pub use shortfall::Shortfall;
 pub use snapshot::{ArchiveView, NodeReader, NodeSnapshot};
 pub use source::{Event, Giver, Source, SourceError};
-pub use stats::SetStats;
+pub use stats::{SetRows, SetStats};
 pub use verify::Verified;
 
 /// Parts that tests and fuzz targets reach directly.

@@ -19,7 +19,7 @@
 //! | file | is |
 //! |---|---|
 //! | `pool`, `blocks`, `restart` | the writer: arrivals and expiry, moves of the tip, reload |
-//! | `admission`, `rules`, `policy`, `reject` | whether a transaction may come in, and why not |
+//! | `admission`, `rules`, `policy`, `reject`, `trial` | whether a transaction may come in |
 //! | `draft`, `ledger` | a step on its way; what it means for the records |
 //! | `version`, `entry`, `rows`, `cow_map` | one moment, and what it is made of |
 //! | `query`, `histogram`, `estimate`, `fee_rate` | what can be asked |
@@ -52,6 +52,7 @@ mod rows;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod version;
 
 pub use chain::{Chain, ChainBlock, ChainChange, ChainError, Moment, Tip};
@@ -62,9 +63,10 @@ pub use feed::{Feed, FeedActions, FeedChange, FeedEvent, Listing};
 pub use histogram::FeeBin;
 pub use policy::{Judge, Policy};
 pub use pool::{Mempool, MempoolParts, Verdict};
-pub use query::{HistoryItem, PushRow, ScriptDelta, SpentBy, Totals, UnspentOutput};
+pub use query::{HistoryItem, PushRow, ScriptDelta, ScriptMove, SpentBy, Totals, UnspentOutput};
 pub use reject::{MempoolError, Reject, ReplaceError};
 pub use restart::Reloaded;
 pub use rows::Side;
 pub use rules::LooseVerifier;
+pub use trial::Acceptance;
 pub use version::Version;

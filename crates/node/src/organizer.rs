@@ -18,6 +18,8 @@
 //!   the target is then another, perhaps the old tip, and the set is turned to it.
 //! * A sync that verifies scripts also checks those of confirmed blocks that were taken without
 //!   (`recheck`), when it has nothing else to do.
+//! * A sync that follows and has caught up also takes unconfirmed transactions, between blocks
+//!   (`tend`).
 //! * A *checkpoint* makes everything durable at intervals, so that a crash costs the replay of at
 //!   most [`Limits::lag`] bytes of blocks.
 
@@ -34,6 +36,7 @@ mod maintain;
 mod recheck;
 mod report;
 mod script_board;
+mod tend;
 mod verdict;
 mod vetting;
 
@@ -167,6 +170,8 @@ pub struct SyncOptions {
     pub follow: bool,
     /// Also fetch blocks of branches that have less work than the best.
     pub all_branches: bool,
+    /// Also take unconfirmed transactions, once everything is there. Only a sync that follows does.
+    pub mempool: bool,
     /// Set from another thread: commit what was reached, and end in order.
     pub stop: Arc<AtomicBool>,
     /// For the time between commits.
@@ -202,6 +207,8 @@ impl Organizer {
             directory: Arc::clone(&self.directory),
             settings: self.settings,
             stats: self.stores.stats.log().clone(),
+            desk: self.stores.mempool.desk().clone(),
+            pins: self.stores.pins.clone(),
         }
     }
 
@@ -277,6 +284,22 @@ impl Organizer {
         options: &SyncOptions,
         report: &mut dyn FnMut(Report<'_>),
     ) -> Result<(), Error> {
+        if options.mempool && options.follow {
+            self.stores.mempool.want(Arc::clone(&options.now));
+        }
+        let synced = self.sync_blocks(source, options, report);
+        if self.stores.mempool.end() {
+            report(Report::MempoolChanged { events: &[] });
+        }
+        synced
+    }
+
+    fn sync_blocks(
+        &mut self,
+        source: &mut dyn Source,
+        options: &SyncOptions,
+        report: &mut dyn FnMut(Report<'_>),
+    ) -> Result<(), Error> {
         let network = self.options.params.network;
         if options.verify == Verify::Scripts && network.is_bsv() {
             return Err(Error::NoScripts { network });
@@ -304,7 +327,9 @@ impl Organizer {
             let is_done = pause == Pause::Done || options.is_stopped();
             if is_done {
                 self.follow_left_scripts()?;
-                self.tidy(options)?;
+                let report = &mut *intake.report;
+                let progress = &mut |done, all| report(Report::Merging { done, all });
+                self.tidy(&|| options.is_stopped(), progress)?;
                 self.checkpoint()?;
             } else {
                 self.make_durable()?;

@@ -10,6 +10,8 @@
 //! 3. blocks whose rows a search table of the archive has in memory alone: after a crash they are
 //!    made of the blocks again.
 //!
+//! 4. blocks that a reader has pinned (`pins`).
+//!
 //! A block whose header is not known (lost in a crash and not received again) holds nothing back.
 //! It is dropped with its file, and fetched again if its header arrives.
 //!
@@ -32,6 +34,9 @@ use crate::header_tree::HeaderId;
 use crate::organizer::Organizer;
 use crate::settings::{Index, Prune};
 
+/// More than a file of blocks has around each of them.
+const FRAME: u64 = 64;
+
 impl Organizer {
     /// Drops what need not be kept. All stores have just been made durable.
     pub(crate) fn prune(&mut self) -> Result<(), Error> {
@@ -42,6 +47,8 @@ impl Organizer {
         }
         let from = self.first_above(horizon)?;
         let from = self.stores.archive.needed_from()?.map_or(from, |needed| from.min(needed));
+        let pinned = self.stores.pins.raise(from.min(self.youngest(bytes)?));
+        let from = pinned.map_or(from, |pinned| pinned.min(from));
         let first = self.stores.blocks.prune(Keep { from, bytes })?;
         self.stores.forget_pruned(first);
         Ok(())
@@ -80,6 +87,21 @@ impl Organizer {
             }
         }
         Ok(BlockNumber::new(reader.count()))
+    }
+
+    /// The first block that pruning to this many bytes does not reach.
+    fn youngest(&self, bytes: u64) -> Result<BlockNumber, Error> {
+        let reader = self.stores.blocks.reader();
+        let (mut number, first) = (reader.count(), reader.first_held()?.get());
+        let mut sum = 0;
+        while number > first {
+            sum += reader.row(BlockNumber::new(number - 1))?.length + FRAME;
+            if sum > bytes {
+                break;
+            }
+            number -= 1;
+        }
+        Ok(BlockNumber::new(number))
     }
 
     /// Refuses to leave for a branch that begins below what can be rewound, before anything is.

@@ -33,6 +33,9 @@ use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::filters::filtered;
 use crate::header_tree::{ChainTip, Invalid};
+use crate::index_size::index_bytes;
+use crate::live_mempool::stored::{self, RestingChain};
+use crate::mempool;
 use crate::ordinals::Ordinals;
 use crate::organizer::{Options, Organizer};
 use crate::prune::pruned_below;
@@ -42,7 +45,7 @@ use crate::script_index;
 use crate::scripts::Scripts;
 use crate::settings::{Index, Settings};
 use crate::snapshot::ArchiveView;
-use crate::stats::counted;
+use crate::stats::{SetRows, counted, set_rows};
 
 /// The node at its last commit, for as long as this is held: nobody else opens the folder.
 pub struct Reading {
@@ -176,6 +179,27 @@ impl Reading {
         Ok(open_utxo(&self.directory, &self.options, &budget)?.snapshot())
     }
 
+    /// The unconfirmed transactions that the last sync left, judged again at the tip and the time
+    /// `now`; `None` where none were kept. `set` is the unspent set of this folder.
+    pub fn mempool(
+        &self,
+        set: Arc<Version>,
+        now: u32,
+    ) -> Result<Option<Arc<mempool::Version>>, Error> {
+        if self.recovered.is_some() || !self.keeps_mempool()? {
+            return Ok(None);
+        }
+        let (sequence, tip, archive) = (self.rest.sequence, self.rest.tip, self.archive.clone());
+        let chain = RestingChain { sequence, tip, archive, set };
+        let Options { params, memory, .. } = &*self.options;
+        stored::open(&self.directory, params, &chain, (*memory, now)).map(Some)
+    }
+
+    /// Whether a sync has kept unconfirmed transactions here.
+    pub fn keeps_mempool(&self) -> Result<bool, Error> {
+        stored::is_kept(&self.directory)
+    }
+
     /// How the memory would be split by a node that works on this folder, and by its unspent set.
     #[must_use]
     pub fn memory(&self) -> (Budget, MemorySplit) {
@@ -191,6 +215,7 @@ impl Reading {
             headers: tree.saturating_add(arrays),
             source: 0,
             history: self.settings.indexes.has(Index::Script),
+            mempool: false,
         }
     }
 
@@ -253,6 +278,7 @@ impl Reading {
     pub fn indexed(&self, index: Index) -> Result<Option<Height>, Error> {
         match index {
             Index::Filter => filtered(&self.archive),
+            Index::Pushdata => Ok(Some(self.rest.tip.0)),
             Index::Script => {
                 Ok(script_index::at_rest(&self.directory)?.tip().map(|tip| tip.height))
             }
@@ -264,6 +290,16 @@ impl Reading {
     /// when all have.
     pub fn pruned_below(&self) -> Result<Option<Height>, Error> {
         pruned_below(&self.archive, &self.blocks, self.rest.tip.0)
+    }
+
+    /// The bytes of an index's files.
+    pub fn index_bytes(&self, index: Index) -> Result<u64, Error> {
+        index_bytes(&self.directory, index)
+    }
+
+    /// The figures of the unspent set at these heights, as far as they were counted.
+    pub fn set_rows(&self, heights: &[Height]) -> Result<SetRows, Error> {
+        set_rows(&self.directory, heights)
     }
 
     /// The bytes of the archive's files.

@@ -28,6 +28,7 @@ mod indexes;
 mod rebuild;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use varve_archive::search::SearchOptions;
@@ -48,8 +49,10 @@ use crate::connected::Wanted;
 use crate::data_directory::DataDirectory;
 use crate::error::Error;
 use crate::header_tree::HeaderId;
+use crate::live_mempool::LiveMempool;
 use crate::ordinals::Ordinals;
 use crate::organizer::{LeftOut, Options, Organizer, connect};
+use crate::pins::Pins;
 use crate::script_index::ScriptIndex;
 use crate::settings::{Index, IndexSet, Prune, Settings};
 use crate::snapshot::NodeSnapshot;
@@ -92,8 +95,7 @@ impl Organizer {
         progress: Progress<'_>,
     ) -> Result<Self, Error> {
         let budget = Budget::empty(options.memory)?;
-        let identity = directory.identity();
-        let (mut log, mut history) = CommitLog::open(directory.store("commit")?, identity.store)?;
+        let (mut log, mut history) = open_log(&directory)?;
         let before = Settings::load(directory.root())?;
         let settings = before.changed(options.settings);
         let mut blocks = open_blocks(&directory, &options, settings, &history)?;
@@ -110,19 +112,18 @@ impl Organizer {
             log: &mut log,
         };
         let Rebuilt { mut chain, orphans, lost, rows } = parts.run(&history, progress)?;
-        let measured = Measured::of(&chain.tree, &blocks, &archive);
         let history_kept = settings.indexes.has(Index::Script);
+        let measured = Measured::of(&chain.tree, &blocks, &archive);
         let measured = Measured { history: history_kept, ..measured };
         let budget = Budget::new(options.memory, measured).enough()?;
         let scripts = open_scripts(&directory, &options, &budget, &archive, history_kept)?;
         let utxo = open_utxo(&directory, &options, &budget)?;
 
-        let tip = confirmed_tip(&chain, &history)?;
+        let (tip, sequence) = confirmed_tip(&chain, &history)?;
         chain.restore_checked(tip, &history.checked);
         let at = (chain.tree.height(tip), chain.tree.hash(tip));
-        let sequence = history.last.as_ref().map_or(CommitSequence(0), |commit| commit.sequence);
         let chain = SharedChain::new(chain);
-        let snapshot = NodeSnapshot {
+        let published = Arc::new(ArcSwap::from_pointee(NodeSnapshot {
             sequence,
             tip: at,
             utxo: Arc::clone(utxo.latest()),
@@ -130,8 +131,9 @@ impl Organizer {
             blocks: blocks.reader(),
             chain: ChainMoment::now(&chain, tip, history.checked.clone()),
             scripts: scripts.as_ref().map(ScriptIndex::view),
-        };
-        let published = Arc::new(ArcSwap::from_pointee(snapshot));
+            mempool: None,
+        }));
+        let mempool = LiveMempool::of(&directory, &options, &published);
         let stores = Stores {
             chain,
             blocks,
@@ -150,26 +152,28 @@ impl Organizer {
             connected_since: 0,
             stats: Stats::default(),
             scripts,
+            pins: Pins::default(),
+            mempool,
         };
         let left_out = LeftOut::default();
-        let mut organizer = Self { utxo, stores, options, settings, directory, left_out };
-        organizer.finish_opening(at, history.last.is_none(), rows > 0)?;
-        Ok(organizer)
+        let organizer = Self { utxo, stores, options, settings, directory, left_out };
+        organizer.finish_opening(at, history.last.is_none(), rows > 0)
     }
 
     /// Brings everything to the confirmed tip `at` and makes durable what that took.
     fn finish_opening(
-        &mut self,
+        mut self,
         at: (Height, BlockHash),
         is_new: bool,
         is_rebuilt: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<Self, Error> {
         let is_behind = self.utxo.tip() != Some(at);
         let is_indexed = self.catch_up(is_new)?;
         if is_behind || is_indexed || is_rebuilt {
             self.rest()?;
         }
-        self.leave_marked_tip()
+        self.leave_marked_tip()?;
+        Ok(self)
     }
 
     /// Brings the set, the archive's chains and the indexes to the confirmed tip, and publishes it.
@@ -180,7 +184,7 @@ impl Organizer {
         self.append_to(tip, Wanted::default())?;
         if is_new {
             // The first commit of all: the genesis block.
-            self.stores.commit(tip, Arc::clone(self.utxo.latest()))?;
+            self.stores.commit(tip, Arc::clone(self.utxo.latest()), Duration::ZERO)?;
             return Ok(false);
         }
         let (height, hash) = self.stores.tip_at();
@@ -318,10 +322,9 @@ fn open_tables(
     Ok(MmapBackend::open(directory.store("archive")?, config)?)
 }
 
-pub(crate) const fn table_indexes(settings: Settings) -> Indexes {
-    let indexes = settings.indexes;
-    // The script history has its own table (`script_index`).
-    Indexes { scripts: false, filters: indexes.has(Index::Filter) }
+/// The optional tables of the archive. The script history and the figures are beside it.
+pub(crate) fn table_indexes(settings: Settings) -> Indexes {
+    Indexes { pushdata: settings.pushdata(), filters: settings.indexes.has(Index::Filter) }
 }
 
 /// Opens the archive, and gives its search tables what they lack. A new one gets the genesis block,
@@ -383,6 +386,10 @@ fn note_lost(
 }
 
 /// Opens the script history, if it is kept.
+fn open_log(directory: &DataDirectory) -> Result<(CommitLog, History), Error> {
+    Ok(CommitLog::open(directory.store("commit")?, directory.identity().store)?)
+}
+
 fn open_scripts(
     directory: &DataDirectory,
     options: &Options,
@@ -417,11 +424,12 @@ pub(crate) fn open_utxo(
 }
 
 /// The tip of the last commit, genesis before the first. All up to it is valid.
-fn confirmed_tip(chain: &Chain, history: &History) -> Result<HeaderId, Error> {
-    let Some(last) = &history.last else { return Ok(HeaderId::GENESIS) };
+fn confirmed_tip(chain: &Chain, history: &History) -> Result<(HeaderId, CommitSequence), Error> {
+    let Some(last) = &history.last else { return Ok((HeaderId::GENESIS, CommitSequence(0))) };
     let (height, hash) = last.tip;
     let found = chain.tree.find(&hash).filter(|id| chain.tree.height(*id) == height);
-    found.ok_or_else(|| disagree(format!("the confirmed block {hash} at {height} is not stored")))
+    let missing = || disagree(format!("the confirmed block {hash} at {height} is not stored"));
+    Ok((found.ok_or_else(missing)?, last.sequence))
 }
 
 fn disagree(what: String) -> Error {

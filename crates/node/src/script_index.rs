@@ -40,10 +40,6 @@ use crate::snapshot::ArchiveView;
 use crate::store_files::SCRIPT;
 use crate::stores::{Stores, missing};
 
-/// Ordinals are what the chain says, so none is ever given to another transaction of the same
-/// chain: the table may flush any.
-const EVERY_ORDINAL: TxLink = TxLink::new(u64::MAX);
-
 /// The keys of a folder's script history.
 pub(crate) fn keys(directory: &DataDirectory) -> HistoryKeys {
     let identity = directory.identity();
@@ -53,7 +49,7 @@ pub(crate) fn keys(directory: &DataDirectory) -> HistoryKeys {
 /// Opens the table of a folder that nobody writes.
 pub(crate) fn at_rest(directory: &DataDirectory) -> Result<HistoryView, Error> {
     let storage = directory.store(SCRIPT.folder)?;
-    Ok(HistoryReader::at_rest(&storage, keys(directory), EVERY_ORDINAL)?.view())
+    Ok(HistoryReader::at_rest(&storage, keys(directory))?.view())
 }
 
 /// The script history as the writer has it.
@@ -83,7 +79,7 @@ impl ScriptIndex {
             if memory < SEARCH_BESIDE { Compaction::Inline } else { options.compaction };
         let options = HistoryOptions { memory, compaction, ..options };
         let (storage, keys) = (directory.store(SCRIPT.folder)?, keys(directory));
-        let table = HistoryTable::open(storage, keys, options, EVERY_ORDINAL)?;
+        let table = HistoryTable::open(storage, keys, options)?;
         let waiting_most = budget.history / 4;
         let (waiting, waiting_bytes) = (BTreeMap::new(), 0);
         Ok(Self { table, keys, ordinals, waiting, waiting_bytes, waiting_most, threads })
@@ -118,7 +114,7 @@ impl ScriptIndex {
 
     /// Starts what is due beside the writer.
     pub(crate) fn settle(&mut self) -> Result<(), Error> {
-        Ok(self.table.settle(EVERY_ORDINAL)?)
+        Ok(self.table.settle()?)
     }
 
     /// Flushes everything.
@@ -126,9 +122,18 @@ impl ScriptIndex {
         Ok(self.table.rest()?)
     }
 
-    /// Merges the runs into one, in the background.
-    pub(crate) fn tidy(&mut self) -> Result<(), Error> {
-        Ok(self.table.tidy()?)
+    /// Merges the runs into one, in the background. Returns whether merges are still running. On a
+    /// full disk the runs stay as they are and still answer.
+    pub(crate) fn tidy(&mut self) -> Result<bool, Error> {
+        match self.table.tidy() {
+            Err(error) if error.is_disk_full() => Ok(false),
+            tidied => Ok(tidied?),
+        }
+    }
+
+    /// Bytes of the runs being merged: about how many are done, and all of them.
+    pub(crate) fn merging(&self) -> (u64, u64) {
+        self.table.merging()
     }
 
     /// Compares everything on disk with its checksums.
@@ -196,9 +201,9 @@ impl ScriptIndex {
         let Some(batch) = batch.or(waiting).or(genesis) else { return Ok(false) };
         let parent = header.parent.map(|parent| view.header(parent)).transpose()?;
         let parent = parent.map_or(BlockHash::from_bytes([0; 32]), |row| row.hash);
-        let (first, count) = (self.tip().map_or(TxLink::new(0), |tip| tip.end), row.tx_count);
+        let count = row.tx_count;
         self.table.tend()?;
-        self.table.connect(&Connected { height, hash, parent, first, count }, batch)?;
+        self.table.connect(&Connected { height, hash, parent, count }, batch)?;
         Ok(true)
     }
 }

@@ -12,7 +12,7 @@
 //! reorganisation the ordinal may name another transaction of the same block; then the block is
 //! searched.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use varve_archive::TxLink;
 use varve_archive::history::{HistoryView, Nearer, Sums, Unspent, UnspentCursor};
@@ -159,6 +159,36 @@ impl Scripts {
         Ok(ScriptTxs { txs, cursor })
     }
 
+    /// The txid and height of each transaction of a script in blocks from `from` up, in chain
+    /// order, as of a height when one is given. Reads a transaction's bytes and nothing of what it
+    /// spends. `each` may end the walk.
+    pub fn txids(
+        &self,
+        script: &ScriptHash,
+        (from, at): (Height, Option<Height>),
+        each: &mut dyn FnMut(Txid, Height) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let end = self.end(at)?;
+        let mut rest = Some(self.ordinals.first(&self.view, from)?..end);
+        while let Some(links) = rest.filter(|links| links.start < links.end) {
+            let page = self.history.history(script, links, Order::Ascending, PAGE)?;
+            for ordinal in &page.rows {
+                let place = self.place(*ordinal)?;
+                let tx = self.view.place(place.link)?.ok_or_else(|| missing(*ordinal))?;
+                if each(tx.txid, place.height).is_break() {
+                    return Ok(());
+                }
+            }
+            rest = page.rest;
+        }
+        Ok(())
+    }
+
+    /// The cursor of the descending page below the transaction at a place of the confirmed chain.
+    pub fn cursor_below(&self, height: Height, position: u32) -> Result<u64, Error> {
+        Ok(self.ordinals.first(&self.view, height)?.plus(position).to_u64())
+    }
+
     /// All unspent outputs of a script in chain order, as of a height when one is given.
     pub fn unspent(
         &self,
@@ -233,10 +263,7 @@ impl Scripts {
     }
 
     fn place(&self, ordinal: TxLink) -> Result<ChainPlace, Error> {
-        let missing = || Error::Disagree {
-            what: format!("the script history names transaction {} of the chain", ordinal.to_u64()),
-        };
-        self.ordinals.place(&self.view, ordinal)?.ok_or_else(missing)
+        self.ordinals.place(&self.view, ordinal)?.ok_or_else(|| missing(ordinal))
     }
 
     fn tx(&self, script: &ScriptHash, ordinal: TxLink) -> Result<ScriptTx, Error> {
@@ -344,6 +371,11 @@ const LAST: TxLink = TxLink::new(1 << 56);
 
 fn sums_of(history: &HistoryView, script: &ScriptHash) -> Result<Sums, Error> {
     Ok(history.sums(std::slice::from_ref(script))?.pop().unwrap_or_default())
+}
+
+fn missing(ordinal: TxLink) -> Error {
+    let what = format!("the script history names transaction {} of the chain", ordinal.to_u64());
+    Error::Disagree { what }
 }
 
 /// How many there are, and their value.

@@ -7,20 +7,23 @@
 //!  0            8         9
 //!  ┌────────────┬─────────┐
 //!  │ prune      │ indexes │    prune: bytes of blocks to keep, 0 = all
-//!  │ u64        │ u8      │    indexes: bit 1 filter, 2 stats, 3 script
-//!  └────────────┴─────────┘
+//!  │ u64        │ u8      │    indexes: bit 1 filter, 2 stats, 3 script, 4 pushdata
+//!  └────────────┴─────────┘             bit 7: pushdata by Conduit's rule, else as documented
 //! ```
 
 use std::fmt;
 use std::str::FromStr;
 
 use varve_io::{Envelope, FileOffset, FormatError, Kind, Storage, load, replace};
+use varve_types::pushdata::PushdataRule;
 
 use crate::error::Error;
 
 const FILE: &str = "settings";
 const KIND: Kind = Kind(*b"SETTINGS");
 const VERSION: u32 = 2;
+/// The bit of the rule beside those of the indexes.
+const CONDUIT: u8 = 0x80;
 
 /// How much of the raw blocks is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub enum Prune {
 pub enum Index {
     /// BIP158 filters of the confirmed chain.
     Filter,
+    /// Transactions by the items that their scripts push.
+    Pushdata,
     /// The history, balance and unspent outputs of every script.
     Script,
     /// The figures of the unspent set at every height, up to date after each sync.
@@ -45,13 +50,14 @@ pub enum Index {
 
 impl Index {
     /// All that there are.
-    pub const ALL: [Self; 3] = [Self::Filter, Self::Script, Self::Stats];
+    pub const ALL: [Self; 4] = [Self::Filter, Self::Pushdata, Self::Script, Self::Stats];
 
     /// What it is called.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Filter => "filter",
+            Self::Pushdata => "pushdata",
             Self::Script => "script",
             Self::Stats => "stats",
         }
@@ -62,6 +68,7 @@ impl Index {
             Self::Filter => 2,
             Self::Stats => 4,
             Self::Script => 8,
+            Self::Pushdata => 16,
         }
     }
 }
@@ -77,6 +84,9 @@ impl fmt::Display for Index {
 pub struct IndexSet(u8);
 
 impl IndexSet {
+    /// All that there are.
+    pub(crate) const ALL: Self = Self(2 | 4 | 8 | 16);
+
     /// Whether it is one of them.
     #[must_use]
     pub const fn has(self, index: Index) -> bool {
@@ -105,7 +115,7 @@ impl fmt::Display for IndexSet {
 
 /// A name that no index has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no index `{name}`; write none, all, or some of filter,script,stats")]
+#[error("there is no index `{name}`; write none, all, or some of filter,pushdata,script,stats")]
 pub struct UnknownIndexError {
     name: String,
 }
@@ -117,7 +127,7 @@ impl FromStr for IndexSet {
     fn from_str(text: &str) -> Result<Self, UnknownIndexError> {
         match text {
             "none" => return Ok(Self::default()),
-            "all" => return Ok(Index::ALL.into_iter().fold(Self::default(), Self::with)),
+            "all" => return Ok(Self::ALL),
             _ => {}
         }
         text.split(',').try_fold(Self::default(), |set, name| {
@@ -129,12 +139,21 @@ impl FromStr for IndexSet {
 }
 
 /// How a folder is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// How much of the raw blocks.
     pub prune: Prune,
     /// Which optional indexes.
     pub indexes: IndexSet,
+    /// By which rule pushed items are indexed.
+    pub pushdata_rule: PushdataRule,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (prune, indexes) = (Prune::default(), IndexSet::default());
+        Self { prune, indexes, pushdata_rule: PushdataRule::Documented }
+    }
 }
 
 /// What an opener changes; `None` leaves it as it is.
@@ -144,6 +163,8 @@ pub struct SettingsChange {
     pub prune: Option<Prune>,
     /// Which optional indexes.
     pub indexes: Option<IndexSet>,
+    /// By which rule pushed items are indexed.
+    pub pushdata_rule: Option<PushdataRule>,
 }
 
 impl Settings {
@@ -159,12 +180,17 @@ impl Settings {
         let fields = found.payload.split_first_chunk::<8>();
         let fields =
             fields.and_then(|(prune, rest)| Some((*prune, <[u8; 1]>::try_from(rest).ok()?)));
+        let known = IndexSet::ALL.0 | CONDUIT;
+        let fields = fields.filter(|(_, [indexes])| indexes & !known == 0);
         let (prune, [indexes]) = fields.ok_or_else(|| damaged.in_file(&path, FileOffset::ZERO))?;
         let prune = match u64::from_le_bytes(prune) {
             0 => Prune::Off,
             bytes => Prune::To(bytes),
         };
-        Ok(Self { prune, indexes: IndexSet(indexes) })
+        let is_conduit = indexes & CONDUIT != 0;
+        let pushdata_rule =
+            if is_conduit { PushdataRule::Conduit } else { PushdataRule::Documented };
+        Ok(Self { prune, indexes: IndexSet(indexes & !CONDUIT), pushdata_rule })
     }
 
     /// Makes these the folder's, durably.
@@ -174,20 +200,36 @@ impl Settings {
             Prune::To(bytes) => bytes.max(1),
         };
         let mut payload = prune.to_le_bytes().to_vec();
-        payload.push(self.indexes.0);
+        let rule = match self.pushdata_rule {
+            PushdataRule::Conduit => CONDUIT,
+            PushdataRule::Documented => 0,
+        };
+        payload.push(self.indexes.0 | rule);
         let envelope = Envelope { version: VERSION, payload: payload.as_slice() };
         Ok(replace(root, FILE, KIND, &envelope)?)
     }
 
     /// These with a change.
     pub(crate) fn changed(self, change: SettingsChange) -> Self {
-        let prune = change.prune.unwrap_or(self.prune);
-        Self { prune, indexes: change.indexes.unwrap_or(self.indexes) }
+        Self {
+            prune: change.prune.unwrap_or(self.prune),
+            indexes: change.indexes.unwrap_or(self.indexes),
+            pushdata_rule: change.pushdata_rule.unwrap_or(self.pushdata_rule),
+        }
     }
 
-    /// The indexes that these have and `before` does not.
-    pub(crate) const fn added_to(self, before: Self) -> IndexSet {
-        IndexSet(self.indexes.0 & !before.indexes.0)
+    /// By which rule pushed items are indexed, if they are.
+    #[must_use]
+    pub fn pushdata(&self) -> Option<PushdataRule> {
+        self.indexes.has(Index::Pushdata).then_some(self.pushdata_rule)
+    }
+
+    /// The indexes that these have and `before` does not. Pushdata by another rule is another
+    /// index.
+    pub(crate) fn added_to(self, before: Self) -> IndexSet {
+        let added = IndexSet(self.indexes.0 & !before.indexes.0);
+        let is_other = self.pushdata().is_some() && self.pushdata() != before.pushdata();
+        if is_other { added.with(Index::Pushdata) } else { added }
     }
 }
 
@@ -199,14 +241,15 @@ mod tests {
 
     #[test]
     fn names() {
-        let all: IndexSet = "stats,script,filter".parse().unwrap();
-        assert_eq!(all.to_string(), "filter,script,stats");
+        let all: IndexSet = "stats,script,pushdata,filter".parse().unwrap();
+        assert_eq!(Index::ALL.into_iter().fold(IndexSet::default(), IndexSet::with), all);
+        assert_eq!(all.to_string(), "filter,pushdata,script,stats");
         assert_eq!("all".parse(), Ok(all));
         assert_eq!("none".parse(), Ok(IndexSet::default()));
         assert_eq!(IndexSet::default().to_string(), "none");
         for text in ["", "stats,", "Stats", "none,stats", "all,stats", "wallet", "address"] {
             let message = text.parse::<IndexSet>().unwrap_err().to_string();
-            assert!(message.contains("filter,script,stats"), "{message}");
+            assert!(message.contains("filter,pushdata,script,stats"), "{message}");
         }
     }
 
@@ -215,14 +258,42 @@ mod tests {
         let root = FaultyStorage::new(1);
         assert_eq!(Settings::load(&root).unwrap(), Settings::default());
         let script = IndexSet::default().with(Index::Script);
-        let change = SettingsChange { prune: Some(Prune::To(5 << 30)), indexes: Some(script) };
+        let change = SettingsChange {
+            prune: Some(Prune::To(5 << 30)),
+            indexes: Some(script),
+            pushdata_rule: Some(PushdataRule::Conduit),
+        };
         let settings = Settings::default().changed(change);
         settings.store(&root).unwrap();
         assert_eq!(Settings::load(&root).unwrap(), settings);
         assert_eq!(settings.changed(SettingsChange::default()), settings);
         let filter = IndexSet::default().with(Index::Filter);
-        let other = SettingsChange { indexes: Some(filter), prune: None };
+        let other = SettingsChange { indexes: Some(filter), ..SettingsChange::default() };
         let changed = settings.changed(other);
         assert_eq!((changed.prune, changed.added_to(settings)), (Prune::To(5 << 30), filter));
+    }
+
+    #[test]
+    fn pushdata_by_another_rule_is_another_index() {
+        let settings = |indexes: &str, pushdata_rule| {
+            let indexes = indexes.parse().unwrap();
+            Settings { indexes, pushdata_rule, ..Settings::default() }
+        };
+        let (conduit, documented) = (PushdataRule::Conduit, PushdataRule::Documented);
+        let added = |now: Settings, before| now.added_to(before).to_string();
+        let before = settings("stats,pushdata", documented);
+        assert_eq!(added(settings("all", documented), before), "filter,script");
+        assert_eq!(added(settings("pushdata", conduit), before), "pushdata");
+        assert_eq!(added(settings("stats", conduit), before), "none");
+    }
+
+    #[test]
+    fn bits_that_no_index_has_are_refused() {
+        let root = FaultyStorage::new(1);
+        let mut payload = 0_u64.to_le_bytes().to_vec();
+        payload.push(0x40);
+        let envelope = Envelope { version: VERSION, payload: payload.as_slice() };
+        replace(&root, FILE, KIND, &envelope).unwrap();
+        assert!(Settings::load(&root).is_err());
     }
 }

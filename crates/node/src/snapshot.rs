@@ -16,10 +16,14 @@ use crate::chain_moment::ChainMoment;
 use crate::checked::ScriptsChecked;
 use crate::commit_log::CommitSequence;
 use crate::data_directory::DataDirectory;
+use crate::desk::Desk;
 use crate::error::Error;
 use crate::filters::filtered;
 use crate::header_tree::{ChainTip, Invalid};
+use crate::index_size::index_bytes;
+use crate::mempool;
 use crate::ordinals::Ordinals;
+use crate::pins::{Pin, Pins};
 use crate::prune::pruned_below;
 use crate::scripts::Scripts;
 use crate::settings::{Index, Settings};
@@ -44,6 +48,8 @@ pub struct NodeSnapshot {
     pub(crate) chain: ChainMoment,
     /// The script history, where it is kept.
     pub(crate) scripts: Option<(HistoryView, Ordinals)>,
+    /// The unconfirmed transactions at this tip; `None` while there is no mempool.
+    pub mempool: Option<Arc<mempool::Version>>,
 }
 
 impl NodeSnapshot {
@@ -103,9 +109,24 @@ pub struct NodeReader {
     pub(crate) directory: Arc<DataDirectory>,
     pub(crate) settings: Settings,
     pub(crate) stats: SharedLog,
+    pub(crate) desk: Desk,
+    pub(crate) pins: Pins,
 }
 
 impl NodeReader {
+    /// Keeps the bytes of blocks that a snapshot can reach which is taken now, for as long as the
+    /// pin is held: pruning waits for it.
+    #[must_use]
+    pub fn pin(&self) -> Pin {
+        self.pins.pin()
+    }
+
+    /// Where transactions are handed in while a sync follows.
+    #[must_use]
+    pub const fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
     /// The node as it is now. Does not wait for the writer, and stays valid for as long as it is
     /// held.
     #[must_use]
@@ -124,12 +145,19 @@ impl NodeReader {
         let snapshot = self.snapshot();
         match index {
             Index::Filter => filtered(&snapshot.archive),
+            // Rows are appended with the block.
+            Index::Pushdata => Ok(Some(snapshot.tip.0)),
             Index::Script => {
                 let tip = snapshot.scripts.as_ref().and_then(|(history, _)| history.tip());
                 Ok(tip.map(|tip| tip.height))
             }
             Index::Stats => self.stats.counted(&self.directory, snapshot.tip.0),
         }
+    }
+
+    /// The bytes of an index's files.
+    pub fn index_bytes(&self, index: Index) -> Result<u64, Error> {
+        index_bytes(&self.directory, index)
     }
 
     /// The bytes of the archive's files.

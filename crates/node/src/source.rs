@@ -27,26 +27,36 @@
 //! 7. The receiver reports a giver of invalid data by [`blame`](Source::blame). The giver is not
 //!    asked again, and the blocks that it owes are missing.
 //!
+//! 8. A receiver that has caught up may also take unconfirmed transactions ([`transactions`]).
+//!
 //! | source | headers | blocks | follows |
 //! |---|---|---|---|
 //! | [`directory`] | a walk over the files, linked as found | read by location, ahead | rescans |
 //! | [`pipe`] | linked as they come | pushed | – |
+//! | [`live`] | linked as they come | pushed | as long as their maker sends |
 //! | [`p2p`] | `getheaders` | `getdata`, windowed over several peers | announcements |
 //! | [`rpc`] | REST or JSON-RPC, the active chain | REST or JSON-RPC, ahead | polls the best hash |
 
 pub mod directory;
 mod linker;
+pub mod live;
 pub mod p2p;
 pub mod pipe;
 mod pool;
+mod pushed;
 mod queue;
 pub mod rpc;
+pub mod transactions;
+mod zmq;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use varve_types::{BlockHash, Header, Network};
+use varve_types::{BlockHash, Header, Network, Txid};
+
+use self::transactions::{Gateway, OwnTx, TxName, TxNews};
+use crate::mempool::FeeRate;
 
 /// The bytes of a header.
 pub type HeaderBytes = [u8; Header::LEN];
@@ -98,6 +108,8 @@ pub enum Event {
         /// Who was asked.
         giver: Giver,
     },
+    /// Something about unconfirmed transactions.
+    Transactions(TxNews),
     /// Something for the user to know; the source continues.
     Warning(Warning),
     /// Nothing happened within the time that was given.
@@ -342,6 +354,31 @@ pub trait Source: Send {
     /// What may still come.
     fn outlook(&self) -> Outlook {
         Outlook::Settled
+    }
+
+    /// The receiver takes unconfirmed transactions that pay at least this rate, or none any more.
+    fn relay(&mut self, _rate: Option<FeeRate>) {}
+
+    /// Asks a giver for transactions, as soon as it has answered for others. A giver that does not
+    /// send one is not reported: another that offered it is asked.
+    fn want_txs(&mut self, _giver: Giver, _names: &[TxName]) {}
+
+    /// Asks the node that decides for transactions. Those that it has come as
+    /// [`TxNews::Fetched`].
+    fn fetch_txs(&mut self, _txids: &[Txid]) {}
+
+    /// Asks the node that decides for all its transactions, as [`TxNews::Listed`].
+    fn list_txs(&mut self) {}
+
+    /// Offers a transaction of our own to others, now and when they connect, until it is withdrawn.
+    fn announce(&mut self, _tx: OwnTx) {}
+
+    /// These transactions need not be offered any more.
+    fn withdraw(&mut self, _txids: &[Txid]) {}
+
+    /// The way of transactions to the node that decides, where there is one.
+    fn gateway(&self) -> Option<Arc<dyn Gateway>> {
+        None
     }
 
     /// What a user knows a giver by.

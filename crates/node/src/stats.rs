@@ -37,7 +37,7 @@ use crate::error::Error;
 use crate::header_tree::HeaderId;
 use crate::organizer::Organizer;
 use crate::recompute::Recompute;
-use crate::snapshot::ArchiveView;
+use crate::snapshot::{ArchiveView, NodeReader};
 use crate::store_files::STATS;
 use crate::stores::Stores;
 
@@ -169,6 +169,43 @@ impl SharedLog {
         match &*self.lock() {
             Some(log) => Ok(log.rows().checked_sub(1).map(|last| Height::new(last).min(tip))),
             None => counted(directory, tip),
+        }
+    }
+}
+
+/// What was read of the log.
+#[derive(Clone, Debug, Default)]
+pub struct SetRows {
+    /// The rows of the heights that were asked for, as far as they are there. A row may be that of
+    /// a block that has left the chain since.
+    pub rows: Vec<SetStats>,
+    /// The height of the last row that is there; `None` when there is none, or another thread is
+    /// counting.
+    pub counted: Option<Height>,
+}
+
+impl SetRows {
+    fn read(log: &StatsLog, heights: &[Height]) -> Result<Self, Error> {
+        let counted = log.rows().checked_sub(1).map(Height::new);
+        let there = heights.iter().filter(|height| Some(**height) <= counted);
+        let rows = there.map(|height| log.row(*height)).collect::<Result<_, _>>()?;
+        Ok(Self { rows, counted })
+    }
+}
+
+/// Rows of a folder that no writer has open.
+pub(crate) fn set_rows(directory: &DataDirectory, heights: &[Height]) -> Result<SetRows, Error> {
+    read_stats(directory)?.map_or(Ok(SetRows::default()), |log| SetRows::read(&log, heights))
+}
+
+impl NodeReader {
+    /// The figures of the unspent set at these heights, as far as they were counted. Waits for
+    /// nobody: while another thread is counting, nothing is there.
+    pub fn set_rows(&self, heights: &[Height]) -> Result<SetRows, Error> {
+        match self.stats.0.try_lock().as_deref() {
+            Ok(Some(log)) => SetRows::read(log, heights),
+            Ok(None) => set_rows(&self.directory, heights),
+            Err(_) => Ok(SetRows::default()),
         }
     }
 }

@@ -64,7 +64,7 @@ pub(crate) const ARCHIVE: StoreFiles = StoreFiles {
     manifest: "archive",
     is_own: varve_archive::is_store_file,
     in_page_ids: 0,
-    inside: &[search("tx"), search("spend"), search("script")],
+    inside: &[search("tx"), search("spend"), search("pushdata")],
 };
 
 /// A folder of runs with a manifest.
@@ -94,6 +94,11 @@ pub(crate) const STATS: StoreFiles = StoreFiles {
 pub(crate) const STORES: [&StoreFiles; 6] = [&COMMIT, &BLOCKS, &UTXO, &ARCHIVE, &SCRIPT, &STATS];
 
 impl StoreFiles {
+    /// Whether the store writes files of this name.
+    pub(crate) fn is_own(&self, name: &str) -> bool {
+        (self.is_own)(name)
+    }
+
     /// The files of the store's folder that the store with this id did not write.
     pub(crate) fn foreign(
         &self,

@@ -12,10 +12,12 @@
 //! 2. the archive's confirmed heights change, in memory;
 //! 3. the commit is appended to the commit log and synced: this is the acknowledgement;
 //! 4. the script history follows;
-//! 5. readers get the new [`NodeSnapshot`] by one atomic store.
+//! 5. the mempool follows, if there is one;
+//! 6. readers get the new [`NodeSnapshot`], with tip and mempool, by one atomic store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use varve_archive::history::HistoryView;
@@ -34,8 +36,10 @@ use crate::commit_log::{Archived, Commit, CommitLog, CommitSequence, LIST_MAX};
 use crate::connected::Connected;
 use crate::error::Error;
 use crate::header_tree::{HeaderId, InsertError, Invalid};
+use crate::live_mempool::{LiveMempool, MAX_MOVE};
 use crate::ordinals::Ordinals;
 use crate::owned_block::{Bytes, OwnedBlock};
+use crate::pins::Pins;
 use crate::rest::Rest;
 use crate::script_index::ScriptIndex;
 use crate::snapshot::NodeSnapshot;
@@ -44,6 +48,9 @@ use crate::stats::Stats;
 
 /// A block that is ready to be archived.
 pub(crate) type ArchiveBlock = PreparedBlock<MmapRows>;
+
+/// Blocks that left the confirmed chain, and blocks that joined it.
+type Moved = (Vec<OwnedBlock>, Vec<OwnedBlock>);
 
 /// A commit but for what is numbered and gathered when it is appended.
 struct NewCommit {
@@ -86,6 +93,10 @@ pub(crate) struct Stores {
     pub(crate) stats: Stats,
     /// The script history, where it is kept.
     pub(crate) scripts: Option<ScriptIndex>,
+    /// Blocks that readers want the bytes of.
+    pub(crate) pins: Pins,
+    /// Unconfirmed transactions, while a sync follows.
+    pub(crate) mempool: LiveMempool,
 }
 
 impl Stores {
@@ -214,8 +225,14 @@ impl Stores {
         }
     }
 
-    /// Makes the chain up to `tip` the confirmed one. `version` is the set at that block.
-    pub(crate) fn commit(&mut self, tip: HeaderId, version: Arc<Version>) -> Result<(), Error> {
+    /// Makes the chain up to `tip` the confirmed one. `version` is the set at that block, `clock`
+    /// the time since some fixed moment.
+    pub(crate) fn commit(
+        &mut self,
+        tip: HeaderId,
+        version: Arc<Version>,
+        clock: Duration,
+    ) -> Result<(), Error> {
         while self.new_marks.len() > LIST_MAX {
             self.commit_some_verdicts()?;
         }
@@ -235,10 +252,54 @@ impl Stores {
             confirmed.into_iter().map(|link| (link, BlockState::Confirmable)).collect();
         self.archive.set_block_states(&states)?;
         self.confirm_stats(fork, tip)?;
+        let before = self.tip;
         self.append_commit(NewCommit { tip, at: (height, hash), fork, checked, synced })?;
         self.keep_up_scripts(fork)?;
-        self.publish((height, hash), version);
+        self.publish_commit(before, version, clock);
         Ok(())
+    }
+
+    /// Shows a commit to readers, with the mempool at its tip. `before` is the tip that it left.
+    fn publish_commit(&mut self, before: HeaderId, version: Arc<Version>, clock: Duration) {
+        let scripts = self.scripts.as_ref().map(ScriptIndex::view);
+        let next = self.moment(self.tip_at(), version, scripts);
+        match self.moved(before) {
+            _ if !self.mempool.is_open() => self.published.store(Arc::new(next)),
+            Ok(Some((left, joined))) => self.mempool.follow(next, (&left, &joined), clock),
+            Ok(None) => {
+                self.published.store(Arc::new(next));
+                self.mempool.leave_behind();
+            }
+            Err(error) => {
+                self.published.store(Arc::new(next));
+                self.mempool.close(&error.to_string(), clock);
+            }
+        }
+    }
+
+    /// The blocks between the tip `before` and the tip now: those that left, the tip first, and
+    /// those that joined, the lowest first. `None` when they are too many to be followed, or nobody
+    /// follows.
+    fn moved(&self, before: HeaderId) -> Result<Option<Moved>, Error> {
+        if !self.mempool.is_open() {
+            return Ok(None);
+        }
+        let (left, joined) = {
+            let tree = &self.chain.read().tree;
+            let fork = tree.fork_point(before, self.tip);
+            let down = |from: HeaderId| {
+                let branch = std::iter::successors(Some(from), |id| tree.parent(*id));
+                branch.take_while(|id| *id != fork).take(MAX_MOVE + 1).collect::<Vec<_>>()
+            };
+            (down(before), down(self.tip))
+        };
+        if left.len().max(joined.len()) > MAX_MOVE {
+            return Ok(None);
+        }
+        let read = |id: &HeaderId| self.read(*id);
+        let left = left.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let joined = joined.iter().rev().map(read).collect::<Result<Vec<_>, _>>()?;
+        Ok(Some((left, joined)))
     }
 
     /// Takes what a block connected into the indexes. Filters are kept by block; figures of the set
@@ -310,7 +371,19 @@ impl Stores {
         utxo: Arc<Version>,
         scripts: Option<(HistoryView, Ordinals)>,
     ) {
-        self.published.store(Arc::new(NodeSnapshot {
+        let mempool = self.mempool.version_at(tip.1);
+        let next = NodeSnapshot { mempool, ..self.moment(tip, utxo, scripts) };
+        self.published.store(Arc::new(next));
+    }
+
+    /// The node at this tip, without a mempool.
+    fn moment(
+        &self,
+        tip: (Height, BlockHash),
+        utxo: Arc<Version>,
+        scripts: Option<(HistoryView, Ordinals)>,
+    ) -> NodeSnapshot {
+        NodeSnapshot {
             sequence: self.sequence,
             tip,
             utxo,
@@ -318,7 +391,8 @@ impl Stores {
             blocks: self.blocks.reader(),
             chain: ChainMoment::now(&self.chain, self.tip, self.checked.clone()),
             scripts,
-        }));
+            mempool: None,
+        }
     }
 
     /// The tip of the confirmed chain.
@@ -329,10 +403,20 @@ impl Stores {
 
     /// Splits `memory`, given what the stores and the source use now.
     pub(crate) fn budget(&self, memory: usize, source: u64) -> Budget {
+        Budget::new(memory, self.measured(source))
+    }
+
+    fn measured(&self, source: u64) -> Measured {
         let measured = Measured::of(&self.chain.read().tree, &self.blocks, &self.archive);
         let source = usize::try_from(source).unwrap_or(usize::MAX);
-        let history = self.scripts.is_some();
-        Budget::new(memory, Measured { source, history, ..measured })
+        let (history, mempool) = (self.scripts.is_some(), self.mempool.is_open());
+        Measured { source, history, mempool, ..measured }
+    }
+
+    /// The same with a mempool, whether or not it is open.
+    pub(crate) fn budget_with_mempool(&self, memory: usize, source: u64) -> Budget {
+        let measured = self.measured(source);
+        Budget::new(memory, Measured { mempool: true, ..measured })
     }
 
     /// Makes blocks and archive durable, so that a crash finds nothing to do.

@@ -3,20 +3,23 @@
 //! 1. *Blocks*: every block verifies against its checksum, decodes, hashes to the header it is
 //!    stored under, and has the merkle root of that header.
 //! 2. *Archive*: every stored block has its rows, which are those that its bytes give; every input
-//!    is found as the spender of its point. The confirmed heights link down to genesis, and end at
+//!    is found as the spender of its point, and every pushed item where those are indexed. The
+//!    confirmed heights link down to genesis, and end at
 //!    the tip of the commit log.
 //! 3. *Unspent set*: every coin is an output of the confirmed chain that no confirmed input spends;
 //!    and there are as many as the blocks of that chain make less those that they spend. Together:
 //!    the set is exactly what the chain leaves. All undo records in the log decode, also those of
 //!    blocks that were disconnected.
 //! 4. *Figures*: every row verifies and is of its height; where they are kept up, the coins of the
-//!    last row are those of the set.
+//!    last row are those of the set. *Script history*: what its scripts hold, outputs and values,
+//!    is what the set has.
 //! 5. *Checksums*: every page and every block of the archive's files that no question above has
 //!    touched, among them those of filters.
 //!
 //! Of blocks that are pruned only rows are left. They are counted, and what takes their bytes is
 //! not compared: their transactions, the coins that they made, and the number of all coins.
 
+use varve_archive::history::{Audit, is_indexed};
 use varve_archive::{ArchiveError, Chain as ArchiveChain, Output, TxPlace};
 use varve_blocks::BlockNumber;
 use varve_consensus::BlockAt;
@@ -24,6 +27,7 @@ use varve_types::{Block, Coin, Height, Outpoint, unspendable};
 
 use crate::error::Error;
 use crate::organizer::Organizer;
+use crate::script_index;
 use crate::settings::Index;
 use crate::snapshot::{ArchiveView, NodeSnapshot};
 
@@ -49,29 +53,38 @@ impl Organizer {
         let snapshot = self.snapshot();
         let view = snapshot.view();
         let mut verified = Verified::default();
-        let mut balance: i64 = 0;
+        let (mut balance, mut held) = (0_i64, Audit::default());
+        let keys = script_index::keys(&self.directory);
         let (count, first) = (snapshot.blocks.count(), snapshot.blocks.first_held()?);
         verified.pruned = first.get().into();
         for number in first.get()..count {
-            balance +=
-                self.verify_block(&snapshot, &view, BlockNumber::new(number), &mut verified)?;
+            let sums = (&mut verified, &mut held);
+            balance += self.verify_block(&snapshot, &view, BlockNumber::new(number), sums)?;
             verified.blocks += 1;
             progress(verified.blocks, u64::from(count) - verified.pruned);
         }
         self.verify_chain(&snapshot, &view)?;
         self.stores.archive.verify()?;
-        self.verify_scripts()?;
+        let scripts = self.verify_scripts()?;
         self.verify_rows()?;
         self.utxo.verify_undo()?;
         let coins = snapshot.utxo.coin_count();
         let (mut walk, mut amount) = (snapshot.utxo.coins()?, 0_u64);
         while let Some((point, coin)) = walk.next_coin()? {
             verify_coin(&view, point, &coin)?;
+            if scripts.is_some() && is_indexed(coin.script) {
+                held.add_coin(&keys, &point, &coin);
+            }
             verified.coins += 1;
             amount = amount.saturating_add(coin.value.to_sat());
             progress(verified.coins, coins);
         }
         self.verify_stats((verified.coins, amount))?;
+        // Of pruned blocks nobody knows which outputs never entered the set.
+        let is_whole = verified.pruned == 0 || !self.options.params.network.is_bsv();
+        if scripts.is_some_and(|found| found != held) && is_whole {
+            return Err(disagree("the script history does not hold what the set holds".into()));
+        }
         if verified.pruned == 0 && i64::try_from(verified.coins).ok() != Some(balance) {
             let found = verified.coins;
             return Err(disagree(format!("the set has {found} coins, the chain leaves {balance}")));
@@ -79,11 +92,12 @@ impl Organizer {
         Ok(verified)
     }
 
-    /// The script history verifies, and ends at a block of the confirmed chain.
-    fn verify_scripts(&self) -> Result<(), Error> {
-        let Some(index) = &self.stores.scripts else { return Ok(()) };
+    /// The script history verifies, and ends at a block of the confirmed chain. Returns its sums,
+    /// if it ends at the tip.
+    fn verify_scripts(&self) -> Result<Option<Audit>, Error> {
+        let Some(index) = &self.stores.scripts else { return Ok(None) };
         index.verify()?;
-        let Some(tip) = index.tip() else { return Ok(()) };
+        let Some(tip) = index.tip() else { return Ok(None) };
         let now = self.stores.archive.now();
         let link = now.to_header(tip.hash)?;
         if link.is_none() || now.to_confirmed(tip.height) != link {
@@ -92,7 +106,27 @@ impl Organizer {
                 tip.hash
             )));
         }
-        Ok(())
+        let is_at_tip = self.stores.tip_at().1 == tip.hash;
+        Ok(if is_at_tip { Some(index.view().0.audit()?) } else { None })
+    }
+
+    /// Adds the outputs of a confirmed block that scripts hold and that never enter the set: on BSV
+    /// there are such.
+    fn add_unspendable(&self, block: &BlockAt<'_>, held: &mut Audit) {
+        let (network, height) = (self.options.params.network, block.height());
+        if height == Height::GENESIS {
+            return;
+        }
+        let keys = script_index::keys(&self.directory);
+        for (txid, tx) in block.txs() {
+            for (vout, output) in (0..).zip(tx.outputs()) {
+                let (value, script) = (output.value, output.script);
+                if is_indexed(script) && unspendable(network, height, script) {
+                    let coin = Coin { height, coinbase: tx.is_coinbase(), value, script };
+                    held.add_coin(&keys, &Outpoint::new(txid, vout), &coin);
+                }
+            }
+        }
     }
 
     /// The figures of the tip, if they have been counted, are those of the set.
@@ -114,7 +148,7 @@ impl Organizer {
         snapshot: &NodeSnapshot,
         view: &ArchiveView,
         number: BlockNumber,
-        verified: &mut Verified,
+        (verified, held): (&mut Verified, &mut Audit),
     ) -> Result<i64, Error> {
         let hash = snapshot.blocks.hash(number)?;
         let bytes = snapshot.blocks.raw(number)?;
@@ -144,10 +178,18 @@ impl Organizer {
         if let Some((point, _)) = points.iter().zip(spenders).find(|(_, by)| by.is_none()) {
             return Err(disagree(format!("no row says that block {hash} spends {point}")));
         }
+        if let Some(item) = view.missing_push(link)? {
+            return Err(disagree(format!("no row says that block {hash} pushes {item}")));
+        }
         verified.transactions += block.txids().len() as u64;
         verified.inputs += points.len() as u64;
-        let confirmed = view.to_confirmed(height) == Some(link);
-        Ok(if confirmed { self.coins_of(&block) - signed(points.len()) } else { 0 })
+        if view.to_confirmed(height) != Some(link) {
+            return Ok(0);
+        }
+        if self.stores.scripts.is_some() {
+            self.add_unspendable(&block, held);
+        }
+        Ok(self.coins_of(&block) - signed(points.len()))
     }
 
     /// How many coins a block makes. Those that it makes again do not count.

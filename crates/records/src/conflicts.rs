@@ -199,7 +199,7 @@ pub fn process_conflicting(
     if winners.is_empty() {
         return Ok(Vec::new());
     }
-    let _alone = store.resolve_alone();
+    let _alone = store.resolve_alone()?;
     look_and_resolve(store, None, winners, block)
 }
 

@@ -22,6 +22,7 @@
 //! | [`crowd`] | many at once |
 //! | [`trouble`] | what is known to have gone wrong elsewhere |
 //! | [`random`] | walks at random beside the oracle, with crashes |
+//! | `postgres` | a real server to run all of it on |
 //!
 //! The transactions are small and made by hand ([`draft`]); they are not valid in other ways.
 
@@ -41,6 +42,8 @@ mod node;
 pub mod order;
 pub mod paging;
 pub mod pending;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod random;
 pub mod reading;
 pub mod resolution;
@@ -54,10 +57,11 @@ use crate::engine::{Context, Engine, Scan};
 use crate::error::{RecordError, SlotError};
 use crate::extended::Transaction;
 use crate::fields::Fields;
+use crate::intent::Intent;
 use crate::key::BatchSize;
 use crate::memory::{MemoryDisk, MemoryEngine};
 use crate::operation::{MinedBlockInfo, Operation, SpendRules, Unit};
-use crate::outcome::{Outcome, Pruned, Reply};
+use crate::outcome::{Failure, Outcome, Pruned, Reply};
 use crate::prepare::CreateOptions;
 use crate::record::{BlockId, BlockRef, Record};
 use crate::settings::Settings;
@@ -126,9 +130,17 @@ impl<E: Engine> World<E> {
         self.outcome(operation).result.expect("it must succeed")
     }
 
+    /// Does what a rule may forbid.
+    fn attempt(&self, operation: impl Into<Operation>) -> Result<Reply, RecordError> {
+        self.outcome(operation).result.map_err(|failure| match failure {
+            Failure::Refused(error) => error,
+            other => panic!("the storage works: {other}"),
+        })
+    }
+
     /// Does what must be refused.
     fn refusal(&self, operation: impl Into<Operation>) -> RecordError {
-        self.outcome(operation).result.expect_err("it must be refused")
+        self.attempt(operation).expect_err("it must be refused")
     }
 
     /// The whole record.
@@ -150,6 +162,11 @@ impl<E: Engine> World<E> {
     /// Every record that matches, sorted.
     fn scan(&self, scan: Scan) -> Vec<Txid> {
         scan_all(&self.engine, scan, 3)
+    }
+
+    /// All intents.
+    fn intents(&self) -> Vec<Intent> {
+        all_intents(&self.engine)
     }
 
     fn options(&self) -> CreateOptions {
@@ -219,6 +236,19 @@ fn scan_all(engine: &(impl Engine + ?Sized), scan: Scan, page: usize) -> Vec<Txi
     }
     all.sort();
     all
+}
+
+/// All intents, asked for in pages.
+fn all_intents(engine: &(impl Engine + ?Sized)) -> Vec<Intent> {
+    let mut all: Vec<Intent> = Vec::new();
+    loop {
+        let found = engine.intents(all.last().map(Intent::id), 2).expect("the storage works");
+        assert!(found.len() <= 2, "no more than were asked for");
+        if found.is_empty() {
+            return all;
+        }
+        all.extend(found);
+    }
 }
 
 /// A block.

@@ -26,15 +26,15 @@
 //! | `fetch`, `facts` | what operations need is brought into memory before the lock is taken |
 //! | `keeper`, `maintain` | how memory stays bounded and recovery quick |
 //! | `clean` | how the log stays short |
-//! | `read`, `scan` | readers |
+//! | `read`, `scan`, `slots` | readers |
 //!
 //! Every byte is drawn in `docs/format/records.md`, and the reasons are in
 //! `docs/adr/0011-records-engine.md`.
 
 mod base;
-mod body;
+pub(crate) mod body;
 mod checkpoint;
-mod chunk;
+pub(crate) mod chunk;
 mod clean;
 mod commit;
 mod entry;
@@ -43,7 +43,7 @@ mod fetch;
 mod flush;
 mod group;
 mod index;
-mod intent;
+pub(crate) mod intent;
 mod keeper;
 mod key;
 mod log;
@@ -55,7 +55,8 @@ mod options;
 mod overlay;
 mod read;
 mod scan;
-mod state;
+pub(crate) mod slots;
+pub(crate) mod state;
 mod working;
 
 use std::sync::Arc;
@@ -67,7 +68,7 @@ use crate::engine::{
     Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
 use crate::fields::Fields;
-use crate::intent::Intent;
+use crate::intent::{Intent, IntentId};
 use crate::operation::Operation;
 use crate::outcome::Outcome;
 use crate::record::Record;
@@ -102,7 +103,7 @@ impl EmbeddedEngine {
         let lock = directory.lock().map_err(storage)?;
         let commit = open::open_store(&directory, &options).map_err(storage)?;
         commit.tend()?;
-        let limits = Limits { body: options.body_limit.min(LONGEST_BODY) };
+        let limits = Limits { body: options.body_limit.min(LONGEST_BODY), ..Limits::NONE };
         Ok(Self { commit, limits, index_limit: options.index_limit(), _lock: lock })
     }
 
@@ -155,8 +156,8 @@ impl Engine for EmbeddedEngine {
         self.commit.scan(scan, after, limit)
     }
 
-    fn intents(&self) -> Result<Vec<Intent>, EngineError> {
-        self.commit.intents()
+    fn intents(&self, after: Option<IntentId>, limit: usize) -> Result<Vec<Intent>, EngineError> {
+        self.commit.intents(after, limit)
     }
 
     fn limits(&self) -> Limits {

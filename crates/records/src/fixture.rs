@@ -13,13 +13,15 @@ use varve_types::{Amount, Format, Height, Outpoint, TxOut, Txid};
 
 use crate::blob::{Blobs, Fanout, ObjectBucket};
 use crate::block_state::BlockState;
+use crate::contract::Disk as _;
+use crate::contract::postgres::Server;
 use crate::embedded::{EmbeddedEngine, EmbeddedOptions, StoreKey};
 use crate::engine::{
     Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
 use crate::extended::Transaction;
 use crate::fields::Fields;
-use crate::intent::Intent;
+use crate::intent::{Intent, IntentId};
 use crate::memory::{MemoryDisk, MemoryEngine};
 use crate::operation::{MinedBlockInfo, Operation, SlotRef, SpendRules};
 use crate::outcome::Outcome;
@@ -62,11 +64,19 @@ pub(crate) fn everywhere(test: impl Fn(&Store)) {
     }
 }
 
-/// The same with an engine to build stores on.
+/// The same with an engine to build stores on, and on PostgreSQL where it is installed.
 pub(crate) fn with_engines(test: impl Fn(NewEngine)) {
     for (_, new) in ENGINES {
         test(*new);
     }
+    if Server::shared().is_some() {
+        test(postgres);
+    }
+}
+
+/// Records in a schema that nobody has used.
+fn postgres() -> Arc<dyn Engine> {
+    Arc::new(Server::shared().expect("it runs").disk().open())
 }
 
 /// A store with blobs in memory.
@@ -230,8 +240,8 @@ impl Engine for MeddlingEngine {
         self.inner.scan(scan, after, limit)
     }
 
-    fn intents(&self) -> Result<Vec<Intent>, EngineError> {
-        self.inner.intents()
+    fn intents(&self, after: Option<IntentId>, limit: usize) -> Result<Vec<Intent>, EngineError> {
+        self.inner.intents(after, limit)
     }
 
     fn limits(&self) -> Limits {
@@ -302,8 +312,8 @@ impl Engine for FailingEngine {
         self.check().and_then(|()| self.inner.scan(scan, after, limit))
     }
 
-    fn intents(&self) -> Result<Vec<Intent>, EngineError> {
-        self.check().and_then(|()| self.inner.intents())
+    fn intents(&self, after: Option<IntentId>, limit: usize) -> Result<Vec<Intent>, EngineError> {
+        self.check().and_then(|()| self.inner.intents(after, limit))
     }
 
     fn limits(&self) -> Limits {

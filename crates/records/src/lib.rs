@@ -66,9 +66,13 @@ mod memory;
 mod meta;
 pub mod operation;
 mod outcome;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod prepare;
 mod pruner;
 pub mod record;
+#[cfg(feature = "postgres")]
+mod remote;
 mod restart;
 mod rules;
 mod settings;
@@ -89,6 +93,8 @@ pub use extended::Transaction;
 pub use fields::Fields;
 pub use memory::{MemoryDisk, MemoryEngine};
 pub use operation::{Operation, SpendRules};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresEngine, PostgresError};
 pub use prepare::CreateOptions;
 pub use record::Record;
 pub use settings::Settings;

@@ -23,14 +23,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use varve_types::{Height, Outpoint, Txid};
 
 use crate::engine::{
-    CURSOR_LEN, Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage,
-    SlotView,
+    Context, Cursor, Engine, EngineError, EngineStatus, Limits, Scan, ScanPage, SlotView,
 };
 use crate::error::{RecordError, SlotError};
 use crate::fields::Fields;
 use crate::intent::{Intent, IntentId};
 use crate::operation::{Operation, SlotRef};
-use crate::outcome::{Effect, Outcome, Reply};
+use crate::outcome::{Effect, Failure, Outcome, Reply};
 use crate::record::Record;
 use crate::slot::Slot;
 
@@ -68,7 +67,7 @@ impl MemoryEngine {
     /// Opens what is on this disk.
     #[must_use]
     pub const fn open(disk: MemoryDisk) -> Self {
-        Self { disk, limits: Limits { body: u64::MAX } }
+        Self { disk, limits: Limits::NONE }
     }
 
     /// Opens the disk with smaller limits.
@@ -92,7 +91,7 @@ impl Engine for MemoryEngine {
         let mut state = self.state();
         let mut run = |operation| {
             let mut work = Work { state: &mut state, context, effects: Vec::new() };
-            let result = work.run(operation, self.limits);
+            let result = work.run(operation, self.limits).map_err(Failure::Refused);
             Outcome { result, effects: work.effects }
         };
         Ok(operations.iter().map(&mut run).collect())
@@ -118,18 +117,22 @@ impl Engine for MemoryEngine {
         let state = self.state();
         let start = match after {
             None => Bound::Unbounded,
-            Some(cursor) => Bound::Excluded(behind(cursor)),
+            Some(cursor) => Bound::Excluded(cursor.place()?.1),
         };
         let found = state.records.range((start, Bound::Unbounded));
         let mut found = found.filter(|(_, record)| matches(record, scan)).map(|(txid, _)| *txid);
         let txids: Vec<Txid> = found.by_ref().take(limit).collect();
         let more = found.next().is_some();
-        let next = txids.last().filter(|_| more).map(cursor);
+        // One order for all scans: no height is needed to find the place again.
+        let next = txids.last().filter(|_| more).map(|txid| Cursor::behind(0, txid));
         Ok(ScanPage { txids, next })
     }
 
-    fn intents(&self) -> Result<Vec<Intent>, EngineError> {
-        Ok(self.state().intents.values().cloned().collect())
+    fn intents(&self, after: Option<IntentId>, limit: usize) -> Result<Vec<Intent>, EngineError> {
+        let state = self.state();
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let found = state.intents.range((start, Bound::Unbounded));
+        Ok(found.take(limit).map(|(_, intent)| intent.clone()).collect())
     }
 
     fn limits(&self) -> Limits {
@@ -141,19 +144,6 @@ impl Engine for MemoryEngine {
         let (records, intents) = (state.records.len() as u64, state.intents.len() as u64);
         Ok(EngineStatus { keys: records + intents, intents, ..EngineStatus::default() })
     }
-}
-
-/// A txid behind four zero bytes: this engine has one order for all scans.
-fn cursor(txid: &Txid) -> Cursor {
-    let mut bytes = [0; CURSOR_LEN];
-    let (_, place) = bytes.split_at_mut(4);
-    place.copy_from_slice(txid.as_bytes());
-    Cursor(bytes)
-}
-
-fn behind(Cursor(bytes): Cursor) -> Txid {
-    let txid = bytes.last_chunk::<32>().expect("a cursor has 36 bytes");
-    Txid::from_bytes(*txid)
 }
 
 fn matches(record: &Record, scan: Scan) -> bool {
@@ -234,6 +224,7 @@ impl Work<'_> {
                 Ok(self.expire_preservation(*txid, *height))
             }
             Operation::Prune { txid, height } => Ok(Reply::Pruned(self.prune(*txid, *height))),
+            Operation::Restore(record) => self.restore(record, limits),
             Operation::BeginIntent(intent) => {
                 self.state.intents.entry(intent.id()).or_insert_with(|| intent.clone());
                 Ok(Reply::Done)

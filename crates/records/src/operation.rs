@@ -15,6 +15,7 @@
 //! | `RemoveConflictingChild`, `RemoveBlocks`, `ExpirePreservation` | one record | done |
 //! | `Delete` | one record | done |
 //! | `Prune` | one record, and the lists of its parents | done |
+//! | `Restore` | one record | created |
 //! | `BeginIntent`, `CompleteIntent` | the list of intents | done |
 //!
 //! Heights in a record are never 0, for which the original has "not set": where 0 would be
@@ -34,11 +35,11 @@ use varve_types::{Amount, Height, Outpoint, Txid};
 use crate::freeze_window::{FreezeWindow, Tier};
 use crate::intent::{Intent, IntentId};
 use crate::key::BatchSize;
-use crate::record::{BlockId, BlockRef, Body};
+use crate::record::{BlockId, BlockRef, Body, Record};
 use crate::spending_data::SpendingData;
 use crate::utxo_hash::UtxoHash;
 
-pub use crate::outcome::{Effect, Outcome, Pruned, Reply, Spent, SpentHow};
+pub use crate::outcome::{Effect, Failure, Outcome, Pruned, Reply, Spent, SpentHow, Unknown};
 
 /// One step that is done whole or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +141,9 @@ pub enum Operation {
         /// The height up to which removal is safe.
         height: Height,
     },
+    /// Writes a record as another engine had it, in place of one that is there. All its fields
+    /// must have been read. Nothing else changes: neither its parents nor its blob.
+    Restore(Box<Record>),
     /// Journals what is about to be done.
     BeginIntent(Intent),
     /// Removes the intent: it is done.
@@ -149,7 +153,11 @@ pub enum Operation {
 impl Operation {
     /// Whether it creates a record when it succeeds.
     pub(crate) fn creates(&self) -> bool {
-        matches!(self, Self::Unit(unit) if unit.create.is_some())
+        match self {
+            Self::Unit(unit) => unit.create.is_some(),
+            Self::Restore(_) => true,
+            _ => false,
+        }
     }
 }
 

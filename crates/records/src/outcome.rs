@@ -1,7 +1,10 @@
 //! The result of an operation.
 
+use std::sync::Arc;
+
 use varve_types::{Height, Txid};
 
+use crate::engine::Question;
 use crate::error::RecordError;
 use crate::operation::Unspend;
 use crate::record::BlockId;
@@ -9,10 +12,58 @@ use crate::record::BlockId;
 /// The result of one operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its answer. An error changed nothing, with one exception: [`RecordError::TxExists`].
-    pub result: Result<Reply, RecordError>,
+    /// Its answer.
+    pub result: Result<Reply, Failure>,
     /// What it means for the blobs of external records, in the order of the changes.
     pub effects: Vec<Effect>,
+}
+
+/// Why an operation did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A rule forbids it. Nothing was changed, with one exception: [`RecordError::TxExists`].
+    #[error(transparent)]
+    Refused(#[from] RecordError),
+    /// It was sent, and the connection broke before the answer came.
+    /// [`Engine::fate`](crate::Engine::fate) says what became of it.
+    #[error("the answer was lost: {}", .0.cause)]
+    Unknown(Box<Unknown>),
+    /// The engine cannot be reached. The operation was not done.
+    #[error("the records cannot be reached: {cause}")]
+    Unavailable {
+        /// What happened.
+        cause: Arc<str>,
+    },
+    /// Others had the records for so long that the engine gave up. The operation was not done.
+    #[error("other clients keep the records busy: {by}")]
+    Busy {
+        /// Who, as far as the engine knows.
+        by: Arc<str>,
+    },
+}
+
+impl Failure {
+    /// The refusal, when it is one.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<&RecordError> {
+        match self {
+            Self::Refused(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// An operation whose answer was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What to ask the engine.
+    pub question: Question,
+    /// The answer of the operation if it was done.
+    pub answer: Result<Reply, RecordError>,
+    /// Its effects if it was done.
+    pub effects: Vec<Effect>,
+    /// What happened to the connection.
+    pub cause: Arc<str>,
 }
 
 /// The answer of an operation that succeeded.

@@ -162,22 +162,18 @@ impl NewRecord {
     }
 
     /// Whether the transaction has to be kept as a blob: it is too long, its record has several
-    /// parts, or all transactions are.
+    /// parts and such go outside, or all transactions do.
     #[must_use]
     pub fn needs_blob(&self, settings: &Settings) -> bool {
         settings.externalize_all
             || self.extended_size > settings.external_limit
-            || self.utxos.len() > self.batch.get() as usize
+            || (settings.externalize_parts && self.utxos.len() > self.batch.get() as usize)
     }
 
     /// The bytes of the body; `None` when they are in a blob.
     #[must_use]
     pub fn body_bytes(&self) -> Option<&Bytes> {
-        match &self.body {
-            Body::Transaction(tx) => Some(tx.bytes()),
-            Body::Outputs(bytes) => Some(bytes),
-            Body::External => None,
-        }
+        self.body.bytes()
     }
 
     /// What the caller says, and nothing of the transaction.

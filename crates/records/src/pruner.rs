@@ -26,7 +26,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use varve_types::{Height, Txid};
 
-use crate::engine::Scan;
+use crate::engine::{Scan, Task};
 use crate::fields::Fields;
 use crate::operation::Operation;
 use crate::outcome::{Pruned, Reply};
@@ -48,6 +48,8 @@ pub struct PruneAt {
 /// What one run did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PruneReport {
+    /// Another process is pruning these records, so nothing was done.
+    pub elsewhere: bool,
     /// Old unmined transactions.
     pub old_unmined: u64,
     /// Parents of them that are preserved.
@@ -68,6 +70,9 @@ pub fn prune(store: &Store, at: PruneAt) -> Result<PruneReport> {
     if !at.assembly_running {
         return Ok(report);
     }
+    let Some(_alone) = store.alone(Task::Prune)? else {
+        return Ok(PruneReport { elsewhere: true, ..report });
+    };
     preserve_parents(store, at.height, &mut report)?;
     report.expired = store.process_expired_preservations(at.height)?;
     let height = safe_height(store, at);

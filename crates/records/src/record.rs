@@ -65,6 +65,17 @@ pub enum Body {
     External,
 }
 
+impl Body {
+    /// The bytes; `None` when they are in a blob.
+    pub(crate) fn bytes(&self) -> Option<&Bytes> {
+        match self {
+            Self::Transaction(tx) => Some(tx.bytes()),
+            Self::Outputs(bytes) => Some(bytes),
+            Self::External => None,
+        }
+    }
+}
+
 /// An output that was bound to another script by an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reassignment {

@@ -15,12 +15,14 @@
 //! | `alert` | freeze, freeze window, unfreeze, reassign |
 //! | `life` | mined, longest chain, locked, conflicting, preserve, delete |
 //! | `expiry` | when a record is scheduled for removal, and pruning |
+//! | `restore` | a record that another engine had |
 
 mod alert;
 mod create;
 mod expiry;
 mod head;
 mod life;
+mod restore;
 mod spend;
 
 use varve_types::{Height, Outpoint, Txid};
@@ -103,7 +105,7 @@ pub(crate) fn apply<W: Working>(
     let mut rules = Rules { work, context, limits, effects: Vec::new() };
     let result = match rules.run(operation) {
         Ok(reply) => Ok(reply),
-        Err(Failure::Refused(error)) => Err(error),
+        Err(Failure::Refused(error)) => Err(error.into()),
         Err(Failure::Storage(error)) => return Err(error),
     };
     Ok(Outcome { result, effects: rules.effects })
@@ -162,6 +164,7 @@ impl<W: Working> Rules<'_, W> {
             Operation::Prune { txid, height } => {
                 return self.prune(txid, *height).map(Reply::Pruned);
             }
+            Operation::Restore(record) => self.restore(record)?,
             Operation::BeginIntent(intent) => self.work.begin_intent(intent)?,
             Operation::CompleteIntent(id) => self.work.complete_intent(id)?,
         }

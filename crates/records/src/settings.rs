@@ -24,6 +24,8 @@ pub struct Settings {
     pub batch: BatchSize,
     /// Transactions whose extended form is longer than this are kept as blobs.
     pub external_limit: u64,
+    /// Whether transactions whose records have several parts are kept as blobs.
+    pub externalize_parts: bool,
     /// Whether all transactions are kept as blobs.
     pub externalize_all: bool,
     /// Blocks after which a coinbase can be spent.
@@ -56,6 +58,7 @@ impl Default for Settings {
             parent_preservation: 1_440,
             batch: BatchSize::new(20_000).expect("not zero"),
             external_limit: 1 << 20,
+            externalize_parts: true,
             externalize_all: false,
             coinbase_maturity: 100,
             format: Format::Legacy,

@@ -21,10 +21,14 @@
 //! | `change` | everything else that writes |
 //! | `read`, `previous`, `unmined` | everything that reads |
 //! | `external` | what the changes of a record mean for its blob |
+//! | `alone` | work that one process at a time does |
 //!
 //! [`prune`] and [`recover`] run over a whole store: after every persisted block, and at start.
+//! [`copy`] moves all of it to another engine.
 
+mod alone;
 mod change;
+mod copy;
 mod create;
 mod error;
 mod external;
@@ -36,24 +40,27 @@ mod unmined;
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use varve_types::Height;
 
 use crate::blob::{Blobs, CacheConfig, ExternalCache};
 use crate::block_state::{BlockState, SharedBlockState};
-use crate::engine::{Context, Engine};
+use crate::engine::{Context, Engine, EngineError, Fate};
 use crate::error::RecordError;
 use crate::operation::Operation;
-use crate::outcome::Reply;
+use crate::outcome::{Failure, Outcome, Reply};
 use crate::settings::Settings;
 
 pub use crate::pruner::{PruneAt, PruneReport, prune};
 pub use crate::restart::{LeftOut, Recovery, RecoveryError, recover};
 pub use crate::spend_response::{SpendResponse, SpendStatus};
+use alone::Tasks;
 pub use change::ConflictingParents;
+pub use copy::{CopyError, CopyReport, copy};
 pub use create::TxUnit;
 pub use error::StoreError;
+use error::list;
 pub use external::CleanReport;
 use external::CleanState;
 pub use previous::SpentOutput;
@@ -75,8 +82,7 @@ pub struct Store {
     clock: Clock,
     settings: Settings,
     state: SharedBlockState,
-    /// Held while conflicts are resolved.
-    resolving: Mutex<()>,
+    tasks: Tasks,
     /// Notes beside blobs that could not be written. They are hints; the cleaner corrects them.
     lost_hints: AtomicU64,
     cleaning: Mutex<CleanState>,
@@ -99,7 +105,7 @@ impl Store {
             clock,
             settings,
             state: SharedBlockState::default(),
-            resolving: Mutex::new(()),
+            tasks: Tasks::default(),
             lost_hints: AtomicU64::new(0),
             cleaning: Mutex::default(),
         }
@@ -145,23 +151,47 @@ impl Store {
         self.state.set_median_time(median_time);
     }
 
-    /// Serializes conflict resolutions: what one saw when it looked must hold until it has written.
-    pub(crate) fn resolve_alone(&self) -> MutexGuard<'_, ()> {
-        self.resolving.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn context(&self) -> Context {
         Context { height: self.state.get().height, retention: self.settings.retention }
     }
 
-    /// Applies operations and updates the blobs of the records they changed.
+    /// Applies operations, in batches that the engine takes, and updates the blobs of the records
+    /// they changed. An operation that the engine did not do, or of which it cannot say, fails the
+    /// call; those around it keep their effects.
     pub(crate) fn apply(&self, operations: &[Operation]) -> Result<Vec<Item<Reply>>> {
-        let outcomes = self.engine.apply(&self.context(), operations)?;
-        assert_eq!(outcomes.len(), operations.len(), "an engine answers every operation");
-        for effect in outcomes.iter().flat_map(|outcome| &outcome.effects) {
-            self.follow(effect);
+        let context = self.context();
+        let mut items = Vec::with_capacity(operations.len());
+        for batch in operations.chunks(self.engine.limits().operations.max(1)) {
+            let outcomes = self.engine.apply(&context, batch)?;
+            assert_eq!(outcomes.len(), batch.len(), "an engine answers every operation");
+            let settled: Vec<Result<Item<Reply>>> =
+                outcomes.into_iter().map(|outcome| self.settle(outcome)).collect();
+            items.extend(settled.into_iter().collect::<Result<Vec<_>>>()?);
         }
-        Ok(outcomes.into_iter().map(|outcome| outcome.result).collect())
+        Ok(items)
+    }
+
+    /// The answer of an operation after asking what became of it, where that is needed.
+    fn settle(&self, outcome: Outcome) -> Result<Item<Reply>> {
+        let (item, effects) = match outcome.result {
+            Ok(reply) => (Ok(reply), outcome.effects),
+            Err(Failure::Refused(error)) => (Err(error), outcome.effects),
+            Err(Failure::Unavailable { cause }) => {
+                return Err(EngineError::Unavailable { cause }.into());
+            }
+            Err(Failure::Busy { by }) => return Err(EngineError::Busy { by }.into()),
+            Err(Failure::Unknown(unknown)) => match self.engine.fate(&unknown.question)? {
+                Fate::Done => (unknown.answer, unknown.effects),
+                Fate::NotDone => {
+                    return Err(EngineError::Unavailable { cause: unknown.cause }.into());
+                }
+                Fate::Undecided => {
+                    return Err(EngineError::Unknown { cause: unknown.cause }.into());
+                }
+            },
+        };
+        effects.iter().for_each(|effect| self.follow(effect));
+        Ok(item)
     }
 
     /// Applies one operation.

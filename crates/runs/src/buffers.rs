@@ -14,8 +14,8 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// For speed. Chunks twice as large would save little memory (1.15 fingerprints a key in place
-    /// of 1.17) and no longer be built in the CPU's cache.
+    /// For speed. Chunks twice as large would save little memory (1.15 fingerprints a key instead
+    /// of 1.17) and would no longer be built in the CPU's cache.
     pub const LARGE: Self = Self { chunk_keys: 1 << 17, ahead: 128 };
     /// For small budgets.
     pub const SMALL: Self = Self { chunk_keys: 1 << 15, ahead: 32 };

@@ -62,13 +62,13 @@ pub trait Codec: Keys + Sized {
     type Builder: LeafBuilder<Self>;
     /// Walks leaves from front to back.
     type Walk: LeafWalk<Self>;
-    /// The store's error, which takes in those of runs.
+    /// The store's error, into which [`RunError`] converts.
     type Error: std::error::Error + From<RunError> + Send + Sync + 'static;
 
     /// The hash under a store's secret.
     fn hasher(secret: Secret) -> Self::Hasher;
 
-    /// The hash of a key. It is part of the format: filters are made of it.
+    /// The hash of a key. It is part of the format: filters are built from it.
     fn hash(hasher: &Self::Hasher, key: &Self::Key) -> u64;
 
     /// The key of a row.
@@ -77,14 +77,14 @@ pub trait Codec: Keys + Sized {
     /// What rows are sorted by.
     fn order(row: &Self::Row<'_>) -> Self::Order;
 
-    /// Whether a row takes back one in an older run. Such rows are counted apart.
+    /// Whether a row deletes one in an older run. Such rows are counted separately.
     fn is_delete(_row: &Self::Row<'_>) -> bool {
         false
     }
 
-    /// What a merge leaves of rows of equal order, at most one from each source: the number of the
-    /// source whose row stays, if any. `whole` when nothing is older than the sources, which are
-    /// numbered as they were passed. There is at least one row.
+    /// What a merge keeps of rows of equal order, at most one from each source: the number of the
+    /// source whose row stays, if any. `whole` is set when nothing is older than the sources, which
+    /// are numbered as they were passed. There is at least one row.
     fn settle<'a>(
         rows: impl Iterator<Item = (usize, Self::Row<'a>)>,
         whole: bool,

@@ -1,32 +1,34 @@
 //! Decides which runs to merge, then merges them.
 //!
-//! **Deciding** is a pure function over what is known about the runs, youngest first: the owner's.
-//! [`Tiers`] are the two rules that suit every store, of which the first that applies is taken:
+//! **Deciding** is a pure function of the owner over what is known about the runs, youngest first.
+//! [`Tiers`] holds the two rules that suit every store; the first that applies is taken:
 //!
 //! 1. *`fan_in` neighbours are of similar size*: the largest has at most √`fan_in` times the pages
-//!    of the smallest. Merge the youngest such. Their merge is about `fan_in` times as large and no
-//!    longer similar, even when half of its rows cancelled. So a row is written once more whenever
-//!    its run becomes `fan_in` times as large: three times until a run has `fan_in`² flushes.
+//!    of the smallest. Merge the youngest such group. Their merge is about `fan_in` times as large
+//!    and no longer similar, even when half of its rows cancelled. So a row is written once more
+//!    whenever its run becomes `fan_in` times as large: three times until a run has `fan_in`²
+//!    flushes.
 //! 2. *More runs than a lookup should probe*: merge those neighbours that cost least and bring the
 //!    number down.
 //!
-//! Writing less often means probing more runs.
+//! Merging less often writes less and means probing more runs.
 //!
-//! A store whose rows take others back puts a third rule first ([`Tiers::choose_with_rewrites`]):
-//! *a third of the oldest run is dead*. Only this rule rewrites the oldest run when it is large; it
+//! A store whose rows delete others puts a third rule first ([`Tiers::choose_with_rewrites`]): *a
+//! third of the oldest run is dead*. Only this rule rewrites the oldest run when it is large; it
 //! keeps the disk below 1.5 times the living rows.
 //!
 //! **Doing** merges the chosen runs into one new file. Runs are neighbours in time, so rows that
-//! cancel among them cancel for all time.
+//! cancel among them need not be kept for any other run.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use varve_io::Storage;
 
 use crate::buffers::Buffers;
 use crate::codec::Codec;
-use crate::cursor::{Cursor, Source as _};
+use crate::cursor::{Cursor, Source};
 use crate::footer::{RunInfo, RunNumber, Span};
 use crate::fuse::Width;
 use crate::lane::Stop;
@@ -54,7 +56,7 @@ pub enum Choice {
     Merge(Range<usize>),
 }
 
-/// A merge under way, as far as it limits another beside it.
+/// A merge in progress, as far as it limits another beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Busy {
     /// The place of its youngest input among the runs.
@@ -80,8 +82,8 @@ impl Tiers {
     }
 
     /// Decides as [`Tiers::choose`], but first merges all runs when the younger ones delete a third
-    /// of the oldest. Some of their deletes are of rows in runs between; those count too, being
-    /// waste as well.
+    /// of the oldest. Some of their deletes concern rows in the runs between; those count too,
+    /// because they are waste as well.
     #[must_use]
     pub fn choose_with_rewrites(&self, runs: &[RunInfo]) -> Choice {
         let Some((oldest, younger)) = runs.split_last() else { return Choice::Nothing };
@@ -92,9 +94,8 @@ impl Tiers {
         self.choose(runs)
     }
 
-    /// Decides what to merge beside a merge that is under way: only the runs younger than its
-    /// inputs are free. So a merge of all runs, which takes minutes, does not keep the young runs
-    /// from being merged.
+    /// Decides what to merge beside a merge in progress: only the runs younger than its inputs are
+    /// free. So a merge of all runs, which takes minutes, does not block merges of the young runs.
     ///
     /// The same rules, over the free runs. A merge is worth a second thread only when it ends long
     /// before the other, so its inputs have at most a `fan_in`-th of the other's pages.
@@ -154,20 +155,52 @@ pub fn merge_runs<C: Codec>(
     runs: &[Arc<Run<C>>],
     into: &MergeInto,
 ) -> Result<Option<Run<C>>, C::Error> {
-    let MergeInto { number, whole, filter, buffers } = *into;
+    let whole = into.whole;
+    let rows = |cursors| Merge::<C, Cursor<C>>::new(cursors, whole);
+    let watch = MergeWatch { stop: stop.clone(), ..MergeWatch::default() };
+    merge_runs_with(&watch, (storage, key), runs, into, rows)
+}
+
+/// What a merge looks at and shows while it works.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MergeWatch {
+    pub(crate) stop: Stop,
+    /// Rows that are written, as of the last [`WATCHED_ROWS`].
+    pub(crate) rows: Arc<AtomicU64>,
+}
+
+/// Rows between two looks at a merge.
+const WATCHED_ROWS: u64 = 1 << 12;
+
+/// The same for a store that has its own way to make one row of equal ones: `merged` is given a
+/// cursor at the beginning of every run.
+pub(crate) fn merge_runs_with<C: Codec, S: Source<C>>(
+    watch: &MergeWatch,
+    (storage, key): (&Arc<dyn Storage>, StoreKey),
+    runs: &[Arc<Run<C>>],
+    into: &MergeInto,
+    merged: impl FnOnce(Vec<Cursor<C>>) -> Result<S, C::Error>,
+) -> Result<Option<Run<C>>, C::Error> {
+    let MergeInto { number, filter, buffers, .. } = *into;
     let infos: Vec<RunInfo> = runs.iter().map(|run| run.info()).collect();
+    assert!(
+        infos.is_sorted_by(|young, old| young.span.first > old.span.last),
+        "runs are merged youngest first"
+    );
     let expected = infos.iter().map(|info| info.adds).sum();
     let cursor = |run: &Arc<Run<C>>| Cursor::new(Arc::clone(run), buffers.ahead);
-    let cursors = runs.iter().map(cursor).collect::<Result<_, _>>()?;
-    let mut merge = Merge::<C, _>::new(cursors, whole)?;
+    let mut merge = merged(runs.iter().map(cursor).collect::<Result<_, _>>()?)?;
     let (span, chunk_keys) = (Span::of(&infos), buffers.chunk_keys);
     let new = NewRun { number, span, expected, filter, chunk_keys };
     let mut writer = RunWriter::<C>::create(storage, key, &new)?;
     while let Some(row) = merge.head() {
-        if stop.is_set() {
+        if watch.stop.is_set() {
             return Err(RunError::Stopped.into());
         }
         writer.push(&row)?;
+        if writer.rows().is_multiple_of(WATCHED_ROWS) {
+            watch.rows.store(writer.rows(), Ordering::Relaxed);
+        }
         merge.advance()?;
     }
     if writer.rows() == 0 {
@@ -177,6 +210,7 @@ pub fn merge_runs<C: Codec>(
     let rows = |info: &RunInfo| info.adds + info.deletes;
     let most = infos.iter().map(rows).sum();
     assert!(rows(&run.info()) <= most, "a merge leaves no more rows than it was given");
+    assert_eq!(run.info().span, span, "a merge holds the steps of its parts");
     run.warm_after(runs)?;
     Ok(Some(run))
 }

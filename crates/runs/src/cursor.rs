@@ -24,7 +24,7 @@ pub trait Source<C: Codec> {
     fn advance(&mut self) -> Result<(), C::Error>;
 }
 
-/// A place among the rows of a run.
+/// A position among the rows of a run.
 #[derive(Debug)]
 pub struct Cursor<C: Codec> {
     run: Arc<Run<C>>,

@@ -5,17 +5,17 @@
 //!
 //! 1. The *radix* table says, for the top bits of a prefix, between which leaves it lies: about
 //!    four when keys are spread evenly.
-//! 2. A binary search among those. If an adversary has ground keys so that all leaves are in one
-//!    part of the table, this is a binary search over all leaves.
+//! 2. A binary search among those. If an adversary chose keys so that all leaves fall into one part
+//!    of the table, this is a binary search over all leaves.
 //! 3. Equal prefixes: a leaf whose first prefix is also the last prefix of the leaf before (keys
-//!    ground to be alike, or many of one transaction) is a *tie*, and its whole first key is kept.
+//!    chosen to collide, or many of one transaction) is a *tie*, and its whole first key is kept.
 //!    Among ties, a binary search over those.
 //!
 //! So every key has exactly one leaf, found in logarithmic time whatever the keys.
 //!
 //! **Keys that repeat.** Where the rows of a key may fill many leaves, the prefix is the whole key
 //! and there are no ties. A key then has a *range* of leaves: from the last that begins below it,
-//! in whose end its first rows may be, to the last that does not begin above it.
+//! at whose end its first rows may be, to the last that does not begin above it.
 //!
 //! ```text
 //!  section   │ prefixes, u64 each │ ties, 4 + k bytes each │ jumps, 12 bytes each │
@@ -102,7 +102,7 @@ impl<K: Keys> Directory<K> {
             + size_of_val(self.jumps.as_slice())
     }
 
-    /// The leaves between which the radix table puts a key. One memory access.
+    /// The range of leaves to which the radix table narrows a key. One memory access.
     #[inline]
     pub(crate) fn bounds(&self, key: &K::Key) -> (u32, u32) {
         let top = usize::try_from(K::prefix(key) >> self.shift).unwrap_or(usize::MAX);
@@ -198,7 +198,7 @@ impl<K: Keys> Directory<K> {
             prefixes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
         let ties: Option<Vec<Tie<K::Key>>> =
             ties.chunks(tie_len::<K>()).map(decode_tie::<K>).collect();
-        let ties = ties.ok_or(damaged(0, "a tie of the directory is no key"))?;
+        let ties = ties.ok_or(damaged(0, "a tie of the directory is not a key"))?;
         let jumps: Vec<Jump> = jumps.as_chunks().0.iter().map(decode_jump).collect();
         let sorted = prefixes.is_sorted()
             && ties.is_sorted_by(|a, b| a.leaf < b.leaf && a.first < b.first)
@@ -261,17 +261,9 @@ impl<K: Keys> DirectoryBuilder<K> {
     }
 
     /// Adds a leaf with its first and last key and its page, as number [`DirectoryBuilder::next`].
-    pub(crate) fn push(
-        &mut self,
-        leaf: LeafNumber,
-        (first, last): (K::Key, K::Key),
-        page: PageNumber,
-    ) {
+    pub(crate) fn push(&mut self, leaf: LeafNumber, first: K::Key, last: K::Key, page: PageNumber) {
         assert_eq!(self.next(), Some(leaf), "leaves are numbered in the order of their pages");
-        assert!(
-            page.0 > u64::from(leaf.0),
-            "a leaf lies behind the header page and earlier leaves"
-        );
+        assert!(page.0 > u64::from(leaf.0), "a leaf lies after the header page and earlier leaves");
         if !K::IS_PREFIX && self.last.is_some_and(|last| K::prefix(&last) == K::prefix(&first)) {
             self.ties.push(Tie { leaf: leaf.0, first });
         }

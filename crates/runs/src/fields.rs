@@ -22,7 +22,7 @@ impl<'a> Fields<'a> {
         self.at
     }
 
-    /// What has not been taken.
+    /// The bytes not yet taken.
     #[must_use]
     pub const fn rest(&self) -> &'a [u8] {
         self.rest

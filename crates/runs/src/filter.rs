@@ -4,12 +4,12 @@
 //! of 170 million keys that would be 3.4 GB, so the run's keys are cut into *chunks* of about
 //! 131,072 (32,768 when memory is short) in key order, each with its filter. It is built when the
 //! chunk is complete, in the CPU's cache, while the run is being written. A chunk begins and ends
-//! with a leaf, and the chunk of a key is the last one whose first key is not above it. That is
-//! also right for a key whose rows span several chunks: it is the first key of the last of them.
-//! Sorted keys walk through the chunks in step.
+//! with a leaf, and the chunk of a key is the last one whose first key is not above it. That also
+//! holds for a key whose rows span several chunks: it is the first key of the last of them. Sorted
+//! keys visit the chunks in order.
 //!
 //! A run may have no filter, where it would cost more memory than the reads it saves are worth.
-//! Then every key may be in the run.
+//! Then every key counts as possibly present.
 //!
 //! ```text
 //!  section   │ chunk heads │ fingerprints of all chunks, one after the other │
@@ -151,7 +151,7 @@ impl<K: Keys> Filter<K> {
         for (index, head) in heads.chunks(head_len::<K>()).enumerate() {
             let at = index * head_len::<K>();
             let chunk =
-                decode_head(head, start).ok_or(damaged(at, "a chunk's head is no key"))??;
+                decode_head(head, start).ok_or(damaged(at, "a chunk's head is not a key"))??;
             // Equal only where the rows of a key may fill many leaves, and harmless elsewhere.
             if chunks.last().is_some_and(|last| last.first > chunk.first) {
                 return Err(damaged(at, "the filter's chunks are out of order"));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     /// A key whose rows fill many leaves is put in once a chunk, and found in the last chunk that
-    /// begins with it; what lies before and behind it is found as well.
+    /// begins with it; the keys before and after it are found as well.
     #[test]
     fn a_key_may_go_on_from_chunk_to_chunk() {
         let mut builder = FilterBuilder::<Tiny>::new(Some(Width::Two), 4);

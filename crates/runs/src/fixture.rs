@@ -1,7 +1,7 @@
 //! What the tests share: a codec of the simplest rows, a store, and runs of them.
 //!
 //! A row is a key of 64 bits and a value of 32. Keys repeat, over many leaves, as in a search
-//! table. A value of which the highest bit is set takes back the one without it.
+//! table. A value with the highest bit set deletes the one without it.
 //!
 //! ```text
 //!  leaf   │ count u16 │ count × (key u64, value u32) │
@@ -56,9 +56,9 @@ pub(crate) type Row = (u64, u32);
 
 const ROW_LEN: usize = 12;
 pub(crate) const LEAF_ROWS: usize = (PAGE_PAYLOAD_LEN - 2) / ROW_LEN;
-/// The bit of a value that takes back the one without it.
+/// The bit that makes a value delete the one without it.
 pub(crate) const DELETE: u32 = 1 << 31;
-/// The bit of a value at whose order the builder does not look, so that a test can see who does.
+/// The bit of a value whose order the builder does not check, so that a test sees who else does.
 pub(crate) const UNCHECKED: u32 = 1 << 30;
 
 impl Keys for Tiny {
@@ -110,7 +110,7 @@ impl Codec for Tiny {
         row.1 & DELETE != 0
     }
 
-    /// The youngest row counts. When there is nothing older, one that takes back goes.
+    /// The youngest row wins. When there is nothing older, a delete is dropped.
     fn settle<'a>(
         mut rows: impl Iterator<Item = (usize, Self::Row<'a>)>,
         whole: bool,

@@ -17,7 +17,7 @@
 //!
 //! The file is: the header page of a page file, `data` pages (leaves and what they spilled), the
 //! directory's section, the filter's section, this page. A section fills whole pages, 4092 bytes in
-//! each, zeroes behind it. `digest` is the CRC32C of all payloads between header page and footer.
+//! each, padded with zeroes. `digest` is the CRC32C of all payloads between header page and footer.
 //! `width` is that of a fingerprint: 1 or 2 bytes, 0 for half a byte, 3 when there is no filter.
 
 use varve_io::{FormatError, PAGE_PAYLOAD_LEN, StoreId};
@@ -33,7 +33,7 @@ const VERSION: u32 = 1;
 const NO_FILTER: u32 = 3;
 const ENCODED_LEN: usize = 100;
 
-/// The number of a run, or of another file of its owner. Never given twice in the life of a store.
+/// The number of a run, or of another file of its owner. Never reused in the life of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunNumber(pub u64);
 
@@ -87,7 +87,7 @@ pub struct RunInfo {
     pub span: Span,
     /// The number of rows that add something.
     pub adds: u64,
-    /// The number of rows that take back what is in older runs.
+    /// The number of rows that delete rows of older runs.
     pub deletes: u64,
     /// The length of the file in pages.
     pub pages: u64,
@@ -141,7 +141,7 @@ impl Footer {
         self.directory_page().saturating_add(section_pages(self.directory.encoded_len(key_len)))
     }
 
-    /// The number of the footer's own page: the last.
+    /// The number of the footer's page: the last.
     pub(crate) const fn own_page(&self, key_len: usize) -> u64 {
         self.filter_page(key_len).saturating_add(section_pages(self.filter_len))
     }

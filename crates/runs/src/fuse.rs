@@ -14,8 +14,8 @@
 //!    key later in this order, so set it to what makes the key's XOR right.
 //!
 //! Peeling fails with some seeds, and always when two keys are equal; then another seed is tried,
-//! and after some seeds equal keys are removed. Should even that fail, the filter passes
-//! everything: slow, and still right.
+//! and after some seeds equal keys are removed. If even that fails, the filter passes everything:
+//! slow, but still correct.
 
 #![expect(clippy::indexing_slicing, reason = "places are below the array's length by construction")]
 #![expect(clippy::cast_possible_truncation, reason = "hashes are cut to the bits that are wanted")]
@@ -71,7 +71,8 @@ pub(crate) struct Shape {
     seed: u64,
     /// Segments have 2^this places.
     segment_bits: u32,
-    /// The places at which a key's first may lie; 0 when the filter passes everything.
+    /// The number of places at which a key's first place may lie; 0 when the filter passes
+    /// everything.
     starts: u32,
 }
 
@@ -141,8 +142,8 @@ impl Shape {
     }
 }
 
-/// Asks a filter for many keys: `may` becomes false for those that are surely not in it. The loads
-/// of one key do not wait for those of another.
+/// Asks a filter for many keys: `may` becomes false for those that are certainly not in it. The
+/// loads of one key do not wait for those of another.
 pub(crate) fn ask(
     shape: &Shape,
     width: Width,

@@ -8,12 +8,12 @@
 //!
 //! The writer decides what to do at fixed points between steps, by pure functions of what it knows.
 //! A [`Lane`], one thread that runs one [`Job`] after another, does it. The writer takes the result
-//! in at a later fixed point; nothing of it is visible before. Until then a lane touches only files
-//! that nobody else knows, so the store passes through the same states whatever the threads do,
-//! only at other steps.
+//! in at a later fixed point; nothing of it is visible earlier. Until then a lane touches only
+//! files that nothing else refers to, so the store passes through the same states whatever the
+//! threads do, only at other steps.
 //!
-//! Each kind of work has its lane, so that a short flush does not wait behind a long merge, and
-//! never more than one job in it ([`Slot`]).
+//! Each kind of work has its lane, so that a short flush does not wait for a long merge, and at
+//! most one job at a time ([`Slot`]).
 //!
 //! **Inline.** Without threads a job runs where it is started. Then the order of all file
 //! operations is fixed, and a test can cut the power at each of them.
@@ -86,7 +86,7 @@ impl Lane {
         let ends = Ends(end.clone());
         let task = move || {
             let _ends = ends;
-            // Without a receiver the result is not wanted any more.
+            // Without a receiver the result is no longer wanted.
             drop(sender.send(work()));
         };
         match &self.0 {
@@ -103,7 +103,7 @@ impl Drop for Lane {
     fn drop(&mut self) {
         if let Some((tasks, thread)) = self.0.take() {
             drop(tasks);
-            // A panic there was reported to whoever waited for the job.
+            // A panic there was reported to the thread that waited for the job.
             let _ = thread.join();
         }
     }

@@ -1,12 +1,12 @@
 //! Sorted runs: what any store of rows on disk needs, whatever a row is.
 //!
-//! - **What a row is**, its key, order and bytes, and what a merge leaves of equal rows, is said by
-//!   a [`Codec`] with its [`Keys`], [`LeafBuilder`] and [`LeafWalk`].
+//! - **Rows**: a [`Codec`] with its [`Keys`], [`LeafBuilder`] and [`LeafWalk`] defines a row's key,
+//!   order and bytes, and what a merge keeps of equal rows.
 //! - **Writing**: a [`RunWriter`] makes an immutable file of rows in order, a [`Run`].
 //! - **Reading**: [`Runs`] are those of one version, youngest first, held by reference count, so
 //!   that readers keep what they read. A [`Query`] finds the pages of many keys in all of them.
-//! - **Merging**: [`Tiers`] decide, [`Merges`] carry it out in a [`Lane`] beside the writer.
-//! - **Recovery**: a [`Manifest`] names the files that count.
+//! - **Merging**: [`Tiers`] decides, [`Merges`] carries it out in a [`Lane`] beside the writer.
+//! - **Recovery**: a [`Manifest`] lists the files that belong to the store.
 //!
 //! The codec is a type parameter of everything here, so a row costs no indirect call.
 //!

@@ -1,8 +1,8 @@
 //! One checkpoint: which runs a store consists of, and what its owner adds.
 //!
 //! One small file, `manifest`, replaced atomically (`varve_io::replace`). Only files that the
-//! manifest names count. What a crash leaves behind, unfinished runs or inputs of a finished merge,
-//! is swept when the store is opened.
+//! manifest lists belong to the store. What a crash leaves, unfinished runs or inputs of a finished
+//! merge, is removed when the store is opened.
 //!
 //! ```text
 //!  store id 16 │ secret 16
@@ -30,13 +30,13 @@ use crate::store_key::StoreKey;
 /// The name of the file.
 pub const MANIFEST_FILE: &str = "manifest";
 const RUN_LEN: usize = 44;
-/// What the files of runs end with.
+/// The extension of run files.
 const RUN: &str = "run";
 
-/// Files that a sweep keeps although the manifest does not name them.
+/// Files that a sweep keeps although the manifest does not list them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Files that a later manifest will name, or that the owner's part of this one does.
+    /// Files that a later manifest will list, or that the owner's part of this one does.
     pub numbers: Vec<RunNumber>,
     /// All files from this number on: they were created after the manifest.
     pub from: RunNumber,
@@ -47,7 +47,7 @@ impl Kept {
     pub const NOTHING: Self = Self { numbers: Vec::new(), from: RunNumber(u64::MAX) };
 }
 
-/// A store's table of contents.
+/// The table of contents of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     /// The store's id and secret.
@@ -56,7 +56,7 @@ pub struct Manifest {
     pub next: RunNumber,
     /// The runs, youngest first.
     pub runs: Vec<RunInfo>,
-    /// What the owner keeps beside them.
+    /// The owner's bytes.
     pub owner: Vec<u8>,
 }
 
@@ -88,13 +88,14 @@ impl Manifest {
     ) -> Result<(), RunError> {
         assert!(is_in_order(&self.runs, self.next), "a manifest lists its runs youngest first");
         let payload = self.encode();
+        debug_assert_eq!(Self::decode(&payload).as_ref(), Ok(self), "what is written can be read");
         let envelope = Envelope { version, payload: payload.as_slice() };
         Ok(replace(storage, MANIFEST_FILE, kind, &envelope)?)
     }
 
-    /// Removes runs, and files of the owner's `extensions`, that the manifest does not name, except
+    /// Removes runs, and files of the owner's `extensions`, that the manifest does not list, except
     /// what is `kept`; returns how many. Called when the store is opened, and after a checkpoint.
-    /// Refuses when a foreign file has such a name: the store would overwrite it one day.
+    /// Refuses when a foreign file has such a name: the store would overwrite it eventually.
     pub fn sweep(
         &self,
         storage: &dyn Storage,
@@ -120,8 +121,8 @@ impl Manifest {
         Ok(removed)
     }
 
-    /// Whether a file of this name is a run, or a numbered file of the owner's `extensions`: it
-    /// goes when no manifest names it.
+    /// Whether a file of this name is a run, or a numbered file of the owner's `extensions`: it is
+    /// removed when no manifest lists it.
     #[must_use]
     pub fn is_swept(name: &str, extensions: &[&str]) -> bool {
         Self::number_of(name, extensions).is_some()

@@ -1,16 +1,15 @@
 //! Merges sources of rows into one.
 //!
-//! 1. Every source stands at its lowest row. The lowest order among them is next.
-//! 2. What is left of all rows of that order, at most one from each source, the codec says
-//!    ([`Codec::settle`]): one of them, or nothing. If everything older takes part (`whole`),
-//!    there is nothing that a row which takes another back could wait for.
+//! 1. Every source is at its lowest row. The lowest order among them is next.
+//! 2. The codec decides ([`Codec::settle`]) what is left of all rows of that order, at most one
+//!    from each source: one of them, or nothing. If everything older takes part (`whole`), a delete
+//!    has nothing left to delete and is dropped.
 //!
-//! The sources must be neighbours in time, without a gap; whether their order matters is for the
-//! codec to say. A merge is itself a source, so a store can be walked in order without writing it
-//! anywhere.
+//! The sources must be neighbours in time, without a gap; whether their order matters is up to the
+//! codec. A merge is itself a source, so a store can be walked in order without writing anything.
 //!
-//! The sources are few, so the lowest is found by looking at all of them: at their prefixes, which
-//! lie side by side, and nearly always decide.
+//! There are few sources, so the lowest is found by a linear scan of their prefixes, which lie side
+//! by side in memory and nearly always decide.
 
 use std::marker::PhantomData;
 
@@ -85,6 +84,10 @@ impl<C: Codec, S: Source<C>> Merge<C, S> {
         let heads = self.sources.iter().enumerate();
         let heads = heads.filter_map(|(index, source)| Some((index, source.head()?)));
         let left = C::settle(heads.filter(|(_, row)| C::order(row) == order), self.whole)?;
+        assert!(
+            left.is_none_or(|left| self.order(left) == Some(order)),
+            "what is left is one of the rows that were settled"
+        );
         for index in 0..self.sources.len() {
             if Some(index) != left && self.order(index) == Some(order) {
                 self.step(index)?;
@@ -111,8 +114,13 @@ impl<C: Codec, S: Source<C>> Source<C> for Merge<C, S> {
 
     fn advance(&mut self) -> Result<(), C::Error> {
         if let Some(head) = self.head {
+            let before = self.order(head);
             self.step(head)?;
             self.settle()?;
+            debug_assert!(
+                self.head.is_none_or(|head| self.order(head) > before),
+                "rows leave a merge in order"
+            );
         }
         Ok(())
     }

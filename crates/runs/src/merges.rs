@@ -8,22 +8,25 @@
 //! 1. [`Merges::next`] decides. While nothing is under way, the owner's rule chooses among all
 //!    runs. While the main merge is at work, which may take minutes, a second rule chooses among
 //!    the runs younger than its inputs. Once the main merge ends, the short one is waited for, so
-//!    that what is chosen among all runs is not put off for ever.
-//! 2. [`Merges::start`] hands the chosen runs to a lane and notes what that costs meanwhile.
+//!    that a merge chosen among all runs is not postponed for ever.
+//! 2. [`Merges::start`] hands the chosen runs to a lane and records the memory it takes meanwhile.
 //! 3. [`Merges::take`] puts a finished run in the place of its inputs. Runs that were flushed
 //!    meanwhile are younger than all of them, so the inputs are still neighbours.
 //!
-//! A merge that fails leaves the runs as they are; the same is decided again.
+//! A merge that fails leaves the runs as they are; the same merge is then chosen again.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use varve_io::Storage;
+use varve_io::{PAGE_LEN, Storage};
 
 use crate::codec::Codec;
-use crate::compact::{Busy, Choice, MergeInto, merge_runs};
+use crate::compact::{Busy, Choice, MergeInto, MergeWatch, merge_runs_with};
+use crate::cursor::{Cursor, Source};
 use crate::footer::{RunInfo, RunNumber};
 use crate::lane::{Compaction, JobEnd, Lane, Slot, Stop};
+use crate::merge::Merge;
 use crate::run::Run;
 use crate::runs::Runs;
 
@@ -43,7 +46,7 @@ struct MergeLane<C: Codec> {
     slot: Slot<Merging, Result<Option<Run<C>>, C::Error>>,
 }
 
-/// A merge under way, and what it costs.
+/// A merge in progress, and what it costs.
 #[derive(Debug)]
 struct Merging {
     output: RunNumber,
@@ -55,6 +58,9 @@ struct Merging {
     index: usize,
     /// Bytes of buffers.
     buffers: usize,
+    /// Rows of all inputs, and those that are written.
+    rows: u64,
+    watch: MergeWatch,
 }
 
 /// Which runs to merge, and in which lane.
@@ -65,10 +71,10 @@ pub struct MergePlan {
     is_main: bool,
 }
 
-/// A merge that is done.
+/// A finished merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// The runs that are gone, youngest first.
+    /// The runs that were merged, youngest first.
     pub inputs: Vec<RunNumber>,
     /// The run in their place; `None` when nothing was left of their rows.
     pub output: Option<RunInfo>,
@@ -76,7 +82,8 @@ pub struct Merged {
 
 impl<C: Codec> Merges<C> {
     /// No merges yet. The threads, if there are any, have these names: that of the main merge, and
-    /// that of the one beside it. Set `stop` before the merges are dropped, or they are finished.
+    /// that of the one beside it. Unless `stop` is set first, dropping this waits for the merges to
+    /// finish.
     pub fn new(
         storage: &Arc<dyn Storage>,
         stop: &Stop,
@@ -102,7 +109,12 @@ impl<C: Codec> Merges<C> {
         self.under_way().map(|merging| merging.output)
     }
 
-    /// Bytes of the directories and filters of all inputs: about what those of the new runs take.
+    /// The runs that are being merged, youngest first, and the number of the run they become.
+    pub fn jobs(&self) -> impl Iterator<Item = (&[RunNumber], RunNumber)> {
+        self.under_way().map(|merging| (merging.inputs.as_slice(), merging.output))
+    }
+
+    /// Bytes of the directories and filters of all inputs: about the size of those of the new runs.
     #[must_use]
     pub fn index(&self) -> usize {
         self.under_way().map(|merging| merging.index).sum()
@@ -112,6 +124,28 @@ impl<C: Codec> Merges<C> {
     #[must_use]
     pub fn buffers(&self) -> usize {
         self.under_way().map(|merging| merging.buffers).sum()
+    }
+
+    /// Bytes of the inputs of all merges under way: about how many are done, and all of them.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        self.under_way().fold((0, 0), |(done, all), merging| {
+            let bytes = merging.pages * PAGE_LEN as u64;
+            let rows = merging.watch.rows.load(Ordering::Relaxed).min(merging.rows);
+            let share = u128::from(bytes) * u128::from(rows) / u128::from(merging.rows.max(1));
+            (done + u64::try_from(share).unwrap_or(bytes), all + bytes)
+        })
+    }
+
+    /// Whether no merge is under way.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.main.slot.is_free() && self.beside.slot.is_free()
+    }
+
+    /// Merges that are started from now on obey this flag, those under way the one before.
+    pub fn obey(&mut self, stop: &Stop) {
+        self.stop = stop.clone();
     }
 
     /// A handle to wait for the merge that ends first; `None` when there is none.
@@ -148,7 +182,26 @@ impl<C: Codec> Merges<C> {
     ///
     /// When the plan names runs that are not there.
     pub fn start(&mut self, runs: &Runs<C>, plan: MergePlan, into: MergeInto) {
+        let whole = into.whole;
+        self.start_with(runs, plan, into, move |cursors| Merge::new(cursors, whole));
+    }
+
+    /// The same for a store that has its own way to make one row of equal ones: `merged` is given
+    /// a cursor at the beginning of every run, youngest first.
+    ///
+    /// # Panics
+    ///
+    /// When the plan names runs that are not there.
+    pub fn start_with<S: Source<C>>(
+        &mut self,
+        runs: &Runs<C>,
+        plan: MergePlan,
+        into: MergeInto,
+        merged: impl FnOnce(Vec<Cursor<C>>) -> Result<S, C::Error> + Send + 'static,
+    ) {
         let MergePlan { range, is_main } = plan;
+        let oldest = range.end == runs.as_slice().len();
+        assert!(oldest || !into.whole, "a merge is whole only with the oldest run");
         let inputs = runs.as_slice().get(range).expect("the plan is of these runs").to_vec();
         assert!(!inputs.is_empty(), "a merge has inputs");
         let infos: Vec<RunInfo> = inputs.iter().map(|run| run.info()).collect();
@@ -158,10 +211,14 @@ impl<C: Codec> Merges<C> {
             pages: infos.iter().map(|info| info.pages).sum(),
             index: inputs.iter().map(|run| run.memory()).sum(),
             buffers: into.buffers.merge(&infos),
+            rows: infos.iter().map(|info| info.adds + info.deletes).sum(),
+            watch: MergeWatch { stop: self.stop.clone(), ..MergeWatch::default() },
         };
-        let (stop, storage, key) = (self.stop.clone(), Arc::clone(&self.storage), *runs.key());
+        let watch = merging.watch.clone();
+        let (storage, key) = (Arc::clone(&self.storage), *runs.key());
         let MergeLane { lane, slot } = if is_main { &mut self.main } else { &mut self.beside };
-        slot.fill(merging, lane.start(move || merge_runs(&stop, &storage, key, &inputs, &into)));
+        let job = move || merge_runs_with(&watch, (&storage, key), &inputs, &into, merged);
+        slot.fill(merging, lane.start(job));
     }
 
     /// Takes in one merge that is done, or waits for it: in `runs` the new run takes the place of
@@ -178,7 +235,7 @@ impl<C: Codec> Merges<C> {
     }
 }
 
-/// What suites look at.
+/// Accessors for test suites.
 #[cfg(feature = "test-suite")]
 impl<C: Codec> Merges<C> {
     /// The thread of the main merge.

@@ -1,15 +1,15 @@
 //! Pages of a file one after the other, read ahead past the page cache.
 //!
-//! A merge reads gigabytes once; through the page cache they would push out what lookups need. So
-//! a stream reads some pages ahead with its own [`BatchReader`] and hands them out in order.
-//! Every page is verified. Memory is the pages read ahead.
+//! A merge reads gigabytes once; through the page cache they would evict what lookups need. So a
+//! stream reads some pages ahead with its own [`BatchReader`] and hands them out in order. Every
+//! page is verified. Its memory is that of the pages read ahead.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use varve_io::{AlignedBuffer, BatchReader, PAGE_LEN, PageFile, PageNumber, Result};
 
-/// The pages that are usually under way or waiting to be taken.
+/// The pages that are usually in flight or waiting to be taken.
 pub(crate) const AHEAD: u64 = 128;
 
 /// Reads pages in order.
@@ -19,13 +19,13 @@ pub(crate) struct PageStream {
     reader: BatchReader,
     /// The next page to hand out.
     next: u64,
-    /// The next page to ask for. Those from `next` up to here are under way or in the window.
+    /// The next page to request. Those from `next` up to here are in flight or in the window.
     wanted: u64,
     end: u64,
     /// How many pages are read ahead.
     ahead: u64,
     /// The page with number n, once read, is in place n mod `ahead`; it stays there after it was
-    /// handed out until its place is wanted again.
+    /// handed out until its place is reused.
     window: Vec<Option<AlignedBuffer>>,
 }
 
@@ -51,7 +51,8 @@ impl PageStream {
         }
         let number = PageNumber(self.next);
         while self.window.get(self.place(number.0)).is_some_and(Option::is_none) {
-            let done = self.reader.next().expect("the page was asked for and has not come");
+            let done = self.reader.next().expect("the page was requested and has not arrived");
+            assert!((self.next..self.wanted).contains(&done.tag), "only awaited pages are read");
             let place = self.place(done.tag);
             if let Some(free) = self.window.get_mut(place) {
                 *free = Some(done.result?);

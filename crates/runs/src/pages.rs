@@ -43,7 +43,7 @@ impl<C: Codec> Pages<C> {
         let number = number.ok_or_else(|| RunError::TooManyLeaves { path: self.path.clone() })?;
         let page = self.write(payload)?;
         self.data_pages += 1;
-        self.directory.push(number, keys, page);
+        self.directory.push(number, keys.0, keys.1, page);
         self.filter.push_leaf(keys.0, hashes);
         Ok(())
     }
@@ -60,7 +60,7 @@ impl<C: Codec> Pages<C> {
         Ok(first.unwrap_or(PageNumber(0)))
     }
 
-    /// Writes a page and takes it into the digest, with the zeroes at its end.
+    /// Writes a page and adds it to the digest, with the zeroes at its end.
     fn write(&mut self, payload: &[u8]) -> Result<PageNumber, RunError> {
         const ZEROES: [u8; PAGE_PAYLOAD_LEN] = [0; PAGE_PAYLOAD_LEN];
         let zeroes = ZEROES.get(payload.len()..).unwrap_or_default();

@@ -5,14 +5,14 @@
 //! 1. [`Query::new`] resolves sorted keys to pages, without reading any. Keys go in groups of
 //!    [`GROUP`], and each stage (chunk of the filter, fingerprints, radix table, prefixes) is done
 //!    for the whole group before the next: the loads of a stage do not wait for one another, so the
-//!    CPU has dozens of cache misses under way instead of one.
+//!    CPU handles dozens of cache misses at once instead of one.
 //! 2. [`Query::fetch`] reads the pages of runs with direct access (`residence`) in
 //!    one submission. A worker that must not block takes the [requests](Query::requests) and
 //!    returns the [completions](Query::accept).
 //! 3. The owner *joins*: for each key ([`Query::by_key`]) it looks into the
 //!    [payloads](Query::payload), from the youngest run to the oldest, best in groups as well.
 //!
-//! Filters pass a wrong page once in 65,536, 256 or 16 times; the keys in the page decide.
+//! A filter gives a false positive once in 65,536, 256 or 16 times; the keys in the page decide.
 
 mod plan;
 
@@ -26,14 +26,14 @@ use crate::run_error::RunError;
 use crate::runs::Runs;
 use plan::RunPlan;
 
-/// Keys that go through a stage together. A core has ten to twenty cache misses under way at most,
-/// and a key has three in the filter, so more would not help.
+/// Keys that go through a stage together. A core handles at most ten to twenty cache misses at
+/// once, and a key has three in the filter, so larger groups would not help.
 const GROUP: usize = 32;
 /// The page is in no buffer: it is read from the map.
 const MAPPED: u32 = u32::MAX;
 /// The most pages that are read into buffers, 128 MiB: more than any block of Bitcoin needs. Beyond
 /// that, a query with millions of keys reads pages from the map, one after another but in memory
-/// that the system can reclaim. (Tests use fewer, to get there.)
+/// that the system can reclaim. (Fewer in tests, so that they reach the limit.)
 const READS_MAX: usize = if cfg!(test) { 1 << 10 } else { 1 << 15 };
 
 /// A page that may hold a key.

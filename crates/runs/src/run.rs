@@ -1,7 +1,7 @@
 //! An immutable sorted file of rows, open for reading.
 //!
 //! In memory a run has its directory and its filter. A lookup asks the filter, then the directory,
-//! which names the page; reading that page, through the map or in a batch, is a step of its own
+//! which names the page; reading that page, through the map or in a batch, is a separate step
 //! (`query`, [`Access`]). `run_writer` draws the file.
 
 use std::ops::Range;
@@ -135,8 +135,8 @@ impl<C: Codec> Run<C> {
 
     /// Samples whether a page that is about to be read is in memory.
     pub(crate) fn probe(&self, page: PageNumber) {
-        if self.residence.is_measured() {
-            // A file that cannot be mapped reports that when it is read.
+        if self.residence.wants_probe() {
+            // If the file cannot be mapped, reading it reports the error.
             self.residence.note(self.file.is_cached(page).unwrap_or(false));
         }
     }
@@ -166,8 +166,8 @@ impl<C: Codec> Run<C> {
     }
 
     /// Brings the run's pages into the page cache if all of `parts`, the runs it was merged from,
-    /// were cached: a merge must not turn cached pages cold.
-    pub fn warm_after(&self, parts: &[Arc<Self>]) -> Result<(), C::Error> {
+    /// were cached: a merge must not make cached pages cold.
+    pub(crate) fn warm_after(&self, parts: &[Arc<Self>]) -> Result<(), C::Error> {
         match parts.iter().all(|part| part.access() == Access::Mapped) {
             true => self.warm(),
             false => Ok(()),
@@ -176,9 +176,11 @@ impl<C: Codec> Run<C> {
 
     /// Brings the run's pages into the page cache by reading the map from front to back.
     pub fn warm(&self) -> Result<(), C::Error> {
+        self.file.expect_sequential_access().map_err(RunError::from)?;
         for page in 1..=self.footer.data_pages {
             self.resident(PageNumber(page))?;
         }
+        self.file.expect_random_access().map_err(RunError::from)?;
         Ok(())
     }
 

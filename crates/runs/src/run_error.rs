@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Why an operation on runs failed. A codec's error takes it in.
+/// Why an operation on runs failed. A codec's error converts from it.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The storage failed, or what it holds is damaged; says where.

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A row goes to the codec's builder, which hands full leaves to [`Pages`]. Memory: the directory
-//! and the filter, which are needed afterwards anyway, one chunk of the filter, and 1 MiB of pages
-//! to be written.
+//! and the filter, which readers need afterwards, one chunk of the filter being built, and 1 MiB of
+//! pages to be written.
 //!
-//! [`RunWriter::finish`] syncs data and name; then a manifest may name the run.
+//! [`RunWriter::finish`] syncs data and name; then a manifest may list the run.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ pub struct NewRun {
     pub chunk_keys: usize,
 }
 
-/// A run being written. Dropped before it is finished, it removes its file, so that a full disk
-/// does not stay full.
+/// A run being written. If it is dropped before it is finished, it removes its file, so that a full
+/// disk does not stay full.
 #[derive(Debug)]
 pub struct RunWriter<C: Codec> {
     claim: Claim,
@@ -54,7 +54,7 @@ pub struct RunWriter<C: Codec> {
     pages: Pages<C>,
 }
 
-/// The name of an unfinished file.
+/// The name of an unfinished file, which is removed when this is dropped.
 #[derive(Debug)]
 struct Claim {
     storage: Arc<dyn Storage>,

@@ -10,7 +10,7 @@ use varve_io::Storage;
 
 use crate::codec::Codec;
 use crate::cursor::Cursor;
-use crate::footer::RunInfo;
+use crate::footer::{RunInfo, Span};
 use crate::merge::Merge;
 use crate::run::Run;
 use crate::store_key::StoreKey;
@@ -43,7 +43,7 @@ impl<C: Codec> Runs<C> {
         Ok(Self { key, hasher: C::hasher(key.secret), runs })
     }
 
-    /// What the runs share.
+    /// The id and secret that all files of the store share.
     #[must_use]
     pub const fn key(&self) -> &StoreKey {
         &self.key
@@ -86,7 +86,17 @@ impl<C: Codec> Runs<C> {
     #[must_use]
     pub fn with_replaced(&self, range: Range<usize>, merged: Option<Arc<Run<C>>>) -> Self {
         let mut runs = self.runs.to_vec();
-        runs.splice(range, merged);
+        let span = merged.as_ref().map(|run| run.info().span);
+        let replaced: Vec<RunInfo> = runs.splice(range, merged).map(|run| run.info()).collect();
+        assert!(
+            replaced.is_empty() || span.is_none_or(|span| span == Span::of(&replaced)),
+            "a merge holds the steps of its parts"
+        );
+        let spans = runs.iter().map(|run| run.info().span);
+        assert!(
+            spans.is_sorted_by(|young, old| young.first > old.last),
+            "runs are kept youngest first"
+        );
         Self { key: self.key, hasher: self.hasher.clone(), runs: runs.into() }
     }
 

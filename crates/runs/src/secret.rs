@@ -1,8 +1,8 @@
 //! The store's secret.
 //!
-//! An adversary can grind keys, and would choose those that share one place of a table or pass one
-//! filter. So nothing here places a key by its own bytes: filters and tables take its
-//! [keyed hash](crate::Codec::hash) under 16 random bytes that each store draws and keeps secret.
+//! An adversary can choose keys, for instance many that share one place of a table or pass one
+//! filter. So nothing here places a key by its plain bytes: filters and tables take its [keyed
+//! hash](crate::Codec::hash) under 16 random bytes that each store draws and keeps secret.
 
 use std::fmt;
 

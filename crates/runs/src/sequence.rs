@@ -1,21 +1,21 @@
-//! The order of everything in a store: one number a step of its owner.
+//! The order of everything in a store: one number per step of its owner.
 //!
-//! What a step is, the owner says. In the unspent set, connecting a block is a step, disconnecting
-//! it is another: heights repeat when the chain reorganises, sequences never do, so "before" and
-//! "after" are always asked of sequences.
+//! The owner defines what a step is. In the unspent set, connecting a block is one step and
+//! disconnecting it is another: heights repeat when the chain reorganises, sequences never do, so
+//! "before" and "after" always refer to sequences.
 
 use std::fmt;
 
 /// The number of a step. The empty store is at sequence 0, the first change is step 1.
 ///
-/// 32 bits last: a chain with a block every ten minutes takes 80,000 years to use them up.
+/// 32 bits suffice: a chain with a block every ten minutes takes 80,000 years to use them up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(u32);
 
 impl Sequence {
     /// Before the first step.
     pub const ZERO: Self = Self(0);
-    /// After every step: the end of what has not ended.
+    /// After every step: the end sequence of what has not ended.
     pub const MAX: Self = Self(u32::MAX);
 
     /// The step with this number.

@@ -15,7 +15,7 @@ pub struct StoreKey {
 }
 
 impl StoreKey {
-    /// How many bytes of the store's id begin the id of a numbered file.
+    /// How many bytes of the store's id the id of a numbered file begins with.
     pub const IN_FILE_ID: usize = 8;
 
     /// The id in the pages of a numbered file: half of the store's, and the number.

@@ -13,7 +13,7 @@ use std::ptr::{self, NonNull};
 pub struct SpentOutput<'a> {
     /// In satoshi.
     pub value: i64,
-    /// The script to be answered.
+    /// The script to be satisfied.
     pub script: &'a [u8],
 }
 
@@ -26,7 +26,7 @@ pub enum TransactionError {
     /// There is not one spent output for each input.
     #[error("each input needs the output that it spends")]
     Spent,
-    /// The C++ side failed, and not for want of memory, which ends the process.
+    /// The C++ side failed for another reason than lack of memory, which ends the process.
     #[error("the script interpreter failed without a verdict; start again and report it")]
     Failed,
 }
@@ -43,7 +43,7 @@ pub enum VerifyError {
     /// The flags are unknown, or ask for WITNESS without P2SH.
     #[error("the flags are not a set of consensus rules")]
     Flags,
-    /// The C++ side failed, and not for want of memory, which ends the process.
+    /// The C++ side failed for another reason than lack of memory, which ends the process.
     #[error("the script interpreter failed without a verdict; start again and report it")]
     Failed,
 }

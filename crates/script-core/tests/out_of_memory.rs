@@ -1,4 +1,4 @@
-//! A script that cannot be checked for want of memory has no verdict: the process ends.
+//! A script that cannot be checked for lack of memory has no verdict: the process ends.
 //!
 //! Core's interpreter catches every exception and calls the script false, so without our handler a
 //! valid spend is refused here, and the block that holds it would be marked invalid.
@@ -69,9 +69,9 @@ fn a_script_without_memory_gets_no_verdict() {
         let done = child.env(CHILD, fill).output().unwrap();
         (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
     };
-    let (code, told) = run("free");
-    assert_eq!(code, Some(VALID), "{told}");
-    let (code, told) = run("full");
-    assert_eq!(code, Some(1), "{told}");
-    assert!(told.contains("error: out of memory while a script was checked;"), "{told}");
+    let (code, output) = run("free");
+    assert_eq!(code, Some(VALID), "{output}");
+    let (code, output) = run("full");
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("error: out of memory while a script was checked;"), "{output}");
 }

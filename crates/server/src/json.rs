@@ -3,21 +3,26 @@
 //! Domain types are not serialisable; these are their counterparts. Hashes are hex in the byte
 //! order that Bitcoin programs show, bytes are hex, heights and amounts (in satoshi) are numbers.
 
+mod asm;
 mod chain;
 mod maintain;
+mod mempool;
 mod proof;
 mod script;
 mod status;
 mod tools;
 mod unspent;
+mod verbose;
 
 pub use chain::{Block, Repair, ScriptsChecked, Spender, Sync, Tx, Verdict, Verify};
 pub use maintain::{Compact, Indexes};
+pub use mempool::Mempool;
 pub use proof::{ElectrumProof, TscProof};
 pub use script::Address;
 pub use status::Status;
-pub use tools::{Demo, RecordsBench, Sim};
+pub use tools::{Demo, DemoLive, RecordsBench, Serve, Sim};
 pub use unspent::{Export, Import, Stats, Utxo};
+pub use verbose::VerboseTx;
 
 use std::fmt::Display;
 
@@ -25,12 +30,12 @@ use hex_conservative::DisplayHex as _;
 use serde::{Serialize, Serializer};
 
 /// A value as its text: a hash, a reason.
-fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
 /// The same where it may be missing: `null`.
-fn optional_text<S: Serializer>(
+pub(crate) fn optional_text<S: Serializer>(
     value: &Option<impl Display>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {

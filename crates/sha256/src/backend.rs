@@ -6,7 +6,7 @@ use crate::{Digest, Message};
 #[cfg(target_arch = "x86_64")]
 use crate::{lanes, sha_ni::ShaNi};
 
-/// A way to compute hashes. All give the same results; they differ in speed.
+/// An implementation of SHA-256. All give the same results; they differ in speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {

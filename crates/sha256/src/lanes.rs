@@ -1,7 +1,7 @@
 //! The schedule: which message is in which lane.
 //!
 //! 1. Each lane takes a message.
-//! 2. All lanes step together over as many blocks as the poorest lane has ready.
+//! 2. All lanes advance together by as many blocks as every lane has ready.
 //! 3. A lane whose message is finished writes its digest, or begins the second pass over that
 //!    digest, and then takes the next message.
 //! 4. When no message is left for a lane, the lanes that still have one finish alone.
@@ -64,7 +64,7 @@ impl<'a> Lane<'a> {
         });
     }
 
-    /// Goes on after `count` blocks have been hashed.
+    /// Continues after `count` blocks have been hashed.
     fn advance(&mut self, count: usize, state: &mut State, out: &mut [Digest]) {
         self.feed.advance(count);
         if !self.feed.ready().is_empty() {

@@ -77,8 +77,8 @@ impl Midstate {
         bytes
     }
 
-    /// Restores a saved form. Any bytes are one: whether they are the bytes that were saved is for
-    /// the caller's checksum to say.
+    /// Restores a saved form. Any bytes are valid: the caller's checksum decides whether they are
+    /// the ones that were saved.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; Self::LEN]) -> Self {
         let field = "the fields lie within the saved form";
@@ -121,7 +121,8 @@ mod tests {
         (0..length).map(|at| u8::try_from(at * 7 % 251).unwrap()).collect()
     }
 
-    /// Every way to cut messages around the block boundaries into two, saved and restored between.
+    /// Every way to split messages around the block boundaries in two, saved and restored in
+    /// between.
     #[test]
     fn two_pieces_of_every_length() {
         for length in 0..=200 {
@@ -139,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The same message has the same saved form, however it was cut.
+    /// The same message has the same saved form, however it was split.
     #[test]
     fn one_form_for_one_message() {
         let message = message(1000);

@@ -14,8 +14,8 @@
 //! | regtest | `6f` | `c4` | `bcrt` |
 //! | bsv-regtest | `6f` | `c4` | none |
 //!
-//! Several networks share their prefixes, so an address does not name its network: a caller says
-//! which one it means.
+//! Several networks share their prefixes, so an address does not identify its network: the caller
+//! names the network.
 
 use bech32::{Fe32, Hrp, segwit};
 
@@ -27,7 +27,7 @@ use crate::script::opcode::{
 
 const HASH_LEN: u8 = 20;
 
-/// A text that is no address of the network.
+/// A text that is not an address of the network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Neither base58 nor bech32 with a valid checksum, or of a length that no script has.
@@ -39,9 +39,9 @@ pub enum AddressError {
     /// A well-formed address with the prefix of other networks.
     #[error("{text:?} is not an address of {network}; choose the network it belongs to")]
     OtherNetwork {
-        /// What was given.
+        /// The text given.
         text: String,
-        /// The network it was to belong to.
+        /// The network asked for.
         network: Network,
     },
 }

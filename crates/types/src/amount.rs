@@ -4,18 +4,18 @@ use std::fmt;
 
 /// Satoshi. One coin is 100,000,000 of them.
 ///
-/// An amount read from a transaction may be any 64-bit number; [`Amount::is_money`] says whether
-/// it is one that can exist.
+/// An amount read from a transaction may be any 64-bit number; [`Amount::is_money`] says whether it
+/// can exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Amount(u64);
 
 impl Amount {
-    /// Nothing.
+    /// Zero satoshi.
     pub const ZERO: Self = Self(0);
     /// One coin.
     pub const COIN: Self = Self(100_000_000);
-    /// No output and no sum of outputs is more than this.
+    /// The maximum of an output and of a sum of outputs.
     pub const MAX_MONEY: Self = Self(21_000_000 * Self::COIN.0);
 
     /// This many satoshi.

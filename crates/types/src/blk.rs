@@ -33,7 +33,7 @@ impl XorKey {
         self.0 == [0; 8]
     }
 
-    /// XORs `bytes`, which begin at `offset` in their file. Twice is back again.
+    /// XORs `bytes`, which begin at `offset` in their file. Applying it twice restores the bytes.
     pub fn apply(&self, offset: u64, bytes: &mut [u8]) {
         if self.is_zero() {
             return;
@@ -54,7 +54,7 @@ impl XorKey {
 /// One block in a block file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The offset of the block's first byte, behind magic and size.
+    /// The offset of the block's first byte, after magic and size.
     pub offset: usize,
     /// The bytes of the block.
     pub block: &'a [u8],
@@ -115,7 +115,7 @@ impl<'a> Records<'a> {
         Self { reader: Reader::new(bytes), magic }
     }
 
-    /// Why the walk ends where it has ended. Only to be asked after the last record.
+    /// Why the walk has ended. Only meaningful after the last record.
     #[must_use]
     pub fn end(&self) -> End {
         let rest = self.reader.rest();

@@ -112,8 +112,8 @@ impl<'a> Block<'a> {
         txids_of(&self.txs).into_iter().map(Txid::from_bytes).collect()
     }
 
-    /// The wtxids of all transactions, in order. That of the coinbase is its hash here, though
-    /// the witness commitment takes zeros in its place.
+    /// The wtxids of all transactions, in order. That of the coinbase is its real hash, although
+    /// the witness commitment uses zeros in its place.
     #[must_use]
     pub fn wtxids(&self) -> Vec<Wtxid> {
         if self.txs.iter().any(|tx| tx.format() == Format::Extended) {

@@ -21,9 +21,9 @@ pub struct Coin<'a> {
     pub height: Height,
     /// Whether a coinbase transaction created it.
     pub coinbase: bool,
-    /// What it is worth.
+    /// The amount.
     pub value: Amount,
-    /// What spending it takes.
+    /// The locking script.
     pub script: &'a [u8],
 }
 

@@ -7,8 +7,8 @@
 //!  the rest             │ ff │ u64le │
 //! ```
 //!
-//! As in Core, only the shortest form decodes, and a limit applies: 32 MiB for everything Bitcoin
-//! serialises, none where blocks of gigabytes are normal.
+//! As in Core, only the shortest form decodes, and a limit applies: 32 MiB for Bitcoin's formats,
+//! none for BSV, where blocks of gigabytes are normal.
 
 use crate::error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;

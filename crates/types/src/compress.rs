@@ -48,7 +48,7 @@ pub fn read_output(reader: &mut Reader<'_>, script: &mut Vec<u8>) -> Result<Amou
 /// zero: n = 10·m + d, and the number is 1 + 10·(9·m + d − 1) + e. With e = 9 it is
 /// 1 + 10·(n − 1) + 9. Zero is zero.
 ///
-/// As in Core, an amount beyond all money wraps around; it does not come back.
+/// As in Core, an amount beyond the money supply wraps around and does not round-trip.
 #[must_use]
 pub fn compress_amount(amount: Amount) -> u64 {
     let mut n = amount.to_sat();
@@ -133,7 +133,7 @@ fn special(script: &[u8]) -> Option<(u8, &[u8])> {
         [33, kind @ (2 | 3), x @ .., OP_CHECKSIG] if x.len() == 32 => Some((*kind, x)),
         [65, key @ .., OP_CHECKSIG] if key.len() == 65 => {
             let (4, y_last) = (*key.first()?, *key.last()?) else { return None };
-            // A key that is not on the curve could not be found again from its x.
+            // A key that is not on the curve cannot be recovered from its x.
             secp256k1::PublicKey::from_slice(key).ok()?;
             Some((4 | (y_last & 1), key.get(1..33)?))
         }

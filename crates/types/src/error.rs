@@ -28,7 +28,7 @@ pub enum DecodeErrorKind {
         /// The number claimed.
         count: u64,
     },
-    /// A `CompactSize` longer than it need be.
+    /// A `CompactSize` that is not in its shortest form.
     #[error("expected the shortest form of a compact size")]
     NonCanonicalCompactSize,
     /// A `CompactSize` above the limit of the format.
@@ -48,7 +48,7 @@ pub enum DecodeErrorKind {
     /// A segwit transaction in which no input has a witness.
     #[error("expected a witness for some input: superfluous witness record")]
     SuperfluousWitness,
-    /// A transaction that was to be in extended format.
+    /// A transaction that should be in extended format and is not.
     #[error("expected the extended format marker 0000000000EF")]
     NotExtended,
     /// Bytes after the end.
@@ -66,7 +66,7 @@ pub enum DecodeErrorKind {
         /// The number found.
         compressed: u64,
     },
-    /// A merkle proof with flags of another kind than a single branch.
+    /// A merkle proof whose flags are not those of a single branch.
     #[error("expected the proof of one transaction by one branch, found flags {flags:#04x}")]
     UnsupportedProof {
         /// The flags found.

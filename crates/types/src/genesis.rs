@@ -1,7 +1,7 @@
 //! The first block of each chain.
 //!
 //! A genesis block is a header and one coinbase transaction. Only the time, the target and the
-//! nonce differ between most networks, so the bytes are put together from these:
+//! nonce differ between most networks, so the bytes are assembled from these:
 //!
 //! ```text
 //! version 1 │ previous 0 │ merkle root = txid of coinbase │ time │ bits │ nonce │ 01 │ coinbase

@@ -1,8 +1,8 @@
 //! Hashes, one type for each thing that is hashed.
 //!
-//! A hash is 32 bytes in the order in which SHA-256 gives them (the *internal* order). This is the
-//! order on disk, on the wire and of `Ord`. `Display` and `FromStr` use hex; Bitcoin writes most
-//! hashes with their bytes reversed:
+//! A hash is 32 bytes in the order in which SHA-256 produces them (the *internal* order). This is
+//! the order on disk, on the wire and of `Ord`. `Display` and `FromStr` use hex; Bitcoin writes
+//! most hashes with their bytes reversed:
 //!
 //! ```text
 //! internal   6f e2 8c 0a b6 f1 b3 72 … 00 00 00 00
@@ -50,7 +50,7 @@ macro_rules! hash_type {
         pub struct $name([u8; 32]);
 
         impl $name {
-            /// All bytes zero: what stands where there is no hash.
+            /// All bytes zero: stands for "no hash".
             pub const ZERO: Self = Self([0; 32]);
 
             /// The hash with these bytes, in internal order.
@@ -119,8 +119,8 @@ hash_type! {
     MerkleRoot, shown reversed
 }
 hash_type! {
-    /// The SHA-256 of an output script, by which Electrum names it. (Esplora writes the same bytes
-    /// in internal order.)
+    /// The SHA-256 of an output script, by which Electrum identifies it. (Esplora writes the same
+    /// bytes in internal order.)
     ScriptHash, shown reversed
 }
 hash_type! {

@@ -15,7 +15,7 @@ impl<'a> Header<'a> {
     /// The length of a header.
     pub const LEN: usize = 80;
 
-    /// The header in these bytes. Every 80 bytes are one.
+    /// The header in these bytes. Any 80 bytes are a header.
     #[must_use]
     pub const fn new(bytes: &'a [u8; Header::LEN]) -> Self {
         Self(bytes)
@@ -63,7 +63,7 @@ impl<'a> Header<'a> {
         u32::from_le_bytes(self.field(72))
     }
 
-    /// What the miner varied.
+    /// The nonce, which miners vary.
     #[must_use]
     pub fn nonce(self) -> u32 {
         u32::from_le_bytes(self.field(76))

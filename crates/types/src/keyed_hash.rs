@@ -1,8 +1,8 @@
 //! A keyed hash of a 32-byte id and a number: where tables and filters place a key.
 //!
-//! Txids can be ground: whoever makes transactions may try until many txids share their first
-//! bytes, and an output index is free to choose. So a store never places anything by bytes of the
-//! key itself. The hash of the five words w₀ … w₄ of a key (four of the id, then the number) is
+//! Txids can be chosen: an adversary can create transactions until many txids share their first
+//! bytes, and an output index is free to choose. So a store never places anything by plain bytes of
+//! the key. The hash of the five words w₀ … w₄ of a key (four of the id, then the number) is
 //!
 //! ```text
 //! sum  = a + k₀·w₀ + … + k₄·w₄      modulo 2^128, a and kᵢ secret numbers of 128 bits
@@ -11,9 +11,9 @@
 //!
 //! - The upper half of such a sum is *strongly universal*: for any two different keys, chosen
 //!   without knowledge of the secret, the two hashes are independent and uniform over the choice of
-//!   the secret (Lemire and Kaser, "Strongly universal string hashing is fast"). So two ground keys
+//!   the secret (Lemire and Kaser, "Strongly universal string hashing is fast"). So two chosen keys
 //!   collide as often as two random ones, whatever they have in common.
-//! - [`mix64`] is a bijection of 64 bits, so it takes none of that away. It breaks up arithmetic
+//! - [`mix64`] is a bijection of 64 bits, so it preserves this. It breaks up arithmetic
 //!   progressions, which the outputs 0, 1, 2, … of one transaction would otherwise be, and on which
 //!   linear probing degrades.
 //!

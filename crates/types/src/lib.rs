@@ -1,7 +1,7 @@
 //! The types of a Bitcoin-family chain: what its bytes mean, and nothing else.
 //!
-//! This is the lowest layer of Varve. It knows no files, threads, clocks or JSON: bytes come in,
-//! views and hashes come out.
+//! This is the lowest layer of Varve. It does not know files, threads, clocks or JSON: bytes come
+//! in, views and hashes come out.
 //!
 //! | module or type | is |
 //! |---|---|
@@ -19,7 +19,7 @@
 //! | [`compact_size`], [`mod@varint`], [`compress`] | the integers and compressed outputs of Core |
 //!
 //! Hostile bytes give a [`DecodeError`] with the offset and the field that was expected, never a
-//! panic, and no count in them decides how much memory is taken.
+//! panic, and no count in them decides how much memory is allocated.
 //!
 //! Parse a block and find what it spends:
 //!

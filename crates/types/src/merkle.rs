@@ -10,8 +10,8 @@
 //!
 //! The last rule has a flaw (CVE-2012-2459): the leaves `a b c` and `a b c c` have the same root,
 //! so a valid block can be turned into an invalid one with the same hash. A tree in which two
-//! *different* places that are paired hold the same hash is therefore flagged as `mutated`, and
-//! such a block must not be remembered as invalid.
+//! *different* nodes of a pair have the same hash is therefore flagged as `mutated`, and such a
+//! block must not be remembered as invalid.
 //!
 //! Two ways to a root:
 //! * [`merkle_root`] over all leaves at once, a level at a time through the hash lanes;

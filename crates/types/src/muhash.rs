@@ -60,8 +60,8 @@ impl MuHash {
         self.denominator.multiply(&number(element));
     }
 
-    /// Adds and removes all that `other` has added and removed. Sets that were hashed apart,
-    /// in threads, are put together so.
+    /// Adds and removes all that `other` has added and removed: combines sets that were hashed
+    /// separately, for instance in threads.
     pub fn combine(&mut self, other: &Self) {
         self.numerator.multiply(&other.numerator);
         self.denominator.multiply(&other.denominator);

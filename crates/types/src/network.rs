@@ -10,7 +10,7 @@
 //! | `bsv` | e3e1f3e8 | f9beb4d9 | 210,000 | no |
 //! | `bsv-regtest` | dab5bffa | fabfb5da | 150 | no |
 //!
-//! The BSV node changed its magic on the wire when it parted from Bitcoin, but not in its files.
+//! The BSV node changed its magic on the wire when it split from Bitcoin, but not in its files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -126,8 +126,8 @@ impl Network {
         }
     }
 
-    /// The height of BSV's Genesis upgrade, from which on `OP_RETURN` no longer fails a script.
-    /// `None` on Bitcoin's networks.
+    /// The height of BSV's Genesis upgrade, from which `OP_RETURN` no longer fails a script. `None`
+    /// on Bitcoin's networks.
     #[must_use]
     pub const fn genesis_upgrade(self) -> Option<Height> {
         match self {

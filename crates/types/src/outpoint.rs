@@ -17,7 +17,7 @@ use crate::hash::Txid;
 pub struct Outpoint {
     /// The transaction.
     pub txid: Txid,
-    /// The place of the output in it, from zero.
+    /// The index of the output in it, from zero.
     pub vout: u32,
 }
 
@@ -29,7 +29,7 @@ pub struct ParseOutpointError {
 }
 
 impl Outpoint {
-    /// What the input of a coinbase transaction names: no output at all.
+    /// The outpoint in the input of a coinbase transaction: no output.
     pub const NULL: Self = Self { txid: Txid::ZERO, vout: u32::MAX };
 
     /// The length of the encoding.
@@ -79,7 +79,7 @@ impl FromStr for Outpoint {
     fn from_str(text: &str) -> Result<Self, ParseOutpointError> {
         let parse = || {
             let (txid, vout) = text.split_once(':')?;
-            // `u32::from_str` takes a plus sign, which is not how anyone writes an outpoint.
+            // `u32::from_str` accepts a plus sign, which an outpoint must not have.
             let digits = vout.bytes().all(|byte| byte.is_ascii_digit());
             Some(Self::new(txid.parse().ok()?, vout.parse().ok().filter(|_| digits)?))
         };

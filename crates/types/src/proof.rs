@@ -1,4 +1,5 @@
-//! Merkle proofs in the TSC standard format (TS 2020.010-31): that a transaction is in a block.
+//! Merkle proofs in the TSC standard format (TS 2020.010-31), which prove that a transaction is in
+//! a block.
 //!
 //! ```text
 //! │ flags u8 │ index CompactSize │ txid 32, or CompactSize ‖ transaction │ target 32 or 80 │
@@ -16,14 +17,14 @@
 //! | `08`, `10` | a tree, and several proofs in one: nobody writes these, and they are refused |
 //!
 //! Hashes are in internal order. The text form (JSON) reverses them and writes `*` for a repeated
-//! node; it belongs to the server, which reads the public fields.
+//! node; the server writes it from the public fields.
 //!
 //! Electrum's form of the same proof is a [`MerkleBranch`]: the index and every sibling spelled
 //! out.
 //!
 //! A proof from others is checked by [`TscProof::verify`] against a header that the caller trusts.
 //! A repeated node may be marked or spelled out. It can only be a *right* sibling: a left one would
-//! let the same transaction be proven at two places (CVE-2012-2459).
+//! let the same transaction be proven at two positions (CVE-2012-2459).
 
 use crate::compact_size;
 use crate::error::{DecodeError, DecodeErrorKind};
@@ -41,7 +42,7 @@ const TARGET_MERKLE_ROOT: u8 = 1 << 2;
 const NODE_HASH: u8 = 0;
 const NODE_DUPLICATE: u8 = 1;
 
-/// More levels than any tree has: an index has 64 bits.
+/// The maximum number of levels: an index has 64 bits.
 const MAX_NODES: u64 = 64;
 
 /// A proof that a transaction is in a block.
@@ -90,13 +91,13 @@ pub enum ProofNode {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// The target is another block.
-    #[error("the proof is for another block: ask for the header that its target names")]
+    #[error("the proof is for another block: verify it against the header that its target names")]
     OtherBlock,
     /// The transaction does not parse.
-    #[error("the proof holds no transaction: {0}")]
+    #[error("the transaction in the proof does not decode: {0}")]
     Transaction(#[from] DecodeError),
     /// A repeated node on the left.
-    #[error("node {level} of the proof repeats the node to its right, which no tree does")]
+    #[error("node {level} of the proof repeats the node to its right, which no merkle tree does")]
     LeftDuplicate {
         /// The level, from the transaction up.
         level: usize,
@@ -126,7 +127,7 @@ impl TscProof {
         let (mut node, mut index) = (txid.to_bytes(), branch.index);
         let mut nodes = Vec::with_capacity(branch.siblings.len());
         for sibling in &branch.siblings {
-            // In a tree of different transactions two paired nodes are equal for no other reason.
+            // In a tree of different transactions, paired nodes are equal only for this reason.
             nodes.push(match node == *sibling {
                 true => ProofNode::Duplicate,
                 false => ProofNode::Hash(*sibling),
@@ -180,7 +181,7 @@ impl TscProof {
         }
     }
 
-    /// Decodes the binary form. Whether the proof holds is for [`verify`](Self::verify) to say.
+    /// Decodes the binary form. [`verify`](Self::verify) checks whether the proof holds.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = &mut Reader::new(bytes);
         let flags = reader.u8("the flags of a proof")?;

@@ -1,19 +1,19 @@
-//! What a pushdata index holds of a script: the items it pushes, by one of two rules.
+//! What a pushdata index holds for a script: the items it pushes, by one of two rules.
 //!
 //! A wallet finds its transactions by what scripts push: key hashes, keys, script hashes, data. The
 //! index maps the SHA-256 of such an item to the place where it is pushed. The Conduit indexer and
-//! its documents disagree about which items count, so the rule is chosen by the caller:
+//! its documentation disagree about which items count, so the caller chooses the rule:
 //!
 //! | rule | of an output | of an input |
 //! |---|---|---|
-//! | `Conduit` | pushes by the opcodes 20, 33 and 65 that are not behind an `OP_RETURN` | nothing |
+//! | `Conduit` | pushes by the opcodes 20, 33 and 65 that are not after an `OP_RETURN` | nothing |
 //! | `Documented` | pushes of 20 bytes or more | pushes of 20, 33 or 65 bytes |
 //!
-//! Items of the documented rule behind an `OP_RETURN` have the flag [`DATA`](PushdataFlags::DATA).
+//! Items of the documented rule after an `OP_RETURN` have the flag [`DATA`](PushdataFlags::DATA).
 //!
-//! An `OP_ELSE` ends the part behind an `OP_RETURN`: it can be reached again. A push that the end
-//! of the script cuts off gives what is left of it, and its length is the one that it claims; the
-//! walk ends there. An item of no bytes is never listed.
+//! An `OP_ELSE` ends the part after an `OP_RETURN`: execution can reach what follows. A push that
+//! is truncated by the end of the script yields the bytes that are there and counts with the length
+//! it claims; the walk ends there. An empty item is never listed.
 //!
 //! A script that pushes an item twice lists it twice; rows of an index are a set.
 
@@ -68,7 +68,7 @@ impl PushdataRule {
         })
     }
 
-    /// The items of an input script, in order. Coinbase scripts are free text: leave them out.
+    /// The items of an input script, in order. Coinbase scripts are arbitrary data: leave them out.
     pub fn of_input(self, script: &[u8]) -> impl Iterator<Item = PushedItem<'_>> {
         let script = match self {
             Self::Conduit => &[],
@@ -92,7 +92,7 @@ impl PushdataFlags {
     pub const OUTPUT: Self = Self(1);
     /// In an input script.
     pub const INPUT: Self = Self(2);
-    /// Behind an `OP_RETURN`.
+    /// After an `OP_RETURN`.
     pub const DATA: Self = Self(4);
 
     /// The byte in Conduit's binary answers.
@@ -132,10 +132,10 @@ impl FromStr for PushdataRule {
     }
 }
 
-/// One push, whole or cut off by the end of the script.
+/// One push, complete or truncated by the end of the script.
 struct Push<'a> {
     opcode: u8,
-    /// The length that the push announces; more than `data` has when it is cut off.
+    /// The length that the push announces; more than `data` has when it is truncated.
     claimed: u32,
     data: &'a [u8],
     after_return: bool,
@@ -147,7 +147,7 @@ impl<'a> Push<'a> {
     }
 }
 
-/// Walks over the pushes of a script. Unlike `Instructions` it yields a push that is cut off.
+/// Walks over the pushes of a script. Unlike `Instructions` it yields a truncated push.
 struct Pushes<'a> {
     reader: Reader<'a>,
     after_return: bool,
@@ -158,7 +158,7 @@ impl<'a> Pushes<'a> {
         Self { reader: Reader::new(script), after_return: false }
     }
 
-    /// The announced length of a push whose opcode has been read; `None` when it is cut off.
+    /// The announced length of a push whose opcode has been read; `None` when it is truncated.
     fn claimed(&mut self, opcode: u8) -> Option<u32> {
         let what = "the length of a push";
         match opcode {

@@ -1,7 +1,7 @@
-//! A place in bytes that are being decoded.
+//! A cursor over bytes that are being decoded.
 //!
-//! Every read checks the length that is left and names what it wanted, so an error says at which
-//! byte which field was missing. Nothing is copied.
+//! Every read checks the remaining length and names the field, so an error says which field was
+//! missing and at which byte. Nothing is copied.
 
 use crate::error::{DecodeError, DecodeErrorKind};
 
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         self.array(what).map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Nothing may be left.
+    /// Fails unless all bytes have been read.
     pub fn end(&self) -> Result<(), DecodeError> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.error(DecodeErrorKind::TrailingBytes)) }
     }

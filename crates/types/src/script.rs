@@ -31,11 +31,11 @@ pub const MAX_SCRIPT_SIZE: usize = 10_000;
 ///
 /// * Bitcoin: the script begins with `OP_RETURN` or is longer than [`MAX_SCRIPT_SIZE`].
 /// * BSV before its Genesis upgrade: the same, or it begins with `OP_FALSE OP_RETURN`.
-/// * BSV from its Genesis upgrade on: it begins with `OP_FALSE OP_RETURN`. A plain `OP_RETURN`
-///   then ends a script with whatever is on the stack, and no length is too long.
+/// * BSV from its Genesis upgrade on: it begins with `OP_FALSE OP_RETURN`. A plain `OP_RETURN` then
+///   ends a script with whatever is on the stack, and there is no length limit.
 ///
-/// The outputs of the genesis block's coinbase cannot be spent either, whatever their script:
-/// nodes never add them. That is a matter of the block, not of the script, and left to callers.
+/// The outputs of the genesis block's coinbase cannot be spent either, whatever their script: nodes
+/// never add them. That depends on the block, not on the script, and is left to callers.
 #[must_use]
 pub fn unspendable(network: Network, height: Height, script: &[u8]) -> bool {
     let op_return = script.first() == Some(&opcode::OP_RETURN);

@@ -1,4 +1,4 @@
-//! Electrum's status of a script, kept up as the history grows.
+//! Electrum's status of a script, extended as the history grows.
 //!
 //! The status is the SHA-256 of one entry for each transaction that pays the script or spends from
 //! it, in this order:
@@ -7,12 +7,12 @@
 //! 2. unconfirmed ones whose inputs are all confirmed, by txid: `txid:0:`
 //! 3. the other unconfirmed ones, by txid: `txid:-1:`
 //!
-//! Txids are written, and sorted, as people write them. A script without transactions has no
+//! Txids are written, and sorted, in their displayed form. A script without transactions has no
 //! status.
 //!
 //! Confirmed entries are appended once, in chain order, so a hash state over them is extended block
-//! by block and saved: a script with millions of transactions never has its history read again.
-//! What is unconfirmed is hashed on top of a copy of that state whenever a status is asked for.
+//! by block and saved: the history of a script with millions of transactions is never read again.
+//! Unconfirmed entries are hashed on top of a copy of that state whenever a status is requested.
 //! After a reorganisation the state is rebuilt, or taken from a copy that was saved at the fork.
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Transactions, as views over their bytes.
 //!
-//! Parsing checks everything in one pass ([`scan`]) and notes where the inputs, outputs and
+//! Parsing checks everything in one pass ([`scan`]) and records where the inputs, outputs and
 //! witnesses begin. Nothing is copied: the iterators read the fields from the bytes again, and
 //! since those have been checked, iterating cannot fail. For the formats see [`Format`].
 //!
@@ -32,7 +32,7 @@ use crate::outpoint::Outpoint;
 use crate::reader::Reader;
 use scan::{EXTENDED_MARKER, Layout};
 
-/// The bytes 00 01 behind the version of a transaction with a witness.
+/// The bytes 00 01 after the version of a transaction with a witness.
 const MARKER_AND_FLAG: usize = 2;
 const LOCK_TIME: usize = size_of::<u32>();
 
@@ -51,8 +51,8 @@ impl<'a> Tx<'a> {
         Ok(tx)
     }
 
-    /// Parses the transaction at the front of the bytes. Its [`bytes`](Self::bytes) tell its
-    /// length.
+    /// Parses the transaction at the front of the bytes. Its length is that of its
+    /// [`bytes`](Self::bytes).
     #[inline]
     pub fn parse_first(bytes: &'a [u8], format: Format) -> Result<Self, DecodeError> {
         let layout = Layout::scan(bytes, format)?;
@@ -129,7 +129,7 @@ impl<'a> Tx<'a> {
     #[must_use]
     pub const fn base_len(&self) -> usize {
         match self.layout.format {
-            // What is before the witness, less marker and flag, and the lock time behind it.
+            // What is before the witness, less marker and flag, and the lock time after it.
             Format::Segwit => self.layout.witness - MARKER_AND_FLAG + LOCK_TIME,
             Format::Legacy | Format::Extended => self.bytes.len(),
         }

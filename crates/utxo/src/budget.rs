@@ -12,8 +12,8 @@
 //! - **index**: the directories and filters of all runs, about 1.3 bytes a coin, in memory always.
 //! - **merge**: the same again, always reserved: a merge of all runs builds a second index.
 //! - **joiner**: a quarter of the whole, between 1 and 128 MiB, while one is at work: its blocks
-//!   and what was found for them. A block that takes more than that is let through alone.
-//! - **undo**: a sixteenth for the cache of recent records (or less, as the owner says), and a
+//!   and the coins found for them. A block that takes more than that is processed alone.
+//! - **undo**: a sixteenth for the cache of recent records (or less, if the owner says so), and a
 //!   sixteenth, between 1 and 64 MiB, for those that are not written yet.
 //! - **buffers**: an eighth of the whole, between 7 and 32 MiB, or more while more is in use: 1 MiB
 //!   of pages and one chunk of a filter for each file being written, pages read ahead for each run
@@ -26,12 +26,13 @@
 //! **The window keeps below W** as long as no block takes more than W/8. A pane that has W/3 is
 //! sealed before the next block, so that there are several and the coins of the youngest stay
 //! longest. From 3W/4 on the oldest is flushed, whether it is deep or not, while blocks fill the
-//! rest. Only when a block does not fit although a flush is under way, it waits. A sixteenth is
-//! left for tables that grow.
+//! rest. A block waits only when it does not fit although a flush is in progress. A sixteenth is
+//! reserved for tables that grow.
 //!
-//! A mainnet window of 400 blocks, with all that has died in it, takes about 500 MB.
+//! A mainnet window of 400 blocks, including the coins spent in it, takes about 500 MB.
 //!
-//! What readers hold is theirs: a version that is kept keeps the panes and runs that it needs.
+//! Memory held by readers is not counted: a version that a reader keeps holds the panes and runs
+//! that it needs.
 
 use varve_runs::Buffers;
 
@@ -39,15 +40,15 @@ use crate::error::Error;
 
 /// Bytes for the files being written, unless more is in use.
 const BUFFERS: std::ops::RangeInclusive<usize> = 7 << 20..=32 << 20;
-/// Sets with less than this use [`Buffers::SMALL`]. (Tests give less than the least, so that panes
-/// are flushed at once; those sets are bounded by nothing.)
+/// Sets with less than this use [`Buffers::SMALL`]. (Tests give less than the minimum, so that
+/// panes are flushed at once; no bound applies to those sets.)
 const SMALL: std::ops::Range<usize> = MEMORY_MIN..128 << 20;
 /// Bytes for the blocks in a joiner.
 const JOINING: std::ops::RangeInclusive<usize> = 1 << 20..=128 << 20;
 /// Bytes of undo records that wait to be written.
 const UNWRITTEN: std::ops::RangeInclusive<usize> = 1 << 20..=64 << 20;
 
-/// The least memory that a set can be given: below that the buffers of files take most of it.
+/// The minimum budget of a set: with less, file buffers would take most of it.
 pub(crate) const MEMORY_MIN: usize = 16 << 20;
 
 /// The sizes of the buffers of one file in a set with this budget.
@@ -60,14 +61,14 @@ pub(crate) fn has_two_merges(memory: usize) -> bool {
     !SMALL.contains(&memory)
 }
 
-/// How the memory of a set is split, in bytes: what is held now, not what may be.
+/// The memory that the parts of a set hold now, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// What the set was given.
+    /// The budget of the set.
     pub budget: usize,
-    /// Young coins.
+    /// Coins in the window.
     pub window: usize,
-    /// The most that they may take.
+    /// The limit of the window.
     pub window_max: usize,
     /// Directories and filters of the runs, those being merged counted twice.
     pub index: usize,
@@ -100,13 +101,13 @@ pub struct MemorySplit {
     pub undo: usize,
     /// Pages of files being written and merged.
     pub buffers: usize,
-    /// Young coins.
+    /// Coins in the window.
     pub window: usize,
 }
 
 impl MemorySplit {
-    /// The split of `memory` for a set whose runs have an index of `index` bytes. `cache` is what
-    /// the owner wants to keep of undo records.
+    /// The split of `memory` for a set whose runs have an index of `index` bytes. `cache` is the
+    /// owner's limit for cached undo records.
     #[must_use]
     pub fn new(memory: usize, index: usize, cache: usize) -> Self {
         let joining = Budget::joining(memory);
@@ -124,15 +125,14 @@ pub(crate) struct Budget {
     pub(crate) unwritten: usize,
 }
 
-/// The least budget for a set whose runs have `index` bytes of directories and filters, which exist
-/// twice while all runs are merged.
+/// The minimum budget for a set whose runs have `index` bytes of directories and filters, which
+/// exist twice while all runs are merged.
 const fn needed(index: usize) -> usize {
     index.saturating_mul(2).saturating_add(MEMORY_MIN)
 }
 
-/// Refuses a set whose index alone takes most of the memory. For a small set any memory will do:
-/// that it is not too little by itself is for [`Options::with_memory`](crate::Options::with_memory)
-/// to say.
+/// Refuses a set whose index alone takes most of the memory. A small set is never refused here:
+/// [`Options::with_memory`](crate::Options::with_memory) enforces the absolute minimum.
 pub(crate) const fn check(given: usize, index: usize) -> Result<(), Error> {
     let needed = needed(index);
     if index > MEMORY_MIN / 4 && given < needed {
@@ -142,8 +142,8 @@ pub(crate) const fn check(given: usize, index: usize) -> Result<(), Error> {
 }
 
 impl Budget {
-    /// What `memory` leaves for the window beside the others. `cache` is what the owner wants to
-    /// have of undo records, `buffers` what is in use.
+    /// What `memory` leaves for the window beside the others. `cache` is the owner's limit for
+    /// cached undo records, `buffers` what is in use.
     pub(crate) fn new(memory: usize, cache: usize, buffers: usize, others: &[usize]) -> Self {
         let buffers = Self::buffers(memory).max(if memory < MEMORY_MIN { 0 } else { buffers });
         let unwritten = (memory / 16).clamp(*UNWRITTEN.start(), *UNWRITTEN.end());
@@ -174,7 +174,7 @@ impl Budget {
         pane >= self.window / 3
     }
 
-    /// Whether the oldest pane must go, deep or not.
+    /// Whether the oldest pane must be flushed, deep or not.
     pub(crate) const fn is_flush_due(&self, window: usize, coming: usize) -> bool {
         window.saturating_add(coming) >= self.window / 4 * 3
     }
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    /// What the largest merge and a flush of the largest pane take beside one another is set aside.
+    /// The reserve covers the largest merge and a flush of the largest pane at the same time.
     #[test]
     fn the_buffers_that_are_set_aside_are_enough() {
         for memory in [MEMORY_MIN, 32 * MIB, 64 * MIB, 256 * MIB] {

@@ -5,16 +5,16 @@
 //! - An input that spends an output made earlier in the block is settled here. That output never
 //!   enters the set.
 //! - Every other input is a *prevout*, to be looked up in the set.
-//! - A prevout met twice ends the walk of inputs: the block is refused, unless an earlier prevout
-//!   is missing, which would be the reason then.
-//! - An output that can be spent at all is *made*. If the set has its outpoint already (BIP30), the
-//!   coin there goes, even when the block spends the new one itself.
+//! - A prevout spent twice ends the walk of inputs: the block is refused for that, unless an
+//!   earlier prevout is missing, which is then the reason.
+//! - An output that can be spent at all is *made*. If the set already has its outpoint (BIP30), the
+//!   old coin is removed, even when the block itself spends the new one.
 //!
 //! Two small tables find what the block itself holds: one of its transactions by txid, one of its
 //! prevouts. Both are placed by the store's keyed hash, so a miner cannot make the walk slow.
 //!
-//! Nothing here borrows from the block, so that the changes can wait while the block's turn comes.
-//! Outputs are known by their *place*: their number among all outputs of the block.
+//! Nothing here borrows from the block, so that the changes can be kept until the block's turn
+//! comes. Outputs are identified by their *place*: their number among all outputs of the block.
 
 use varve_consensus::{BlockAt, PrevoutError};
 use varve_types::{Coin, Height, Network, Outpoint, Txid, unspendable};
@@ -26,8 +26,8 @@ use crate::undo::UndoTx;
 /// The changes of one block.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// What is to be looked up: the prevouts in block order, then, where they can repeat older
-    /// ones, the outputs that it makes, each once.
+    /// The keys to look up: the prevouts in block order, then, where outputs can repeat older ones,
+    /// the outputs that the block makes, each once.
     pub(crate) keys: Vec<Outpoint>,
     /// The places of the transactions that spend the prevouts.
     spenders: Vec<u32>,
@@ -52,9 +52,9 @@ pub(crate) enum CoinSource {
 /// What becomes of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// It can never be spent, or its transaction comes a second time.
+    /// It can never be spent, or its transaction occurs a second time.
     None,
-    /// It stays when the block ends.
+    /// It is unspent at the end of the block.
     Made,
     /// A later transaction of the block spends it.
     Spent,
@@ -150,7 +150,7 @@ impl Changes {
         self.outpoints(block, |fate| fate == Fate::Made)
     }
 
-    /// The transactions that spend of the set or leave something in it, as the undo record has
+    /// The transactions that spend coins of the set or add some to it, as the undo record lists
     /// them.
     pub(crate) fn undo_txs(&self, block: &BlockAt<'_>) -> Vec<UndoTx> {
         let (mut spenders, mut fates) = (&self.spenders[..], &self.fates[..]);
@@ -168,7 +168,7 @@ impl Changes {
         txs
     }
 
-    /// Goes over what the block leaves in the set, in block order.
+    /// Visits what the block leaves in the set, in block order.
     pub(crate) fn for_each_created<'b>(
         &self,
         block: &BlockAt<'b>,
@@ -187,8 +187,8 @@ impl Changes {
         }
     }
 
-    /// The verdict, when `is_there` says which prevouts the set has: the first reason in block
-    /// order. `block` is the one that was walked.
+    /// The verdict, given which prevouts the set has (`is_there`): the first reason in block order.
+    /// `block` is the one that was walked.
     pub(crate) fn verdict(
         &self,
         block: &BlockAt<'_>,
@@ -264,8 +264,8 @@ impl Walk<'_> {
         (fate == Some(&Fate::Made)).then_some(place)
     }
 
-    /// A transaction that comes twice in a block (two equal coinbases) makes its outputs once. They
-    /// are the same in both places, since the txid is a hash of them.
+    /// A transaction that occurs twice in a block (two equal coinbases) makes its outputs once.
+    /// They are the same in both places, since the txid is a hash of them.
     fn make(&mut self, txid: Txid, made: impl Iterator<Item = bool>) {
         let (txs, first) = (&self.txs, number(self.changes.fates.len()));
         let same = |found: u32| txs.get(found as usize).filter(|(other, ..)| *other == txid);
@@ -310,7 +310,7 @@ impl Table {
         self.search(hash, same).err()
     }
 
-    /// What is found; otherwise `number` is there from now on.
+    /// What is found; otherwise inserts `number`.
     fn find_or_insert<R>(
         &mut self,
         hash: OutpointHash,

@@ -1,15 +1,15 @@
 //! The rows of the runs: entries, with their coins still packed.
 //!
-//! What `varve-runs` asks of a store:
+//! What `varve-runs` requires of a store:
 //!
-//! - The **key** is the outpoint; the first 8 bytes of the txid are its prefix. Txids can be
-//!   ground, so prefixes may be equal.
+//! - The **key** is the outpoint; the first 8 bytes of the txid are its prefix. An adversary can
+//!   choose txids, so prefixes may be equal.
 //! - Rows ascend by outpoint, then birth. All of an outpoint are in one leaf, so a lookup asks a
 //!   run for one page.
 //! - **Merging** counts. All entries of one outpoint and birth count, an add +1, a delete −1. The
-//!   sum says what is left: +1 the coin, 0 nothing, −1 a delete of a coin that lies in something
-//!   older. If everything older takes part, there is nothing a delete could wait for: −1 means that
-//!   the coin it deletes is lost, and any other sum means the same. That is damage.
+//!   sum says what is left: +1 the coin, 0 nothing, −1 a delete of a coin in an older source. If
+//!   everything older takes part, −1 means that the deleted coin is missing; that, or any other
+//!   sum, is damage.
 //!
 //! `page` draws a leaf, `record_builder` fills it, [`RecordWalk`] goes through it.
 
@@ -29,18 +29,18 @@ pub type Run = varve_runs::Run<CoinCodec>;
 ///
 /// **Births decide.** A lookup goes from the youngest run to the oldest and remembers the births
 /// that it saw deleted; the first add of another birth is the coin. A delete alone does not end the
-/// search: a coin that dies while its pane is being flushed is deleted in a younger run than the
-/// same outpoint may be made again in.
+/// search: when a coin dies while its pane is being flushed, its delete can be in a younger run
+/// than a new coin of the same outpoint.
 pub type Runs = varve_runs::Runs<CoinCodec>;
-/// A place among the entries of a run.
+/// A position among the entries of a run.
 pub(crate) type Cursor = varve_runs::Cursor<CoinCodec>;
-/// Sources of entries merged into one, what cancels left out.
+/// Merged sources of entries, without what cancels.
 pub(crate) type Merge<S> = varve_runs::Merge<CoinCodec, S>;
 
 /// An entry with its coin still packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The coin's place.
+    /// The coin's outpoint.
     pub outpoint: Outpoint,
     /// The step that created the coin.
     pub birth: Sequence,
@@ -140,11 +140,11 @@ pub struct RecordWalk {
     /// The place in the leaf of the next entry.
     index: usize,
     head: Option<Head>,
-    /// The packed coin of the entry it stands at.
+    /// The packed coin of the current entry.
     coin: Vec<u8>,
 }
 
-/// The entry it stands at, without its coin.
+/// The current entry, without its coin.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     outpoint: Outpoint,

@@ -11,7 +11,7 @@ use varve_types::{Coin, DecodeError};
 use crate::packed::{CoinHead, PackedCoin};
 use crate::window::Location;
 
-/// Bytes of a script that are made room for.
+/// Estimated bytes of a script, for allocations.
 const USUAL_SCRIPT: usize = 28;
 
 /// The coins of some outpoints. Keeps its memory from one block to the next.
@@ -30,12 +30,12 @@ struct Found {
 }
 
 impl Coins {
-    /// As many as there are keys, none of them found yet.
+    /// One entry per key, none found yet.
     pub(crate) fn unknown(keys: usize) -> Self {
         Self { found: vec![None; keys], scripts: Vec::with_capacity(keys * USUAL_SCRIPT) }
     }
 
-    /// Puts in a coin of the window.
+    /// Adds a coin of the window.
     pub(crate) fn set(
         &mut self,
         place: usize,
@@ -69,13 +69,13 @@ impl Coins {
         Ok(())
     }
 
-    /// How many were asked for.
+    /// The number of keys.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.found.len()
     }
 
-    /// Whether none was asked for.
+    /// Whether there are no keys.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.found.is_empty()
@@ -98,7 +98,7 @@ impl Coins {
         (0..self.len()).map(|place| self.get(place))
     }
 
-    /// Puts what `other` has in its place `from` into `place`, also that it has nothing.
+    /// Copies entry `from` of `other` to `place`, including the absence of a coin.
     pub(crate) fn copy(&mut self, place: usize, other: &Self, from: usize) {
         let found = other.found.get(from).cloned().flatten();
         let found = found.map(|mut found| {

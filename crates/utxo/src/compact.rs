@@ -1,8 +1,8 @@
 //! How runs of coins are merged.
 //!
-//! Which runs is decided by [`Tiers::choose_with_rewrites`]: coins die, so the oldest run is
-//! rewritten when a third of it is dead. With flushes of 256 blocks and a fan-in of 4, merges write
-//! about 0.17 bytes for every byte of block data.
+//! [`Tiers::choose_with_rewrites`] decides which runs: coins die, so the oldest run is rewritten
+//! when a third of it is dead. With flushes of 256 blocks and a fan-in of 4, merges write about
+//! 0.17 bytes for every byte of block data.
 //!
 //! A merge has inputs that are neighbours in time, so entries that cancel within them cancel for
 //! good; deletes are dropped when the oldest run takes part.

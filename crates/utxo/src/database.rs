@@ -10,14 +10,14 @@
 //! **A step** is one block connected or disconnected. Everything that can fail comes first:
 //!
 //! 1. *Maintenance* that is due (`maintain`): a deep pane is written as a run, runs are merged, a
-//!    checkpoint is made, in threads beside the writer. It changes where coins lie, not which there
-//!    are.
+//!    checkpoint is made, in threads beside the writer. It changes where coins are stored, not
+//!    which coins exist.
 //! 2. The changes are resolved against the latest version, or what was found at an earlier one is
 //!    brought up to date (`prepare`): every prevout is there, or the block is refused. A coin that
 //!    the block overwrites (BIP30) counts as spent.
 //! 3. The undo record is encoded, or that of the block to be disconnected is read.
-//! 4. The window takes the step. If a run is waiting to take the place of its pane, it does so in
-//!    the same step, so that runs and window always fit one another.
+//! 4. The window takes the step. If a run is waiting to replace its pane, it does so in the same
+//!    step, so that runs and window always match.
 //! 5. The undo record is handed to the lane that writes it. A step that was refused leaves none.
 //! 6. The new version is published by one atomic store, at once or, when the block is appended on
 //!    trust (by a [`Joiner`](crate::Joiner)), after its check has passed.
@@ -26,13 +26,14 @@
 //! wait for the disk, unless the writer has run too far ahead of its threads (`Waits` counts it).
 //!
 //! **Durability.** The chain is the journal: a step is durable with the next checkpoint, and after
-//! a crash the owner asks for the tip and appends the blocks above it again. What of them the undo
-//! log still has need not be looked up (`replay`).
+//! a crash the owner reads the tip and appends the blocks above it again. Blocks that the undo log
+//! still has need no lookups (`replay`).
 
 mod checkpoint;
 mod connect;
 mod import;
 mod maintain;
+mod publish;
 mod replay;
 mod rewind;
 mod work;
@@ -52,6 +53,7 @@ use crate::codec::Runs;
 use crate::coins::Coins;
 use crate::error::Error;
 use crate::hasher::OutpointHasher;
+use crate::layers::Noted;
 use crate::manifest::{Checkpoint, Manifest};
 use crate::options::Options;
 use crate::undo::{UNDO_PREFIX, UndoConfig, UndoLog};
@@ -63,6 +65,8 @@ use work::Work;
 
 pub use connect::Appended;
 pub(crate) use connect::Pause;
+pub(crate) use publish::Publisher;
+pub use publish::Reader;
 #[cfg(feature = "test-suite")]
 pub use work::{Waits, Written};
 
@@ -77,7 +81,7 @@ pub use work::{Waits, Written};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = tempfile::tempdir()?;
-/// // Draw both at random: the secret keeps others from choosing what lookups cost.
+/// // Draw both at random: the secret keeps others from making lookups slow.
 /// let key = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
 /// let options = Options::new(Network::Regtest, key);
 /// let mut set = Database::open(Arc::new(Disk::open(dir.path())?), options)?;
@@ -126,16 +130,16 @@ pub struct Database {
 /// What the last checkpoint of a set says, read without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtRest {
-    /// The step and the block that the set stands at.
+    /// The step and the block that the set is at.
     pub checkpoint: Checkpoint,
     /// How many runs hold its coins.
     pub runs: usize,
 }
 
 impl Database {
-    /// The file that names all others. A directory without it holds no set.
+    /// The file that lists all others. A directory without it holds no set.
     pub const MANIFEST_FILE: &'static str = MANIFEST_FILE;
-    /// How many bytes of the store's id begin the id in the pages of runs and window files.
+    /// How many bytes of the store's id the id in the pages of runs and window files begins with.
     pub const IN_FILE_ID: usize = StoreKey::IN_FILE_ID;
 
     /// Whether a set writes files of this name.
@@ -147,7 +151,7 @@ impl Database {
     }
 
     /// Reads the last checkpoint of the set in a directory; `None` when there is no set. Takes no
-    /// lock, so the answer holds only while nobody writes.
+    /// lock, so the answer is valid only while nobody writes.
     pub fn at_rest(storage: &dyn Storage, network: Network) -> Result<Option<AtRest>, Error> {
         let manifest = Manifest::load(storage, network)?;
         let at_rest = |manifest: Manifest| AtRest {
@@ -185,8 +189,9 @@ impl Database {
         let config = UndoConfig { cache, ..options.undo };
         let (files, compaction) = (Arc::clone(&storage), options.compaction);
         let undo = UndoLog::open(files, key.id, config, compaction, &manifest.undo)?;
-        let version =
-            Version::new(sequence, tip, crate::sync::Arc::clone(window.version()), runs.clone());
+        let noted = Noted { panes: window.panes().collect(), merges: Vec::new() };
+        let shared = crate::sync::Arc::clone(window.version());
+        let version = Version::new(sequence, tip, shared, runs.clone(), noted);
         let latest = Arc::new(version);
         Ok(Self {
             storage,
@@ -215,7 +220,7 @@ impl Database {
         self.tip
     }
 
-    /// The last durable checkpoint: where the set would stand after a crash.
+    /// The last durable checkpoint: the state of the set after a crash.
     #[must_use]
     pub const fn checkpoint(&self) -> Checkpoint {
         self.manifest.checkpoint
@@ -274,16 +279,16 @@ impl Database {
         Ok(self.undo.verify()?)
     }
 
-    /// Starts to make the set durable in the background. If a checkpoint is already under way, this
-    /// one starts after it, before a later step. A failure is reported by a later step.
+    /// Starts to make the set durable in the background. If a checkpoint is already in progress,
+    /// this one starts after it, before a later step. A failure is reported by a later step.
     pub fn begin_flush(&mut self) -> Result<(), Error> {
         self.checkpoint_asked = true;
         self.checkpoint_if_due()
     }
 
     /// Reserves memory for a joiner: its limit in bytes, and the counter of what it uses. Retries
-    /// what could not be written for an earlier joiner, so that this one does not fail because the
-    /// disk was full then.
+    /// writes that failed for an earlier joiner, so that this one does not fail because the disk
+    /// was full then.
     pub(crate) fn begin_joining(&mut self) -> (usize, Arc<AtomicUsize>) {
         self.undo.retry();
         let joining = (Budget::joining(self.options.memory), Arc::new(AtomicUsize::new(0)));
@@ -305,7 +310,7 @@ impl Database {
     /// run replaces its pane.
     fn step(&mut self, next: NextStep<'_>, workers: NonZeroUsize) -> Result<(), StepError> {
         let NextStep { sequence, height, adds, spends, tip } = next;
-        debug_assert_eq!(self.sequence.next(), Some(sequence), "steps are numbered without gaps");
+        assert_eq!(self.sequence.next(), Some(sequence), "steps are numbered without gaps");
         let replaces = self.waiting.as_ref().map(|waiting| waiting.pane);
         let step = Step { sequence, height, spends, replaces };
         self.window.apply(&step, adds, workers)?;
@@ -319,14 +324,24 @@ impl Database {
     }
 
     /// Rebuilds the latest version. If its step is already published, readers get it at once: only
-    /// the places of coins have changed.
+    /// the locations of coins have changed.
     fn renew(&mut self) {
         let window = crate::sync::Arc::clone(self.window.version());
-        let version = Version::new(self.sequence, self.tip, window, self.runs.clone());
+        assert_eq!(window.sequence(), self.sequence, "window and tip are of the same step");
+        debug_assert!(self.is_divided(), "no step is both in a run and in the window");
+        let noted =
+            Noted { panes: self.window.panes().collect(), merges: self.work.merging().collect() };
+        let version = Version::new(self.sequence, self.tip, window, self.runs.clone(), noted);
         self.latest = Arc::new(version);
         if self.snapshot().sequence() == self.sequence {
             self.publish();
         }
+    }
+
+    /// Whether every run holds older steps than every pane.
+    fn is_divided(&self) -> bool {
+        let youngest = self.runs.as_slice().first().map(|run| run.info().span.last);
+        self.window.panes().all(|pane| Some(pane.first) > youngest)
     }
 
     /// Publishes the latest version to readers.
@@ -346,37 +361,6 @@ struct NextStep<'a> {
     spends: &'a [Spend],
     /// The tip after the step.
     tip: Option<(Height, BlockHash)>,
-}
-
-/// Publishes appended blocks to readers, from any thread. Call it in the order of the blocks.
-#[derive(Clone, Debug)]
-pub(crate) struct Publisher {
-    published: Arc<ArcSwap<Version>>,
-}
-
-impl Publisher {
-    /// Readers see this version from now on.
-    pub(crate) fn publish(&self, version: Arc<Version>) {
-        debug_assert!(
-            self.published.load().sequence() < version.sequence(),
-            "blocks are published in their order"
-        );
-        self.published.store(version);
-    }
-}
-
-/// Takes snapshots of a database from any thread, even after the database was dropped.
-#[derive(Clone, Debug)]
-pub struct Reader {
-    published: Arc<ArcSwap<Version>>,
-}
-
-impl Reader {
-    /// The set as it is now. The snapshot never changes, and taking it never blocks.
-    #[must_use]
-    pub fn snapshot(&self) -> Arc<Version> {
-        self.published.load_full()
-    }
 }
 
 /// The configuration of the window.

@@ -1,12 +1,12 @@
-//! What the set is made of: coins that came and coins that went.
+//! What the set is made of: coins added and coins deleted.
 //!
 //! An entry adds a coin or deletes one. Outpoint and *birth* (the step that created the coin) name
 //! a coin for ever: the same outpoint made again after a reorganisation has another birth. A
 //! delete carries the birth of the coin it deletes, so the two cancel wherever they meet, and a
 //! delete never touches a coin it was not meant for.
 //!
-//! Where several entries of one outpoint and birth meet, they count: an add is +1, a delete −1.
-//! The sum is +1 (the coin is there), 0 (nothing is left of it) or −1 (it lies in something older).
+//! Where several entries of one outpoint and birth meet, they count: an add is +1, a delete −1. The
+//! sum is +1 (the coin is there), 0 (they cancelled) or −1 (the coin is in an older source).
 
 use varve_runs::Sequence;
 use varve_types::{Coin, Outpoint};
@@ -14,7 +14,7 @@ use varve_types::{Coin, Outpoint};
 /// One change of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The coin's place.
+    /// The coin's outpoint.
     pub outpoint: Outpoint,
     /// The step that created the coin.
     pub birth: Sequence,

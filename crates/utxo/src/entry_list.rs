@@ -179,7 +179,7 @@ pub(crate) fn write_entry(entry: &Entry<'_>, out: &mut Vec<u8>) {
     compress::write_output(coin.value, coin.script, out);
 }
 
-/// `count` as a length, if that many things of at least `least` bytes can be left in `reader`.
+/// `count` as a length, if the rest of `reader` can hold that many items of at least `least` bytes.
 pub(crate) fn plausible(
     reader: &Reader<'_>,
     count: u64,

@@ -33,7 +33,7 @@ pub enum Error {
         /// The tip of the set.
         tip: Option<(Height, BlockHash)>,
     },
-    /// The undo record of the tip is not kept any more.
+    /// The undo record of the tip is no longer kept.
     #[error(
         "no undo record is kept for the block at {height}; pass a source of spent coins, or \
          rebuild the set from the blocks"
@@ -42,7 +42,7 @@ pub enum Error {
         /// The height of the tip.
         height: Height,
     },
-    /// The source of spent coins could not supply what it takes.
+    /// The source of spent coins could not supply what is needed.
     #[error(
         "the block at {height} cannot be disconnected: {error}; rebuild the set from the blocks"
     )]
@@ -97,7 +97,7 @@ pub enum Error {
     Memory {
         /// Bytes of the budget.
         given: usize,
-        /// The least bytes that work.
+        /// The minimum in bytes.
         needed: usize,
     },
     /// A thread of the set, or the first worker of a joiner, could not be started.
@@ -124,7 +124,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// True when a coin was not alive at the place in the window where it was found.
+    /// True when a coin was not alive at the location in the window where it was found.
     pub(crate) const fn is_moved(&self) -> bool {
         matches!(self, Self::Step(StepError::Spent { .. } | StepError::NotThere { .. }))
     }

@@ -19,7 +19,7 @@ use crate::run_writer::{NewRun, RunWriter};
 pub(crate) const KEY: StoreKey =
     StoreKey { id: StoreId([0x11; 16]), secret: Secret::new([0x22; 16]) };
 
-/// A directory on the disk that goes away with the test.
+/// A directory on the disk that is removed when the test ends.
 pub(crate) fn disk() -> (tempfile::TempDir, Arc<dyn Storage>) {
     let dir = tempfile::tempdir().unwrap();
     let storage = Arc::new(Disk::open(dir.path()).unwrap());

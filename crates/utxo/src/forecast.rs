@@ -1,9 +1,9 @@
 //! What the set will write in the long run, computed from counts alone.
 //!
-//! Measuring a hundred thousand blocks on top of the whole set at every change of a parameter would
-//! take days. So the life of a set is simulated with counts in place of entries: panes become runs,
-//! [`Tiers::choose_with_rewrites`] decides about merges, checkpoints write the window, blocks write
-//! undo records, and the bytes of each are added up.
+//! Measuring a hundred thousand blocks on top of the whole set for every change of a parameter
+//! would take days. So the life of a set is simulated with counts instead of entries: panes become
+//! runs, [`Tiers::choose_with_rewrites`] decides about merges, checkpoints write the window, blocks
+//! write undo records, and the bytes of each are added up.
 //!
 //! **The chain.** A block of 1.5 MB has 2,800 transactions and makes 7,500 outputs. A coin outlives
 //! n blocks with the chance (1 + n/1.4)^-0.3: a quarter outlives 144 blocks, a fifteenth 10,000, as
@@ -132,7 +132,7 @@ struct Life {
     tiers: Tiers,
     interval: f64,
     window: f64,
-    /// How old the coins of the start were then.
+    /// The age of the initial coins at the start.
     age: f64,
     /// Coins that live, by the flush that wrote them; flush 0 stands for the start.
     living: Vec<f64>,

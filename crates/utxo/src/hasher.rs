@@ -1,8 +1,9 @@
 //! Where an outpoint goes: a hash under the store's secret.
 //!
 //! One [`KeyedHasher`] serves the tables of the window and the filters and tags of the runs, so
-//! ground txids gain nothing. Answers never depend on the hash, only their cost: entries hold the
-//! whole outpoint. The feature `weak-hash` leaves runs one byte of it, so that the tests prove it.
+//! chosen txids gain an adversary nothing. Only the cost of an answer depends on the hash, never
+//! the answer: entries hold the whole outpoint. The feature `weak-hash` reduces the hash in runs to
+//! one byte, so that the tests prove it.
 
 #![expect(clippy::cast_possible_truncation, reason = "halves and low bits are what is wanted")]
 
@@ -88,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// The hash is part of the format: filters and tags on disk are made of it.
+    /// The hash is part of the format: filters and tags on disk are built from it.
     #[test]
     fn the_hash_never_changes() {
         let outpoint = Outpoint::new(Txid::from_bytes([7; 32]), 1);

@@ -12,31 +12,31 @@
 //! as long as they fit into the joiner's share of the set's memory: a block counts four times its
 //! bytes, for itself and what is found for it, and then the pages that are read for it. The lowest
 //! block is always taken, so one that is larger than the share goes through alone. A worker takes
-//! the lowest block that something can be done for:
+//! the lowest block that can proceed:
 //!
 //! 1. **Init → Queried.** The block is walked and its keys are looked up at the latest version, as
 //!    far as that goes without reading (`prepare`). If pages must be read, all reads are queued on
-//!    the worker's own ring, in one submission as far as its depth allows, and the worker turns to
-//!    another block. It comes back when they have completed; each completion was checked for error
-//!    and length.
-//!    A block that was looked up long before its turn is looked up again on the way, for what the
-//!    blocks below it have made since (`Prepared::refresh`).
+//!    the worker's ring, in one submission as far as its depth allows, and the worker turns to
+//!    another block. It returns to this one when they have completed; each completion was checked
+//!    for error and length. A block that was looked up long before its turn is looked up again on
+//!    the way, for the outputs that the blocks below it have made since (`Prepared::refresh`).
 //! 2. **Fetched → Appended**, by one worker at a time, from the lowest height up: the step is made,
 //!    but not published. It comes after the fetch, because the death of a coin names its birth, so
 //!    the coin must be known.
 //! 3. **Appended → Joined.** The caller's check runs over the block and its view. The blocks above
 //!    are appended meanwhile, on trust.
-//! 4. A joined block whose parents have all been published is *published*, and retires with what
-//!    the check gave.
+//! 4. A joined block whose parents have all been published is *published*, and retires with the
+//!    result of the check.
 //!
-//! **A block fails** when the set refuses it, its check does, or a read fails. No work starts at
-//! its height or above any more. When all blocks below have retired, its step and those above it,
+//! **A block fails** when the set refuses it, its check does, or a read fails. No further work
+//! starts at its height or above. When all blocks below have retired, its step and those above it,
 //! which were never published, are rewound; it retires with the error, those above as cancelled.
-//! The set stands at the block below, and the caller may submit another one in its place.
+//! The set is then at the block below, and the caller may submit another one in its place.
 //!
-//! Work is taken under one lock, which is held for moments; a job takes milliseconds. The set has
-//! another, which is held while a step is made in memory. Whatever a step has to wait for (pages,
-//! an undo record, a flush or a merge that it has run ahead of) is waited for without either.
+//! Work is chosen under one lock, which is held for microseconds; a job takes milliseconds. The set
+//! has another, which is held while a step is made in memory. Whatever a step has to wait for
+//! (pages, an undo record, a flush or a merge that it has run ahead of) is waited for without
+//! either lock.
 
 mod pool;
 mod room;
@@ -83,7 +83,7 @@ impl<T: AsBlock> AsBlock for &T {
 pub struct JoinerOptions {
     /// Worker threads.
     pub workers: NonZeroUsize,
-    /// The most blocks under way.
+    /// The maximum number of blocks in progress.
     pub depth: NonZeroUsize,
     /// Bytes of memory that the caller's check takes per byte of the block.
     pub check: usize,
@@ -91,7 +91,8 @@ pub struct JoinerOptions {
 
 impl JoinerOptions {
     /// The default depth with this number of workers: four blocks for each, so that none waits for
-    /// another, but at least 8, and at most 64, which are worth looking up before their turn.
+    /// another, but at least 8, and at most 64, because looking up more blocks before their turn
+    /// gains nothing.
     #[must_use]
     pub const fn new(workers: NonZeroUsize) -> Self {
         let depth = match workers.get() {
@@ -108,7 +109,7 @@ impl JoinerOptions {
 pub struct Retired<T, R, E> {
     /// The block.
     pub block: Arc<T>,
-    /// The result of the check, and then the block is published; or why it is not.
+    /// The result of the check if the block is published, or why it is not.
     pub result: Result<R, JoinError<E>>,
 }
 
@@ -132,7 +133,7 @@ pub enum JoinError<E> {
 /// Why a block was not accepted. The block is returned.
 #[derive(Debug, thiserror::Error)]
 pub enum SubmitError<T> {
-    /// A block has failed. The submitter must learn of it before submitting more.
+    /// A block has failed. The submitter must retire it before submitting more.
     #[error("a block has failed; retire all blocks first")]
     Failed(T),
     /// It does not fit into the joiner's memory beside the blocks that are there. Retire one first.
@@ -158,10 +159,10 @@ pub struct Joiner<'p, 'd, T, R, E> {
 impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     /// Starts the workers (fewer when the system refuses threads), runs `body`, which submits
     /// blocks and retires them, and ends the workers. Blocks that have not retired by then are
-    /// given up, and the set stands at the last one that was published.
+    /// given up, and the set is left at the last one that was published.
     ///
-    /// `check` runs in the workers, once for each block that the set took. The blocks it sees are
-    /// on top of each other, but those below may turn out bad later. Readers in other threads take
+    /// `check` runs in the workers, once for each block that the set accepted. The blocks it sees
+    /// extend one another, but lower ones may still turn out invalid. Readers in other threads take
     /// snapshots meanwhile ([`Database::reader`]).
     ///
     /// ```
@@ -190,7 +191,7 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     /// let joined = Joiner::scope(&mut set, &options, check, |joiner| {
     ///     let mut joined = 0;
     ///     for block in &blocks {
-    ///         // Makes room first: retires what is done, and waits when all is full.
+    ///         // Make room first: retire what is done, and wait while the joiner is full.
     ///         while joiner.is_full() {
     ///             joined += usize::from(joiner.retire().is_some_and(|done| done.result.is_ok()));
     ///         }
@@ -211,7 +212,7 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
     /// # Errors
     ///
     /// [`Error::Thread`] when the system has no thread for a single worker: `body` was not run. Any
-    /// other when what was not published could not be rewound. Readers have not seen it, but the
+    /// other error when unpublished steps could not be rewound. Readers have not seen them, but the
     /// database must be reopened.
     ///
     /// # Panics
@@ -275,7 +276,7 @@ impl<T: AsBlock + Send + Sync, R: Send, E: Send> Joiner<'_, '_, T, R, E> {
         self.pool.with_database(|set| set.set_memory(memory))
     }
 
-    /// How far each block under way has come, by height.
+    /// The state of each block in progress, by height.
     #[cfg(feature = "test-suite")]
     #[must_use]
     pub fn states(&self) -> Vec<(Height, JoinState)> {

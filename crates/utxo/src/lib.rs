@@ -4,7 +4,7 @@
 //! [rewinds](Database::rewind) blocks and [flushes](Database::flush) them; readers in any thread
 //! take [snapshots](Reader::snapshot), each of which is one [`Version`]. The engine resolves every
 //! prevout of a block and refuses what is spent or missing. All other rules are the caller's: they
-//! ask a [`DatabaseView`], in the joiner's check or before an append.
+//! read a [`DatabaseView`], in the joiner's check or before an append.
 //!
 //! ```
 //! use std::num::NonZeroUsize;
@@ -17,7 +17,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (dir, copy) = (tempfile::tempdir()?, tempfile::tempdir()?);
-//! // Draw both at random: whoever knows the secret can choose what lookups cost.
+//! // Draw both at random: whoever knows the secret can make lookups slow.
 //! let key = StoreKey { id: StoreId([1; 16]), secret: Secret::new([2; 16]) };
 //! let options = Options::new(Network::Regtest, key);
 //! let mut set = Database::open(Arc::new(Disk::open(dir.path())?), options)?;
@@ -53,7 +53,6 @@
 //! # Ok(())
 //! # }
 //! ```
-//!
 //! `docs/adr/0005-unspent-set.md` explains the design on a page; `docs/format/utxo.md` draws every
 //! byte. `varve-runs` holds everything about runs except what a coin is.
 //!
@@ -77,6 +76,7 @@ mod fixture;
 mod forecast;
 mod hasher;
 mod joiner;
+mod layers;
 mod manifest;
 mod options;
 mod packed;
@@ -106,6 +106,7 @@ pub use coins::Coins;
 pub use database::{AtRest, Database, Reader};
 pub use error::Error;
 pub use joiner::{AsBlock, JoinError, Joiner, JoinerOptions, Retired, SubmitError};
+pub use layers::{Layers, MergeUnderWay, PaneLayer, RunLayer};
 pub use manifest::{Checkpoint, Parameters};
 pub use options::Options;
 pub use prepare::Repeats;

@@ -23,7 +23,7 @@ use crate::undo::UndoCheckpoint;
 use crate::window::WindowFile;
 
 const FORMAT: (Kind, u32) = (Kind(*b"UTXOMAN\0"), 2);
-/// What window files end with.
+/// The extension of window files.
 const WINDOW: &str = "window";
 
 /// The shape of a set, chosen when it is created.
@@ -52,7 +52,7 @@ impl Default for Parameters {
     }
 }
 
-/// A durable moment of the set.
+/// A durable state of the set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Checkpoint {
     /// The last step whose changes are in the files.
@@ -77,7 +77,7 @@ impl SavedWindow {
         number.name(WINDOW)
     }
 
-    /// What it takes to load it.
+    /// The identity needed to load the file.
     #[must_use]
     pub fn file(&self, key: &StoreKey) -> WindowFile {
         let (name, id) = (Self::file_name(self.number), key.file_id(self.number));
@@ -145,12 +145,16 @@ impl Manifest {
 
     /// Replaces the manifest of a directory. When this returns, it is durable.
     pub fn store(&self, storage: &dyn Storage) -> Result<(), RunError> {
+        assert!(
+            self.runs.iter().all(|run| run.span.last <= self.checkpoint.sequence),
+            "no run is younger than its checkpoint"
+        );
         Ok(self.parts().store(storage, FORMAT)?)
     }
 
-    /// Removes runs and window files that the manifest does not name, except what is `kept`;
+    /// Removes runs and window files that the manifest does not list, except what is `kept`;
     /// returns how many. Called when the store is opened, and after a checkpoint. Refuses when a
-    /// foreign file has such a name: the store would overwrite it one day.
+    /// foreign file has such a name: the store would overwrite it eventually.
     pub fn sweep(&self, storage: &dyn Storage, kept: &Kept) -> Result<usize, RunError> {
         let window = self.window.map(|window| window.number);
         let numbers = kept.numbers.iter().copied().chain(window).collect();
@@ -158,7 +162,8 @@ impl Manifest {
         Ok(self.parts().sweep(storage, &kept, &[WINDOW])?)
     }
 
-    /// Whether a file of this name is a run or a window file: it goes when no manifest names it.
+    /// Whether a file of this name is a run or a window file: it is removed when no manifest lists
+    /// it.
     pub(crate) fn is_swept(name: &str) -> bool {
         varve_runs::Manifest::is_swept(name, &[WINDOW])
     }

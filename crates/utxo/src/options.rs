@@ -24,9 +24,9 @@ pub struct Options {
     /// Threads that may work on one step.
     pub workers: NonZeroUsize,
     /// Bytes of memory for the whole set, page cache aside: directories and filters, undo records,
-    /// buffers of files, the blocks in a joiner, and the window, which gets what is left and
-    /// flushes early when that is little. [`Database::memory`](crate::Database::memory) says how it
-    /// is split.
+    /// buffers of files, the blocks in a joiner, and the window, which gets the rest and is flushed
+    /// early when that is small. [`Database::memory`](crate::Database::memory) says how it is
+    /// split.
     pub memory: usize,
     /// Where flushes, merges and checkpoints run.
     pub compaction: Compaction,
@@ -50,10 +50,10 @@ impl Options {
         }
     }
 
-    /// The least that [`Options::with_memory`] takes.
+    /// The minimum that [`Options::with_memory`] accepts.
     pub const MEMORY_MIN: usize = MEMORY_MIN;
 
-    /// The same with `memory` bytes, which a user has asked for: too little is refused.
+    /// The same with a user's budget of `memory` bytes; too little is refused.
     pub fn with_memory(self, memory: usize) -> Result<Self, Error> {
         if memory < MEMORY_MIN {
             return Err(Error::Memory { given: memory, needed: MEMORY_MIN });

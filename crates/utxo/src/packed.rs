@@ -1,26 +1,26 @@
-//! A coin as it lies in a page: the bytes of Core's coin database.
+//! A coin as stored in a page: the encoding of Core's coin database.
 //!
 //! ```text
 //! │ VARINT(height · 2 + coinbase) │ VARINT(compressed amount) │ compressed script │
 //! ```
 //!
-//! Merges copy these bytes and never look into them beyond the height: unpacking the rarest kind of
-//! script (an old key without compression) takes a square root on the curve.
+//! Merges copy these bytes and never decode more than the height: unpacking the rarest kind of
+//! script (an uncompressed public key) takes a square root on the curve.
 
 use varve_types::{Amount, Coin, DecodeError, Height, Reader, compress, varint};
 
-/// A coin in its packed form. The bytes are believed only once they are unpacked.
+/// A coin in its packed form. The bytes are validated only when they are unpacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedCoin<'a>(&'a [u8]);
 
-/// A coin without its script, which is wherever the unpacker put it.
+/// A coin without its script, which was appended to the unpacker's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoinHead {
     /// The height of the block that created it.
     pub height: Height,
     /// Whether a coinbase transaction created it.
     pub coinbase: bool,
-    /// What it is worth.
+    /// The amount.
     pub value: Amount,
 }
 
@@ -33,7 +33,7 @@ impl CoinHead {
     }
 }
 
-/// Appends the packed form of `coin`. An amount beyond [`Amount::MAX_MONEY`] may not come back.
+/// Appends the packed form of `coin`. An amount beyond [`Amount::MAX_MONEY`] may not round-trip.
 pub fn pack(coin: &Coin<'_>, out: &mut Vec<u8>) {
     varint::write(coin.code(), out);
     compress::write_output(coin.value, coin.script, out);

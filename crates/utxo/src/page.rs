@@ -27,7 +27,7 @@
 //! page stands alone: the txid is repeated when a transaction continues in the next page. All
 //! entries of one outpoint are in one page.
 //!
-//! Decoders trust nothing: bytes that do not decode give a [`FormatError`] with their place.
+//! Decoders trust nothing: bytes that do not decode give a [`FormatError`] with their offset.
 
 use varve_io::FormatError;
 use varve_runs::Sequence;
@@ -58,10 +58,10 @@ pub(crate) const fn tag(hash: u64) -> u8 {
     top
 }
 
-/// What a leaf says about one outpoint and birth.
+/// The entry of one outpoint and birth in a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeafEntry<'a> {
-    /// The coin's place.
+    /// The coin's outpoint.
     pub outpoint: Outpoint,
     /// The step that created the coin.
     pub birth: Sequence,
@@ -69,7 +69,7 @@ pub struct LeafEntry<'a> {
     pub body: Body<'a>,
 }
 
-/// The part of an entry behind its key.
+/// The part of an entry after its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
     /// The coin was added, and is here.
@@ -80,7 +80,7 @@ pub enum Body<'a> {
     Deleted,
 }
 
-/// Where a large coin lies.
+/// Where a large coin is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spill {
     /// The number of the first of its pages.
@@ -102,8 +102,8 @@ const fn damaged(at: usize, what: &'static str) -> FormatError {
 }
 
 impl<'a> Leaf<'a> {
-    /// Takes a verified payload for a leaf. Checks the header; records are checked when they are
-    /// read.
+    /// Interprets a verified payload as a leaf. Checks the header; records are checked when they
+    /// are read.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, FormatError> {
         let short = damaged(COUNT_AT, "a leaf is shorter than its header says");
@@ -139,7 +139,7 @@ impl<'a> Leaf<'a> {
         Some(from + memchr::memchr(tag, rest)?)
     }
 
-    /// Loads the record of `index`, to have it in the cache when it is decoded.
+    /// Loads the record of `index` into the cache before it is decoded.
     #[inline]
     pub(crate) fn touch(&self, index: usize) -> u8 {
         let slot = self.slots.get(index).map_or(0, |slot| u16::from_le_bytes(*slot));
@@ -150,8 +150,8 @@ impl<'a> Leaf<'a> {
         byte(start.saturating_sub(before)) ^ byte(start) ^ byte(start + 63)
     }
 
-    /// The coin of `outpoint`, whose tag is first met at `index`, unless its birth is among the
-    /// `deleted`. What the page deletes joins them.
+    /// The coin of `outpoint`, whose tag first occurs at `index`, unless its birth is among the
+    /// `deleted`. Births that the page deletes are added to `deleted`.
     pub(crate) fn find_from(
         &self,
         index: Option<usize>,
@@ -172,7 +172,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// The coin of `outpoint`, which has this keyed hash, unless its birth is among the `deleted`
-    /// of younger pages. What this page deletes joins them.
+    /// of younger pages. Births that this page deletes are added to `deleted`.
     pub fn find(
         &self,
         hash: u64,
@@ -182,7 +182,7 @@ impl<'a> Leaf<'a> {
         self.find_from(self.tagged(tag(hash), 0), outpoint, deleted)
     }
 
-    /// The entry in the place `index`, which must be below [`Leaf::len`].
+    /// The entry number `index`, which must be below [`Leaf::len`].
     pub fn entry(&self, index: usize) -> Result<LeafEntry<'a>, FormatError> {
         let (slot, record, base) = self.record(index)?;
         let (txid, rest) = self.txid(index, slot, record)?;
@@ -191,7 +191,7 @@ impl<'a> Leaf<'a> {
         entry.map_err(|error| damaged(base + error_place(error), "an entry does not decode"))
     }
 
-    /// The entry in the place `index` when it is of this outpoint.
+    /// The entry number `index` if it has this outpoint.
     #[inline]
     fn entry_of(
         &self,
@@ -233,7 +233,7 @@ impl<'a> Leaf<'a> {
         slot.ok_or(damaged(place, "there is no such slot"))
     }
 
-    /// The txid of a record, and the record's bytes behind it.
+    /// The txid of a record, and the bytes that follow it.
     #[inline]
     fn txid(
         &self,

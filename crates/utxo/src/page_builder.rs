@@ -2,10 +2,10 @@
 //!
 //! 1. [`LeafBuilder::push`] adds an entry, or says that the page is full.
 //! 2. When it is full, [`LeafBuilder::tail`] says how many entries move to the next page, so that
-//!    neither an outpoint nor a small transaction is torn: the whole last transaction up to
-//!    [`CARRY_MAX`] bytes, else the entries of the outpoint that comes next. A transaction that is
-//!    torn all the same has its txid repeated in the next page.
-//! 3. [`LeafBuilder::split_tail`] moves them, and [`LeafBuilder::encode`] gives the page's bytes.
+//!    neither an outpoint nor a small transaction is split: the whole last transaction up to
+//!    [`CARRY_MAX`] bytes, else the entries of the outpoint that comes next. A larger transaction
+//!    is split, and its txid repeated in the next page.
+//! 3. [`LeafBuilder::split_tail`] moves them, and [`LeafBuilder::encode`] returns the page's bytes.
 //!
 //! An entry takes at most [`RECORD_MAX`] bytes, so two always fit into a page; larger coins are
 //! spilled by the writer before they come here. So are the second and later coins of an outpoint,
@@ -20,18 +20,18 @@ use crate::page::{HEADER_LEN, OFFSET_MASK, SIBLING, SLOT_COST, tag};
 pub(crate) const RECORD_MAX: usize = (PAGE_PAYLOAD_LEN - HEADER_LEN) / 2;
 /// The longest record without its slot and txid.
 pub(crate) const BODY_MAX: usize = RECORD_MAX - SLOT_COST - 32;
-/// The most bytes of one transaction that are moved to keep it whole. A quarter page: tearing costs
-/// a tie in the directory (40 bytes of memory), moving costs this much of the disk at most.
+/// The most bytes of one transaction that are moved to keep it whole. A quarter page: splitting
+/// costs a tie in the directory (40 bytes of memory), moving costs at most this much disk space.
 pub(crate) const CARRY_MAX: usize = PAGE_PAYLOAD_LEN / 4;
 const _: () = assert!(HEADER_LEN + CARRY_MAX + RECORD_MAX <= PAGE_PAYLOAD_LEN);
-/// The most entries of one outpoint in a run. Each beyond one takes a reorganisation deeper than
-/// the window that makes the same transaction again, and a merge of all runs leaves one.
+/// The most entries of one outpoint in a run. Each beyond the first takes a reorganisation deeper
+/// than the window that makes the same transaction again, and a merge of all runs leaves one.
 pub(crate) const CROWD_MAX: u32 = 48;
 /// A delete or a spilled coin: slot, back reference, output's place, birth, length, first page.
 const SMALL_MAX: usize = SLOT_COST + 2 + 5 + 5 + 10 + 10;
 const _: () = assert!(HEADER_LEN + RECORD_MAX + CROWD_MAX as usize * SMALL_MAX <= PAGE_PAYLOAD_LEN);
 
-/// One entry of the page in the making.
+/// One entry of the page being built.
 #[derive(Clone, Copy, Debug)]
 struct Placed {
     outpoint: Outpoint,
@@ -42,7 +42,7 @@ struct Placed {
     key_len: u8,
 }
 
-/// A page in the making.
+/// A page being built.
 #[derive(Debug, Default)]
 pub(crate) struct LeafBuilder {
     placed: Vec<Placed>,
@@ -93,7 +93,7 @@ impl LeafBuilder {
         true
     }
 
-    /// How many entries stay in this page when `next` comes and does not fit.
+    /// How many entries stay in this page when `next` does not fit.
     pub(crate) fn tail(&self, next: &Outpoint) -> usize {
         let all = self.placed.len();
         let Some(last) = self.last().filter(|last| last.txid == next.txid) else { return all };
@@ -125,7 +125,7 @@ impl LeafBuilder {
         tail
     }
 
-    /// Where a record starts; the end of the records for the place behind the last.
+    /// Where a record starts; the end of the records for the index after the last.
     fn start(&self, index: usize) -> usize {
         let slot = self.placed.get(index).map(|entry| usize::from(entry.slot & OFFSET_MASK));
         slot.unwrap_or(self.records.len())

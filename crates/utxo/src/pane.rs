@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A pane fills, is sealed, is made into a run in the background, and leaves the window as a whole
-//! when the run takes its place. Memory is given back when no version holds it any more.
+//! when the run replaces it. Its memory is freed when no version holds it any longer.
 
 mod flush;
 
@@ -33,7 +33,7 @@ impl PaneId {
         Self(self.0.wrapping_add(1))
     }
 
-    /// How many panes later this began than `other`; `None` when it was earlier.
+    /// How many panes later than `other` this one began; `None` when it was earlier.
     pub(crate) fn since(self, other: Self) -> Option<usize> {
         self.0.checked_sub(other.0).map(|distance| distance as usize)
     }
@@ -78,7 +78,7 @@ pub(crate) struct PaneView {
     pub(crate) tables: Box<[Arc<Table>]>,
 }
 
-/// What there is to know about a pane when deciding what to do with it.
+/// What decisions about a pane are based on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaneInfo {
     /// Which pane.
@@ -93,7 +93,7 @@ pub struct PaneInfo {
     pub steps: usize,
     /// Whether it takes no more steps.
     pub sealed: bool,
-    /// The moment of the run that is being made of it.
+    /// The sequence at which it is being flushed; `None` when it is not.
     pub flushing: Option<Sequence>,
     /// Entries that have not died: coins and deletes.
     pub living: usize,

@@ -3,7 +3,7 @@
 //! The disk, from the bottom up: a [`Leaf`] is a page of entries; a [`Run`] is a file of leaves
 //! with a directory and a filter, written by a [`RunWriter`]; [`Runs`] are those of one version,
 //! youngest first; a [`Query`] asks them for all inputs of a block at once; [`merge_runs`] keeps
-//! them few; a [`Manifest`] names them.
+//! them few; a [`Manifest`] lists them.
 //!
 //! The memory: a [`Window`] of panes takes one [`Step`] per block and publishes a
 //! [`WindowVersion`]; an [`UndoRecord`] holds what it takes to disconnect the block again.

@@ -6,7 +6,7 @@
 //! 2. [`Queried`]: its keys are looked up at the version of the moment, V. The keys are the
 //!    prevouts and, where outputs can repeat older ones, the outputs it makes.
 //! 3. [`Prepared`]: the pages have been read and the coins unpacked. What the block adds to the
-//!    window is laid out (`window/layout.rs`), and its undo record is encoded but for its head.
+//!    window is laid out (`window/layout.rs`), and its undo record is encoded except for its head.
 //!
 //! When its turn comes, at a later version W, what was found is brought up to date, by
 //! [`Prepared::bring_up_to`], with a few probes of memory. The rule, for each key:
@@ -17,23 +17,23 @@
 //!   ([`Prepared::find_again`]). It is also looked up again when its pane has left the window.
 //! - **Found in a run, or not at all.** Whatever happened to the outpoint after V is an entry in
 //!   V's youngest pane or a younger one: a spend of a coin in a run adds a delete there, and every
-//!   coin made or given back is an add there. So these panes are asked. A coin found there is the
-//!   answer. A coin of a run whose birth they do not delete is still the answer. And what was not
-//!   there at V and is not found there is not there at W.
+//!   coin made or restored is an add there. So these panes are searched. A coin found there is the
+//!   answer. A coin of a run whose birth they do not delete is still the answer. And an outpoint
+//!   that had no coin at V and has no entry there has no coin at W.
 //!
 //! There are two exceptions. If V's youngest pane has itself become a run, the panes no longer hold
-//! everything since V. And when a pane becomes a run, a coin that was given back while the run was
-//! being written is dropped from the window in favour of the run (`shard/writer.rs`), so "not
-//! there" cannot be concluded from the panes. So when any pane has left the window since V, keys
-//! without a coin are looked up again, and when V's youngest has, all not found at a location.
+//! everything since V. And when a pane becomes a run, a coin that was restored while the run was
+//! being written is dropped from the window because the run has it (`shard/writer.rs`), so absence
+//! cannot be concluded from the panes. So when any pane has left the window since V, keys without a
+//! coin are looked up again, and when V's youngest has, so are all keys not found at a location.
 //! Merges of runs do not matter: they move coins and change none. All of this happens once in a
-//! flush interval, to the few blocks that were under way.
+//! flush interval, to the few blocks in progress.
 //!
-//! Looking a key up again is an ordinary lookup at W, which is right in any case.
+//! Looking a key up again is an ordinary lookup at W, which is always correct.
 //!
-//! **Blocks prepared long before their turn** miss the outputs of all blocks between. So that their
-//! turn does not become long, they are [refreshed](Prepared::refresh) on the way, by any worker:
-//! the same rule, applied to a version between V and W.
+//! **Blocks prepared long before their turn** lack the outputs of all blocks between. So that their
+//! turn does not take long, they are [refreshed](Prepared::refresh) on the way, by any worker: the
+//! same rule, applied to a version between V and W.
 
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ use crate::undo::encode_txs;
 use crate::version::{READ_DEPTH, Version};
 use crate::window::{Layout, Location, Lookup, Placing, Window};
 
-/// Bytes of an encoded coin that are made room for.
+/// Estimated bytes of an encoded coin, for allocations.
 const USUAL_ENTRY: usize = 64;
 
 /// Whether outputs of a block can have the outpoints of older coins.
@@ -63,7 +63,7 @@ const USUAL_ENTRY: usize = 64;
 pub enum Repeats {
     /// They can, so they are looked up: a coin that is overwritten counts as spent.
     Possible,
-    /// They cannot: see [`varve_consensus::can_repeat`], which knows where that is so.
+    /// They cannot: see [`varve_consensus::can_repeat`].
     Impossible,
 }
 
@@ -87,7 +87,7 @@ impl Parsed {
         Self { height: block.height(), repeats, changes }
     }
 
-    /// Looks the keys up, but for reading pages.
+    /// Looks the keys up, without reading pages.
     pub(crate) fn query(self, version: &Version) -> Queried {
         let search = Search::new(version, &self.changes.keys);
         let moment = Moment { sequence: version.sequence(), panes: version.window().panes() };
@@ -97,7 +97,7 @@ impl Parsed {
     }
 }
 
-/// A block whose keys were looked up, but for reading pages.
+/// A block whose keys were looked up, except for reading pages.
 #[derive(Debug)]
 pub(crate) struct Queried {
     parsed: Parsed,
@@ -111,7 +111,7 @@ pub(crate) struct Queried {
 }
 
 impl Queried {
-    /// The reads that it takes, tagged for [`Queried::accept`]. Call it once.
+    /// The reads it needs, tagged for [`Queried::accept`]. Call it once.
     pub(crate) fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
         self.search.requests(buffers)
     }
@@ -121,8 +121,8 @@ impl Queried {
         self.search.accept(completion)
     }
 
-    /// Unpacks the coins, when all pages have come, and lays out what `block`, which is the one
-    /// that was parsed, adds.
+    /// Unpacks the coins, once all pages have been read, and lays out what `block`, the one that
+    /// was parsed, adds.
     pub(crate) fn finish(
         self,
         block: &BlockAt<'_>,
@@ -170,7 +170,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Walks a block and looks its keys up at `version`, waiting for the disk where it must. The
+    /// Walks a block and looks its keys up at `version`, waiting for the disk where necessary. The
     /// version may be older than the block's parent.
     pub fn new(
         version: &Version,
@@ -193,8 +193,8 @@ impl Prepared {
         Window::memory_of(changes.spends() + changes.outputs(), changes.script_bytes)
     }
 
-    /// Makes what was found right for `version`: the rule is in the module's doc. Coins at a
-    /// location in the window are trusted to be there.
+    /// Updates what was found to `version`, by the rule in the module's doc. Coins at a location in
+    /// the window are trusted to be there.
     pub(crate) fn bring_up_to(&mut self, version: &Version) -> Result<(), Error> {
         let now = Moment { sequence: version.sequence(), panes: version.window().panes() };
         if now.sequence == self.moment.sequence {
@@ -202,18 +202,18 @@ impl Prepared {
         }
         let oldest = now.panes.map(|(oldest, _)| oldest);
         let (places, keys) = self.without_location(|at| Some(at.pane()) >= oldest);
-        let anew = match (self.moment.panes, now.panes) {
+        let unsettled = match (self.moment.panes, now.panes) {
             (Some((oldest, youngest)), Some((oldest_now, _))) if youngest >= oldest_now => {
-                self.ask_panes(version, youngest, oldest == oldest_now, (&places, &keys))
+                self.ask_panes(version, youngest, oldest == oldest_now, &places, &keys)
             }
             _ => places,
         };
         self.moment = now;
-        self.ask_anew(version, &anew)
+        self.look_up_again(version, &unsettled)
     }
 
-    /// Makes what was found right for a later version than it was found at, before the block's turn
-    /// has come: the less has happened since, the less is left to do then.
+    /// Updates what was found to a later version before the block's turn comes: the less has
+    /// happened since, the less is left to do then.
     pub(crate) fn refresh(&mut self, version: &Version) -> Result<(), Error> {
         self.bring_up_to(version)?;
         if self.spent.forgotten {
@@ -230,7 +230,7 @@ impl Prepared {
             found.is_some_and(|(at, birth)| !version.window().holds(at, key, birth))
         });
         let places: Vec<usize> = moved.map(|(place, _)| place).collect();
-        self.ask_anew(version, &places)
+        self.look_up_again(version, &places)
     }
 
     /// The keys whose coin was not found at a location in the window that `is_good`, and their
@@ -240,16 +240,17 @@ impl Prepared {
         keys.filter(|(place, _)| !self.coins.location(*place).is_some_and(&is_good)).unzip()
     }
 
-    /// Asks the panes from `first` on what has happened to these keys. Returns the places of those
-    /// to which they do not have the whole answer; they have it when `all_stayed`.
+    /// Searches the panes from `first` on for what has happened to these keys. Returns the places
+    /// of those that the panes cannot answer completely; they can answer all when `all_stayed`.
     fn ask_panes(
         &mut self,
         version: &Version,
         first: PaneId,
         all_stayed: bool,
-        (places, keys): (&[usize], &[Outpoint]),
+        places: &[usize],
+        keys: &[Outpoint],
     ) -> Vec<usize> {
-        let mut anew = Vec::new();
+        let mut unsettled = Vec::new();
         let (coins, spent) = (&mut self.coins, &mut self.spent);
         version.window().lookup_since(Some(first), keys, |number, found| {
             let Some(&place) = places.get(number) else { return };
@@ -265,14 +266,14 @@ impl Prepared {
                 (_, None) => all_stayed && !located,
             };
             if !decided {
-                anew.push(place);
+                unsettled.push(place);
             }
         });
-        anew
+        unsettled
     }
 
-    /// Looks these keys up at `version`, whatever was known of them.
-    fn ask_anew(&mut self, version: &Version, places: &[usize]) -> Result<(), Error> {
+    /// Looks these keys up at `version`, whatever was known about them.
+    fn look_up_again(&mut self, version: &Version, places: &[usize]) -> Result<(), Error> {
         if places.is_empty() {
             return Ok(());
         }
@@ -286,8 +287,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Appends the coins of the keys in these places as an undo record has them. Those that were
-    /// encoded one after another go together.
+    /// Appends the coins of the keys in these places, encoded for an undo record. Adjacent ones are
+    /// copied together.
     pub(crate) fn write_spent(&self, places: &[usize], out: &mut Vec<u8>) {
         let mut known = 0..0;
         for &place in places {
@@ -315,7 +316,7 @@ struct SpentBytes {
     bytes: Vec<u8>,
     /// Where each prevout's coin is; empty when it was not known.
     spans: Vec<Range<u32>>,
-    /// Some of them were, and are not any more.
+    /// Some spans have been invalidated since.
     forgotten: bool,
 }
 
@@ -344,7 +345,7 @@ impl SpentBytes {
         self.bytes.get(span.start as usize..span.end as usize).unwrap_or_default()
     }
 
-    /// The coin is another one now.
+    /// The key has another coin now.
     fn forget(&mut self, place: usize) {
         if let Some(span) = self.spans.get_mut(place) {
             *span = 0..0;

@@ -5,13 +5,13 @@
 //!    one submission. A worker that must not block takes the [requests](Query::requests) and
 //!    returns the [completions](Query::accept).
 //! 3. [`Query::join`] looks into the pages, in groups of [`GROUP`] keys and in stages, so that the
-//!    CPU has dozens of cache misses under way instead of one. It unpacks the coins into a list of
-//!    [`Coins`], in which the window's may be already. For each outpoint the pages are asked from
-//!    the youngest run to the oldest, and the first coin whose birth was not deleted by then is
-//!    the answer.
+//!    CPU handles dozens of cache misses at once instead of one. It unpacks the coins into a list
+//!    of [`Coins`], which may already hold the window's. For each outpoint the pages are searched
+//!    from the youngest run to the oldest, and the first coin whose birth was not deleted by then
+//!    is the answer.
 //!
-//! The first two are those of `varve-runs`. Filters let a wrong page through once in 65,536, 256 or
-//! 16 times; the outpoints there decide.
+//! The first two are those of `varve-runs`. A filter gives a false positive once in 65,536, 256 or
+//! 16 times; the outpoints in the page decide.
 
 use varve_io::{BatchReader, Completion, ReadRequest};
 use varve_runs::{Candidate, PageBuffers, Sequence};
@@ -23,15 +23,15 @@ use crate::packed::PackedCoin;
 use crate::page::{Body, Leaf, LeafEntry, tag};
 use crate::run_error::RunError;
 
-/// Keys that go through a stage together. A core has ten to twenty cache misses under way at most,
-/// so more would not help.
+/// Keys that go through a stage together. A core handles at most ten to twenty cache misses at
+/// once, so larger groups would not help.
 const GROUP: usize = 32;
 
 /// Outpoints being looked up in the runs of one version.
 #[derive(Debug)]
 pub struct Query {
     pages: varve_runs::Query<CoinCodec>,
-    /// Births that are gone already, by key.
+    /// Births known to be deleted, by key.
     deleted: Vec<(usize, Sequence)>,
 }
 
@@ -62,7 +62,7 @@ impl Query {
         self.pages.unread()
     }
 
-    /// The reads of all pages that have not come yet, tagged for [`Query::accept`]. Call it once.
+    /// The reads of all unread pages, tagged for [`Query::accept`]. Call it once.
     pub fn requests(&self, buffers: &mut PageBuffers) -> Result<Vec<ReadRequest>, RunError> {
         self.pages.requests(buffers)
     }
@@ -104,12 +104,12 @@ impl Query {
         }
     }
 
-    /// Gives the pages' memory back for the next block.
+    /// Returns the pages' memory for the next block.
     pub fn release(self, buffers: &mut PageBuffers) {
         self.pages.release(buffers);
     }
 
-    /// Answers the keys of a group, each with the pages that may hold it.
+    /// Finds the coins of a group of keys, each with the pages that may hold it.
     fn join_group(
         &self,
         group: &[&[Candidate]],
@@ -156,14 +156,14 @@ impl Query {
         Ok(())
     }
 
-    /// The births of a key that are gone already.
+    /// The births of a key that are known to be deleted.
     fn deleted(&self, key: usize) -> Vec<Sequence> {
         let start = self.deleted.partition_point(|(other, _)| *other < key);
         let of_key = self.deleted.iter().skip(start).take_while(|(other, _)| *other == key);
         of_key.map(|(_, birth)| *birth).collect()
     }
 
-    /// Answers a key whose coin is not in the first of its pages.
+    /// Finds the coin of a key that is not in the first of its pages.
     fn join_older(
         &self,
         pages: &[Candidate],
@@ -182,7 +182,7 @@ impl Query {
         Ok(())
     }
 
-    /// Notes what an entry says about its key.
+    /// Records what an entry says about its key.
     fn answer(
         &self,
         candidate: &Candidate,
@@ -203,7 +203,7 @@ impl Query {
         unpacked.map_err(|_| self.pages.place(candidate).damage(0, "a coin does not unpack"))
     }
 
-    /// A page as a leaf.
+    /// Interprets a page as a leaf.
     #[inline]
     fn leaf<'a>(&self, candidate: &Candidate, payload: &'a [u8]) -> Result<Leaf<'a>, RunError> {
         Leaf::parse(payload).map_err(|error| self.error(candidate, error))

@@ -1,8 +1,8 @@
-//! Puts entries into leaves, one behind the other.
+//! Puts entries into leaves, one after the other.
 //!
-//! An entry goes into the leaf in the making; a full leaf goes to the file, except for its end,
-//! which the next one takes over (`page_builder`). A coin too large for a leaf is spilled at once,
-//! and the leaf refers to it.
+//! An entry goes into the current leaf; a full leaf goes to the file, except for its end, which
+//! moves to the next one (`page_builder`). A coin too large for a leaf is spilled at once, and the
+//! leaf refers to it.
 
 use varve_runs::{LeafBuilder as Builder, Pages, Sequence};
 use varve_types::{Outpoint, varint};
@@ -13,7 +13,7 @@ use crate::page::{DELETE, SPILLED, fold};
 use crate::page_builder::{BODY_MAX, CROWD_MAX, LeafBuilder};
 use crate::run_error::RunError;
 
-/// The leaf in the making of a run.
+/// Builds the leaves of a run.
 #[derive(Debug, Default)]
 pub struct RecordBuilder {
     leaf: LeafBuilder,
@@ -92,7 +92,7 @@ impl RecordBuilder {
         Ok(before == 0)
     }
 
-    /// Puts the body of an added coin behind the output's place; returns its flags.
+    /// Appends the body of an added coin after the output index; returns its flags.
     fn put_coin(
         &mut self,
         record: &Record<'_>,

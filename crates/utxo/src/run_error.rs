@@ -18,14 +18,14 @@ pub enum RunError {
          rebuild the set from the blocks"
     )]
     Count {
-        /// The coin's place.
+        /// The coin's outpoint.
         outpoint: Outpoint,
         /// The step that created it.
         birth: Sequence,
         /// Adds less deletes, over everything that was merged.
         count: i32,
     },
-    /// An entry was passed that is not behind the one before it.
+    /// An entry was passed that does not come after the previous one.
     #[error(
         "entry {outpoint} of birth {birth} is out of order; pass entries by outpoint, then birth"
     )]
@@ -41,10 +41,11 @@ pub enum RunError {
         /// The outpoint.
         outpoint: Outpoint,
     },
-    /// A coin that cannot be packed: more than all money there is, or not a coin.
-    #[error("coin {outpoint} cannot be stored: its amount is more than all money")]
+    /// A coin that cannot be packed: its amount exceeds the money supply, or its bytes are not a
+    /// coin.
+    #[error("coin {outpoint} cannot be stored: its amount exceeds the money supply")]
     Amount {
-        /// The coin's place.
+        /// The coin's outpoint.
         outpoint: Outpoint,
     },
     /// A run would have more leaves than a run can have.

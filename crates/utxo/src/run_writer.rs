@@ -12,14 +12,14 @@ use crate::packed::{PackedCoin, pack};
 use crate::run_error::RunError;
 
 /// Runs with fewer entries than this get fingerprints of two bytes. They are the young ones, of
-/// which a lookup asks many; all of them together are a small part of the set.
+/// which a lookup probes many; together they are a small part of the set.
 const WIDE_BELOW: u64 = 1 << 20;
 
 /// The width of the fingerprints of a run of about `expected` entries.
 ///
 /// The oldest run, which has the first step of all, is by far the largest. A lookup reaches it when
-/// nothing younger has the coin, so unless the coin does not exist it is there: a precise filter
-/// would save few reads. A key costs at most one page of it, whatever the filter says.
+/// no younger run has the coin, so a coin that exists at all is there: a precise filter would save
+/// few reads. A key costs at most one page of it, whatever the filter says.
 pub(crate) fn width_of(expected: u64, span: Span) -> Width {
     if expected < WIDE_BELOW {
         Width::Two
@@ -43,8 +43,8 @@ pub struct NewRun {
     pub buffers: Buffers,
 }
 
-/// A run being written. Dropped before it is finished, it removes its file, so that a full disk
-/// does not stay full.
+/// A run being written. If it is dropped before it is finished, it removes its file, so that a full
+/// disk does not stay full.
 #[derive(Debug)]
 pub struct RunWriter {
     writer: varve_runs::RunWriter<CoinCodec>,

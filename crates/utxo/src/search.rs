@@ -1,7 +1,7 @@
 //! Looks keys up at one version, in steps, so that a worker need not wait for the disk.
 //!
-//! 1. [`Search::new`] asks the window. Keys that it does not know are sorted and resolved to pages
-//!    of the runs, with the births that the window saw deleted. Nothing is read.
+//! 1. [`Search::new`] looks into the window. Keys without a coin there are sorted and resolved to
+//!    pages of the runs, with the births that the window knows to be deleted. Nothing is read.
 //! 2. The pages that are not in memory are read: all at once by [`Search::fetch`], or by a worker
 //!    that takes the [requests](Search::requests) and returns the [completions](Search::accept).
 //! 3. [`Search::finish`] looks into the pages. The coins are in the order of the keys.
@@ -21,13 +21,13 @@ use crate::window::Lookup;
 #[derive(Debug)]
 pub(crate) struct Search {
     coins: Coins,
-    /// The keys that the runs are asked for, sorted, and their places.
+    /// The keys to look up in the runs, sorted, and their places.
     query: Option<Query>,
     places: Vec<u32>,
 }
 
 impl Search {
-    /// Asks the window of `version`, and resolves the rest to pages of its runs.
+    /// Looks into the window of `version`, and resolves the rest to pages of its runs.
     pub(crate) fn new(version: &Version, keys: &[Outpoint]) -> Self {
         let mut coins = Coins::unknown(keys.len());
         // The first bytes of the key, which nearly always decide the order, and its place.
@@ -89,7 +89,7 @@ impl Search {
         self.query.as_mut().map_or(Ok(()), |query| query.fetch(reader, buffers))
     }
 
-    /// Looks into the pages, and gives their memory back.
+    /// Looks into the pages, and returns their memory.
     pub(crate) fn finish(self, buffers: &mut PageBuffers) -> Result<Coins, RunError> {
         let Self { mut coins, query, places } = self;
         if let Some(query) = query {

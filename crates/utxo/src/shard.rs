@@ -8,12 +8,12 @@
 //!  table     │ · │ slot ─┘ · slot ┘ │ · │ slot ┘ │ · │       found by hash
 //! ```
 //!
-//! One writer puts one batch a step into the next free cell; a cell is filled once. Readers come
-//! through a version that names the shard, the table and a sequence. Whatever the writer does
-//! beside them, they see exactly the moment of their sequence:
+//! One writer puts one batch per step into the next free cell; a cell is filled once. Readers hold
+//! a version that names the shard, the table and a sequence. Whatever the writer does meanwhile,
+//! they see exactly the state at their sequence:
 //!
 //! - an entry of a later step has `from` above their sequence, or its batch is not there yet;
-//! - an entry that dies later has `until` above their sequence, before it is set and after;
+//! - an entry that dies later has `until` above their sequence, both before and after it is set;
 //! - everything up to their sequence was written before their version was published, so taking the
 //!   version makes it visible to them. This is why the atomics themselves can be relaxed.
 
@@ -48,7 +48,7 @@ impl Shard {
         assert!(filled, "the window begins a new pane before the cells are used up");
     }
 
-    /// The entry at a place, if its step is there already.
+    /// The entry at a place, if its batch has been filled in.
     #[inline]
     pub(crate) fn head(&self, place: Place) -> Option<(&Batch, &Head)> {
         let batch = self.batches.get(usize::from(place.batch))?.get()?;
@@ -60,8 +60,10 @@ impl Shard {
     pub(crate) fn search<'s, 'k>(
         &'s self,
         table: &'s Table,
-        (hash, mut probe): (OutpointHash, Probe),
-        (outpoint, at): (&'k Outpoint, Sequence),
+        hash: OutpointHash,
+        mut probe: Probe,
+        outpoint: &'k Outpoint,
+        at: Sequence,
     ) -> impl Iterator<Item = Seen<'s>> + use<'s, 'k> {
         std::iter::from_fn(move || {
             loop {
@@ -76,7 +78,7 @@ impl Shard {
         })
     }
 
-    /// The last step up to `at` that ended an add of `outpoint`, or that brought a delete of it.
+    /// The last step up to `at` that ended an add of `outpoint` or added a delete of it.
     pub(crate) fn last_death(
         &self,
         table: &Table,
@@ -96,13 +98,13 @@ impl Shard {
         last
     }
 
-    /// All entries that a reader at `at` sees, in the order in which they came.
+    /// All entries that a reader at `at` sees, in the order in which they were added.
     pub(crate) fn living(&self, at: Sequence) -> impl Iterator<Item = Seen<'_>> {
         self.entries(at).filter(move |seen| at < seen.head.until())
     }
 
-    /// All entries that the step `sequence` finds, in the order in which they came: also those that
-    /// die in it, and those of batches that belong to it themselves, as all that are loaded do.
+    /// All entries that the step `sequence` finds, in the order in which they were added: including
+    /// those that die in it, and those of its own batches, as all loaded ones are.
     pub(crate) fn found_by(&self, sequence: Sequence) -> impl Iterator<Item = Seen<'_>> {
         self.entries(sequence).filter(move |seen| sequence <= seen.head.until())
     }

@@ -15,7 +15,7 @@
 //!
 //! A coin is packed as in our pages (`packed`). Transactions are in the order of the bytes of their
 //! txids. Within one, coins are in the order of Core's database keys, which end in VARINT(vout).
-//! These bytes sort as the numbers do only below 16,512, whose `80 80 00` comes before the `81 00`
+//! These bytes sort like the numbers only below 16,512, whose `80 80 00` comes before the `81 00`
 //! of 256. The set hashes take the coins by number.
 //!
 //! **There is no checksum.** A damaged file that still decodes to coins in order is a different
@@ -49,22 +49,22 @@ const _: () = assert!(HEADER_LEN == MAGIC.len() + 2 + 4 + 32 + 8);
 #[non_exhaustive]
 pub enum SnapshotError {
     /// Writing failed.
-    #[error("cannot write the snapshot: {0}; remove what there is of it and write it again")]
+    #[error("cannot write the snapshot: {0}; remove the partial file and write it again")]
     Write(#[source] io::Error),
     /// Reading failed.
     #[error("cannot read the snapshot: {0}; nothing was imported")]
     Read(#[source] io::Error),
-    /// The set stands at no block.
+    /// The set has no block.
     #[error("a set without a block cannot be exported; append blocks first")]
     NoBlock,
-    /// The set that should take the coins has some, or a history.
+    /// The set to import into is not new.
     #[error("a snapshot can be imported only into a new set; open an empty directory")]
     NotNew,
     /// The header is not that of a snapshot.
     #[error("this is not a snapshot of the set; pass a file that dumptxoutset wrote")]
     Foreign,
     /// The header is of another version.
-    #[error("the snapshot has version {found}; version 2 is read, so write it with a newer node")]
+    #[error("the snapshot has version {found}, not 2; write it with a newer node")]
     Version {
         /// The version found.
         found: u16,
@@ -80,7 +80,7 @@ pub enum SnapshotError {
         /// The network of the set.
         wanted: Network,
     },
-    /// The base block has a height that no set can stand at.
+    /// The base block has a height that no block can have.
     #[error("{height} is not the height of a block; pass that of the base block {base}")]
     Height {
         /// The height passed.
@@ -91,7 +91,7 @@ pub enum SnapshotError {
     /// The file ends too early.
     #[error("the snapshot ends within {what}, which begins at byte {at}; get the whole file")]
     Truncated {
-        /// Where the field begins that is cut.
+        /// Where the truncated field begins.
         at: u64,
         /// The field.
         what: &'static str,
@@ -99,7 +99,7 @@ pub enum SnapshotError {
     /// Something is wrong with a transaction or its number of coins.
     #[error("the snapshot is damaged before byte {at}: {what}; fetch the file again")]
     Damaged {
-        /// Behind what is wrong.
+        /// The offset after what is wrong.
         at: u64,
         /// What is wrong.
         what: &'static str,
@@ -110,9 +110,9 @@ pub enum SnapshotError {
          fetch the file again"
     )]
     Coin {
-        /// The coin's place.
+        /// The coin's outpoint.
         outpoint: Outpoint,
-        /// Behind its transaction.
+        /// The offset after its transaction.
         at: u64,
         /// What is wrong.
         error: DecodeError,
@@ -123,14 +123,14 @@ pub enum SnapshotError {
          of the base block, or fetch the file again"
     )]
     AboveBase {
-        /// The coin's place.
+        /// The coin's outpoint.
         outpoint: Outpoint,
         /// The height of its block.
         height: Height,
         /// The height of the base block.
         base: Height,
     },
-    /// The walk gave another number of coins than the header says.
+    /// The walk found another number of coins than the header says.
     #[error(
         "the set has {found} coins, but its runs count {expected}; rebuild the set from the blocks"
     )]
@@ -158,7 +158,7 @@ pub struct SnapshotHeader {
 }
 
 impl SnapshotHeader {
-    /// Reads the header of a snapshot, which must be of `network`, and not more than it.
+    /// Reads the header of a snapshot, which must be of `network`, and no bytes after it.
     pub fn read(input: impl io::Read, network: Network) -> Result<Self, SnapshotError> {
         import::read_header(&mut Input::new(input.take(HEADER_LEN as u64)), network)
     }
@@ -174,7 +174,7 @@ impl SnapshotHeader {
     }
 }
 
-/// The first number whose VARINT has three bytes, and sorts before some that have two.
+/// The first number whose VARINT has three bytes and sorts before some that have two.
 const DISORDER_FROM: u32 = 16_512;
 
 /// The order of two outputs of a transaction in Core's database.
@@ -194,7 +194,7 @@ fn core_order(left: u32, right: u32) -> Ordering {
 #[derive(Debug)]
 struct TxCoins {
     txid: Txid,
-    /// Place in the transaction, and where in `packed` its coin is.
+    /// Output index, and the range of its coin in `packed`.
     coins: Vec<(u32, std::ops::Range<usize>)>,
     packed: Vec<u8>,
 }
@@ -204,7 +204,7 @@ impl TxCoins {
         Self { txid, coins: Vec::new(), packed: Vec::new() }
     }
 
-    /// Empties it for another transaction, keeping the memory.
+    /// Clears it for another transaction, keeping the memory.
     fn restart(&mut self, txid: Txid) {
         self.txid = txid;
         self.coins.clear();

@@ -1,4 +1,5 @@
-//! Spent coins that neither the set nor its undo log has any more, from a keeper of the blocks.
+//! Spent coins that neither the set nor its undo log has any longer, supplied by a keeper of the
+//! blocks.
 //!
 //! A block below the last undo record can be disconnected if a source supplies the coins that it
 //! took from the set. The outputs that it created are looked up in the set, with their births.
@@ -14,7 +15,7 @@
 //!    no record either.
 //!
 //! A delete of the old birth may even arrive later than the restored coin, in a younger part of the
-//! set: births decide, not places (`docs/adr/0005-unspent-set.md`).
+//! set: births decide, not their position (`docs/adr/0005-unspent-set.md`).
 
 use std::collections::HashSet;
 
@@ -38,9 +39,9 @@ pub trait SpentCoins {
     /// The bytes of a block of the chain.
     fn block(&self, height: Height, hash: BlockHash) -> Result<Vec<u8>, SourceFailure>;
 
-    /// The coin that was at `outpoint` when the set stood below `block`. It is asked for everything
-    /// that the block spends, and for everything that it makes, because that may have replaced a
-    /// coin (BIP30); there the answer is nearly always `None`.
+    /// The coin at `outpoint` in the set below `block`. Called for everything that the block
+    /// spends, and for everything that it makes, because that may have replaced a coin (BIP30); in
+    /// the latter case the answer is nearly always `None`.
     fn coin_below(
         &self,
         block: &BlockAt<'_>,
@@ -55,15 +56,15 @@ pub enum SourceError {
     /// The source failed.
     #[error("the source of spent coins failed: {0}")]
     Failed(SourceFailure),
-    /// The source gave something that is no block.
-    #[error("the source of spent coins gave a block that does not decode: {0}")]
+    /// The source returned something that is not a block.
+    #[error("the source of spent coins returned a block that does not decode: {0}")]
     Decode(#[from] DecodeError),
-    /// The source gave another block.
-    #[error("the source of spent coins gave block {given} for {asked}")]
+    /// The source returned another block.
+    #[error("the source of spent coins returned block {given} for {asked}")]
     OtherBlock {
         /// The block asked for.
         asked: BlockHash,
-        /// The block it gave.
+        /// The block it returned.
         given: BlockHash,
     },
     /// The source does not have a coin that the block spent, or has one that cannot be it.
@@ -74,27 +75,28 @@ pub enum SourceError {
     },
 }
 
-/// What disconnecting a block takes.
+/// The changes that disconnect a block.
 #[derive(Debug)]
 pub(crate) struct Disconnect {
     /// The block below.
     pub(crate) previous: BlockHash,
-    /// The coins that come back.
+    /// The coins to restore.
     pub(crate) adds: EntryList,
-    /// The coins that go.
+    /// The coins to remove.
     pub(crate) spends: Vec<Spend>,
 }
 
 impl Disconnect {
-    /// Asks `source` and the set what the step `sequence` has to change to disconnect its tip.
-    /// `None` when the set does not have what its tip made, so that it is damaged.
+    /// Computes from `source` and the set what the step `sequence` has to change to disconnect the
+    /// tip. `None` when the set lacks outputs of its tip and so is damaged.
     pub(crate) fn ask(
         version: &Version,
         network: Network,
         sequence: Sequence,
-        (height, hash): (Height, BlockHash),
+        tip: (Height, BlockHash),
         source: &dyn SpentCoins,
     ) -> Result<Option<Self>, Error> {
+        let (height, hash) = tip;
         let failed = |error| Error::Source { height, error };
         let bytes =
             source.block(height, hash).map_err(|error| failed(SourceError::Failed(error)))?;
@@ -143,7 +145,7 @@ fn coins_below(
         }
         Ok(())
     };
-    // What the block both spends and makes again comes back once.
+    // A coin that the block both spends and makes again is restored once.
     let prevouts = changes.prevouts();
     let spent: HashSet<&Outpoint> = prevouts.iter().collect();
     prevouts.iter().try_for_each(|outpoint| add(outpoint, true))?;

@@ -1,8 +1,8 @@
 //! The figures of Core's `gettxoutsetinfo`: counts, total amount, and a hash of all coins.
 //!
-//! One walk over a [`Version`], so all figures are of one moment, whatever the writer does.
-//! Every coin becomes the bytes of `Coin::write_for_hash`; what happens to them depends on the
-//! hash that was asked for:
+//! One walk over a [`Version`], so all figures are of one moment, whatever the writer does. Every
+//! coin becomes the bytes of `Coin::write_for_hash`; what happens to them depends on the requested
+//! hash:
 //!
 //! ```text
 //!                 ┌─ None             nothing
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Multiplication is commutative, so no thread waits for another. The walk produces coins many
-//! times faster than one thread multiplies them; the bounded channel holds it back. Memory: the
+//! times faster than one thread multiplies them; the bounded channel throttles it. Memory: the
 //! walk's, and two batches a thread.
 
 use std::num::NonZeroUsize;
@@ -30,7 +30,7 @@ use crate::version::Version;
 /// A batch is handed to a thread when it has this many bytes.
 const BATCH_BYTES: usize = 256 << 10;
 /// Progress is reported once per this many coins.
-pub(crate) const TELL_EVERY: u64 = 1 << 16;
+pub(crate) const PROGRESS_INTERVAL: u64 = 1 << 16;
 
 /// Which hash of all coins to compute. Their costs differ widely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,14 +54,14 @@ pub struct Statistics {
     pub transactions: u64,
     /// Core's measure of size, independent of any database.
     pub bogosize: u64,
-    /// The sum of all coins; `None` when it is beyond 64 bits, as an untrue snapshot may make it.
+    /// The sum of all coins; `None` when it exceeds 64 bits, as a forged snapshot may cause.
     pub total_amount: Option<Amount>,
-    /// The hash that was asked for, in internal byte order: Core shows it reversed.
+    /// The requested hash, in internal byte order: Core shows it reversed.
     pub hash: Option<[u8; 32]>,
 }
 
 impl Version {
-    /// Walks the whole set once. `progress` gets the coins done and the coins in all.
+    /// Walks the whole set once. `progress` gets the number of coins done and the total.
     pub fn statistics(
         &self,
         hash: SetHash,
@@ -136,7 +136,7 @@ impl Version {
             statistics.total_amount =
                 statistics.total_amount.and_then(|total| total.checked_add(coin.value));
             each(&outpoint, &coin);
-            if statistics.txouts.is_multiple_of(TELL_EVERY) {
+            if statistics.txouts.is_multiple_of(PROGRESS_INTERVAL) {
                 progress(statistics.txouts, expected);
             }
         }

@@ -1,9 +1,9 @@
-//! The shared memory that the window's readers and its writer meet in.
+//! The shared-memory primitives between the window's readers and its writer.
 //!
 //! Three primitives carry the whole protocol: atomics (slots of a table, deaths of entries), a cell
-//! that is filled once (a batch of entries) and `Arc` (a version). A build with `--cfg loom` takes
-//! loom's in their place, so that the model checker can try every order in which a reader may see
-//! what the writer did: `tests/loom.rs`.
+//! that is filled once (a batch of entries) and `Arc` (a version). A build with `--cfg loom`
+//! replaces them by loom's, so that the model checker can try every order in which a reader may see
+//! the writer's changes: `tests/loom.rs`.
 
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
@@ -24,7 +24,8 @@ pub(crate) use once::OnceLock;
 mod once {
     use loom::sync::atomic::{AtomicBool, Ordering};
 
-    /// The standard cell behind a flag that loom sees, with the orderings the standard promises.
+    /// The standard cell guarded by a flag that loom sees, with the orderings the standard
+    /// promises.
     pub(crate) struct OnceLock<T> {
         full: AtomicBool,
         value: std::sync::OnceLock<T>,

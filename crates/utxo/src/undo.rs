@@ -1,4 +1,4 @@
-//! The undo record: what it takes to disconnect a block without its bytes.
+//! The undo record: what is needed to disconnect a block without its bytes.
 //!
 //! ```text
 //!  │ sequence u32 │ height u32 │ block hash 32 │ previous hash 32 │
@@ -8,11 +8,11 @@
 //!  transaction   │ txid 32 │ VARINT spends │ VARINT creates │ VARINT vout │ VARINT gap − 1 │ …
 //! ```
 //!
-//! A coin that the block created and spent itself is in neither list, and a transaction without
-//! any other is left out. The coins stand in the order of the transactions that spent them, so that
-//! `spends` says who spent which; behind them come those that the block overwrote, as blocks could
-//! before BIP30. The coins it created were all born at `sequence`, so an outpoint is enough to name
-//! them.
+//! A coin that the block created and spent itself is in neither list, and a transaction without any
+//! other is left out. The coins are in the order of the transactions that spent them, so that
+//! `spends` says which transaction spent which; after them come those that the block overwrote, as
+//! blocks could before BIP30. The coins it created were all born at `sequence`, so an outpoint is
+//! enough to name them.
 //!
 //! Disconnecting is a step forward (`window/step.rs`): the created coins are spent, the spent ones
 //! are added with the births they had.
@@ -38,7 +38,7 @@ pub(crate) use writer::PendingUndo;
 /// The shortest transaction: a txid and two counts.
 const TX_MIN: u64 = 32 + 1 + 1;
 
-/// Bytes of a transaction that are made room for.
+/// Estimated bytes of a transaction, for allocations.
 const USUAL_TX: usize = 32 + 1 + 1 + 3;
 
 /// The undo record of one connected block.
@@ -60,7 +60,7 @@ pub struct UndoRecord {
     pub txs: Vec<UndoTx>,
 }
 
-/// What one transaction has in an undo record.
+/// One transaction in an undo record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndoTx {
     /// Its id.
@@ -71,7 +71,7 @@ pub struct UndoTx {
     pub creates: u32,
 }
 
-/// Which block a record is of.
+/// Which block a record belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndoHead {
     /// The step that connected it.
@@ -85,11 +85,12 @@ pub struct UndoHead {
 }
 
 impl UndoHead {
-    /// Appends the bytes of the record. `write_spent` appends its spent coins, whose count comes
-    /// with it; its transactions come from [`encode_txs`].
+    /// Appends the bytes of the record. `write_spent` appends its `spent` spent coins; its
+    /// transactions are from [`encode_txs`].
     pub(crate) fn encode(
         &self,
-        (spent, write_spent): (usize, impl FnOnce(&mut Vec<u8>)),
+        spent: usize,
+        write_spent: impl FnOnce(&mut Vec<u8>),
         txs: &[u8],
         out: &mut Vec<u8>,
     ) {
@@ -103,7 +104,7 @@ impl UndoHead {
     }
 }
 
-/// The bytes of a record's transactions and of the coins they created, which are in their order.
+/// The bytes of a record's transactions and of the coins they created, in the same order.
 pub(crate) fn encode_txs(txs: &[UndoTx], mut created: impl Iterator<Item = Outpoint>) -> Vec<u8> {
     let mut out = Vec::with_capacity(txs.len() * USUAL_TX + varint::MAX_LEN);
     varint::write(txs.len() as u64, &mut out);
@@ -121,7 +122,7 @@ pub(crate) fn encode_txs(txs: &[UndoTx], mut created: impl Iterator<Item = Outpo
 }
 
 impl UndoRecord {
-    /// Which block it is of.
+    /// The block it belongs to.
     #[must_use]
     pub const fn head(&self) -> UndoHead {
         let Self { sequence, height, block, previous, .. } = *self;
@@ -132,7 +133,7 @@ impl UndoRecord {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let write = |out: &mut Vec<u8>| self.spent.iter().for_each(|e| write_entry(&e, out));
         let txs = encode_txs(&self.txs, self.created.iter().copied());
-        self.head().encode((self.spent.len(), write), &txs, out);
+        self.head().encode(self.spent.len(), write, &txs, out);
     }
 
     /// The transaction that spent this coin, if the block did.

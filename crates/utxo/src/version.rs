@@ -4,8 +4,8 @@
 //! and the panes and files that it needs live as long as it does, whatever the writer does
 //! meanwhile.
 //!
-//! - [`Version::get`] looks keys up: in the window, and what that does not know in the runs, with
-//!   the births that the window saw deleted.
+//! - [`Version::get`] looks keys up: in the window, and what is not there in the runs, with the
+//!   births that the window knows to be deleted.
 //! - [`Version::coins`] walks all coins in the order of their outpoints: a merge of the runs and of
 //!   the window's entries, sorted.
 
@@ -19,13 +19,14 @@ use crate::codec::{CoinCodec, Cursor, Merge, Record, Run, Runs};
 use crate::coins::Coins;
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::layers::{Layers, Noted};
 use crate::packed::{PackedCoin, pack};
 use crate::run_error::RunError;
 use crate::search::Search;
 use crate::sync::Arc;
 use crate::window::WindowVersion;
 
-/// Reads under way at once, for runs that are read past the cache.
+/// Reads in flight at once, for runs that are read past the cache.
 pub(crate) const READ_DEPTH: u16 = 256;
 
 /// The set after one step.
@@ -35,6 +36,7 @@ pub struct Version {
     tip: Option<(Height, BlockHash)>,
     window: Arc<WindowVersion>,
     pub(crate) runs: Runs,
+    noted: Noted,
 }
 
 impl Version {
@@ -43,8 +45,9 @@ impl Version {
         tip: Option<(Height, BlockHash)>,
         window: Arc<WindowVersion>,
         runs: Runs,
+        noted: Noted,
     ) -> Self {
-        Self { sequence, tip, window, runs }
+        Self { sequence, tip, window, runs, noted }
     }
 
     /// The step after which the set is in this state.
@@ -59,8 +62,8 @@ impl Version {
         self.tip
     }
 
-    /// The step that connects the block at `height`, if no other is made than those of the blocks
-    /// below it.
+    /// The step that will connect the block at `height`, if only the blocks below it are connected
+    /// before.
     pub(crate) fn step_of(&self, height: Height) -> Sequence {
         let tip = self.tip.map_or(0, |(tip, _)| tip.to_u32());
         let steps = height.to_u32().saturating_sub(tip).max(1);
@@ -71,6 +74,12 @@ impl Version {
     #[must_use]
     pub fn run_count(&self) -> usize {
         self.runs.as_slice().len()
+    }
+
+    /// How the coins are laid down, and what was being done about it.
+    #[must_use]
+    pub fn layers(&self) -> Layers {
+        Layers::new(&self.noted, &self.runs.infos())
     }
 
     /// The runs.
@@ -95,8 +104,8 @@ impl Version {
         Ok(search.finish(&mut buffers)?)
     }
 
-    /// The number of coins, without a walk over the runs: every coin is one more add than deletes,
-    /// wherever its entries lie.
+    /// The number of coins, without a walk over the runs: a living coin has one more add than
+    /// deletes, wherever its entries are.
     #[must_use]
     pub fn coin_count(&self) -> u64 {
         let (mut adds, mut deletes) = (0_u64, 0_u64);
@@ -174,7 +183,7 @@ impl Source<CoinCodec> for PartSource {
     }
 }
 
-/// The window's entries, sorted, what cancels left out.
+/// The window's entries, sorted, without those that cancel.
 #[derive(Debug)]
 pub(crate) struct SortedEntries {
     entries: Vec<(Outpoint, Sequence, Option<Range<usize>>)>,

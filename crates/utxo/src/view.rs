@@ -24,18 +24,18 @@ pub struct DatabaseView {
     coins: Coins,
     verdict: Result<(), PrevoutError>,
     /// Outputs of the block that are in the set already, with the places of their coins; `None`
-    /// when nobody asked the set.
+    /// when that was not looked up.
     repeated: Option<Vec<(Outpoint, usize)>>,
 }
 
 impl DatabaseView {
-    /// Looks up what `block` needs of `version`, which should be the set below it.
+    /// Looks up what `block` needs in `version`, which should be the set below it.
     pub fn new(version: &Version, network: Network, block: &BlockAt<'_>) -> Result<Self, Error> {
         let prepared = Prepared::new(version, network, block, Repeats::Possible)?;
         Ok(Self::of(prepared, block))
     }
 
-    /// What was found for a block, when that is right for the set below it.
+    /// A view of what was found for a block, valid for the set below it.
     pub(crate) fn of(prepared: Prepared, block: &BlockAt<'_>) -> Self {
         let Prepared { repeats, changes, coins, .. } = prepared;
         let verdict = changes.verdict(block, |place| coins.birth(place).is_some());
@@ -46,7 +46,7 @@ impl DatabaseView {
         Self { block: block.hash(), sources: changes.sources, coins, verdict, repeated }
     }
 
-    /// The same with another reason, when the block is refused.
+    /// The same view with the reason of a refusal changed.
     pub(crate) fn with_reason(self, change: impl FnOnce(PrevoutError) -> PrevoutError) -> Self {
         Self { verdict: self.verdict.map_err(change), ..self }
     }

@@ -13,21 +13,22 @@
 //! [`Window`] belongs to one writer. Each [`Window::apply`] takes a whole step and returns a new
 //! [`WindowVersion`]; the owner publishes it to readers, at once or after more steps. A step is all
 //! or nothing, and nothing of it is visible to any version before it: every shard does the part
-//! that can fail in a way that can be taken back (`shard/writer.rs`), and only when all have
-//! succeeded are their batches shown.
+//! that can fail in a revertible way (`shard/writer.rs`), and only when all have succeeded do their
+//! batches become visible.
 //!
-//! Shards share nothing, so the work of a step is split over threads by shard. What comes out does
-//! not depend on the number of threads.
+//! Shards share nothing, so the work of a step is split over threads by shard. The result does not
+//! depend on the number of threads.
 //!
 //! **What a lookup may rely on**, at every version: at most one add of an outpoint is visible in
 //! the window, and if one is, the coin is unspent. Only adds die; a delete stays until its pane is
 //! flushed. Within one birth adds and deletes take turns in the order of panes and runs, so counts
-//! of neighbouring containers are −1, 0 or +1. Between births no order is promised: a delete made
+//! of neighbouring containers are −1, 0 or +1. Between births no order is guaranteed: a delete made
 //! for a late death may be younger than the next coin of the same outpoint, which is why
 //! [`Lookup::Deleted`] names births and does not end the search in runs.
 
 mod file;
 mod layout;
+mod shard_range;
 mod step;
 mod version;
 
@@ -42,23 +43,24 @@ use crate::changes::Changes;
 use crate::entry::Entry;
 use crate::hasher::OutpointHasher;
 use crate::pane::{Flush, Pane, PaneId, PaneInfo, PaneView};
-use crate::shard::{BATCHES_MAX, HEAD_LEN, Refused, ShardStep, ShardWriter};
+use crate::shard::{BATCHES_MAX, HEAD_LEN, Refused, ShardWriter};
 use crate::sync::Arc;
 
 pub use file::WindowFile;
 pub(crate) use file::WindowImage;
 pub(crate) use layout::{LaidOut, Layout, Placing};
+use shard_range::ShardRange;
 pub(crate) use step::{Location, spends_of_disconnect};
 pub use step::{Spend, Step, StepError};
 pub use version::{Lookup, WindowVersion};
 
-/// Cells of a shard beyond those for steps: what was loaded from a file, a gibibyte each.
+/// Cells of a shard beyond those for steps: for entries loaded from a file, a gibibyte each.
 const LOADED_BATCHES: usize = 64;
 
 /// Steps with fewer changes than this are not worth a second thread.
 const PARALLEL_MIN: usize = 1024;
 
-/// How a window is cut.
+/// How a window is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowConfig {
     /// Shards of a pane; rounded up to a power of two, at most 2^15. More shards than threads, so
@@ -267,7 +269,7 @@ impl Window {
         }
     }
 
-    /// Begins to make a run of the oldest pane, if it is sealed and no flush is under way.
+    /// Begins to flush the oldest pane, if it is sealed and no flush is in progress.
     ///
     /// The run is written from `Flush::entries`, possibly in another thread. When it is durable,
     /// the next step names the pane in [`Step::replaces`], and the owner publishes its version
@@ -314,7 +316,7 @@ impl Window {
         });
     }
 
-    /// Has every shard stage its part. `None` when all succeeded, else the refusal that comes first
+    /// Stages the step in every shard. `None` when all succeeded, else the refusal that comes first
     /// in the step, however the threads ran.
     fn stage(
         &mut self,
@@ -366,41 +368,6 @@ impl std::fmt::Debug for Window {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let panes: Vec<PaneInfo> = self.panes().collect();
         f.debug_struct("Window").field("sequence", &self.sequence).field("panes", &panes).finish()
-    }
-}
-
-/// Neighbouring shards that one thread stages, and what a step adds to each.
-struct ShardRange<'a> {
-    /// The number of the first shard.
-    first: usize,
-    shards: &'a mut [ShardWriter],
-    adds: Vec<LaidOut>,
-}
-
-impl ShardRange<'_> {
-    /// Selects what of `step` concerns these shards, and has them stage it.
-    fn stage(self, placing: Placing<'_>, step: &Step<'_>) -> Option<Refused> {
-        let Self { first, shards, adds } = self;
-        let Placing { hasher, shards: count } = placing;
-        debug_assert_eq!(shards.len(), adds.len(), "every shard has its part of the layout");
-        let expected = step.spends.len() / count + step.spends.len() / count / 4;
-        let part = |adds| ShardStep {
-            sequence: step.sequence,
-            adds,
-            first_add: step.spends.len(),
-            spends: Vec::with_capacity(expected),
-            replaces_oldest: step.replaces.is_some(),
-        };
-        let mut parts: Vec<ShardStep<'_>> = adds.into_iter().map(part).collect();
-        for (rank, spend) in step.spends.iter().enumerate() {
-            let shard = spend.location.map(Location::shard).filter(|shard| *shard < count);
-            let shard = shard.unwrap_or_else(|| hasher.hash(&spend.outpoint).shard(count));
-            if let Some(part) = shard.checked_sub(first).and_then(|shard| parts.get_mut(shard)) {
-                part.spends.push((rank, spend));
-            }
-        }
-        let staged = shards.iter_mut().zip(parts).map(|(shard, part)| shard.stage(part).err());
-        staged.flatten().min_by_key(|refused| refused.rank)
     }
 }
 

@@ -83,7 +83,7 @@ fn expected(version: &WindowVersion) -> [Option<u32>; 2] {
     }
 }
 
-/// Step 1 makes coin 1. Step 2 spends it and makes coin 2. Step 3 takes step 2 back.
+/// Step 1 makes coin 1. Step 2 spends it and makes coin 2. Step 3 undoes step 2.
 #[test]
 fn a_reader_sees_the_moment_of_its_version() {
     loom::model(|| {

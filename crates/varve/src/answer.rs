@@ -6,7 +6,8 @@ use std::str::FromStr;
 use varve_archive::{HeaderRow, Output as ArchivedOutput, TxPlace};
 use varve_blocks::BlockBytes;
 use varve_types::{
-    Amount, Block as ParsedBlock, BlockHash, Coin, Format, Height, MerkleRoot, Outpoint, Tx, Txid,
+    Amount, Block as ParsedBlock, BlockHash, Coin, Format, Header, Height, MerkleRoot, Outpoint,
+    Tx, Txid,
 };
 
 /// The last block of the confirmed chain.
@@ -90,12 +91,15 @@ pub struct BlockHeader {
     pub bits: u32,
     /// What was varied to meet the target.
     pub nonce: u32,
+    /// How many hashes the chain up to here has taken on average: a number, the least significant
+    /// byte first.
+    pub chain_work: [u8; 32],
 }
 
 impl BlockHeader {
     pub(crate) fn new(row: &HeaderRow, previous: Option<BlockHash>, confirmed: bool) -> Self {
         let HeaderRow { hash, height, version, merkle_root, time, bits, nonce, .. } = *row;
-        let median_time = row.median_time;
+        let (median_time, chain_work) = (row.median_time, row.work.to_le_bytes());
         Self {
             hash,
             height,
@@ -107,7 +111,28 @@ impl BlockHeader {
             median_time,
             bits,
             nonce,
+            chain_work,
         }
+    }
+
+    /// The same as [`bytes`](Self::bytes).
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Header::LEN] {
+        self.bytes()
+    }
+
+    /// The 80 bytes whose hash is the block's.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; Header::LEN] {
+        let previous = self.previous.unwrap_or(BlockHash::ZERO);
+        let mut bytes = Vec::with_capacity(Header::LEN);
+        bytes.extend(self.version.to_le_bytes());
+        bytes.extend(previous.as_bytes());
+        bytes.extend(self.merkle_root.as_bytes());
+        bytes.extend(self.time.to_le_bytes());
+        bytes.extend(self.bits.to_le_bytes());
+        bytes.extend(self.nonce.to_le_bytes());
+        bytes.try_into().expect("the fields of a header are 80 bytes")
     }
 }
 
@@ -216,6 +241,15 @@ pub struct Spender {
     pub height: Height,
     /// Its block.
     pub block: BlockHash,
+}
+
+/// An input of some block that spends an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchSpend {
+    /// The input and its block.
+    pub spender: Spender,
+    /// Whether that block is in the confirmed chain.
+    pub confirmed: bool,
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{env, fmt, fs};
 
 use varve_io::{Disk, Storage};
@@ -20,17 +21,21 @@ use varve_node::{
     Budget, DataDirectory, IndexSet, Options, Organizer, Prune, Reading, SettingsChange,
 };
 use varve_types::Network;
+use varve_types::pushdata::PushdataRule;
 use varve_utxo::Database;
 
 use crate::at_rest::AtRest;
 use crate::error::Error;
-use crate::node::Node;
+use crate::lease::LEASE;
+use crate::node::{Node, Place};
 use crate::system;
 
 /// The folder of the unspent set.
 pub(crate) const UTXO: &str = "utxo";
 /// The folder of the records.
 const RECORDS: &str = "records";
+/// Folders in it that belong to records in a database begin with this.
+pub(crate) const SHARED_RECORDS: &str = "postgres-";
 /// The file that an interrupted creation of one of these stores leaves, beside its lock.
 const MANIFEST_FILE_TEMPORARY: &str = "manifest.tmp";
 
@@ -59,6 +64,7 @@ pub struct Builder {
     memory: u64,
     workers: NonZeroUsize,
     settings: SettingsChange,
+    lease: Duration,
     on_rebuild: Option<Box<dyn FnMut(u64, u64) + Send>>,
 }
 
@@ -70,6 +76,7 @@ impl Default for Builder {
             memory: Self::MEMORY,
             workers: system::threads(),
             settings: SettingsChange::default(),
+            lease: LEASE,
             on_rebuild: None,
         }
     }
@@ -121,6 +128,22 @@ impl Builder {
         self
     }
 
+    /// How long a snapshot of a running node may be held. By default ten minutes. What is read in
+    /// one go from an [`UnspentSet`](crate::UnspentSet) that was taken before may last longer.
+    #[must_use]
+    pub const fn snapshot_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// By which rule the index `pushdata` is made, from now on. By default as before, and as
+    /// documented in a new folder. Under another rule it is made of all blocks again.
+    #[must_use]
+    pub const fn pushdata_rule(mut self, rule: PushdataRule) -> Self {
+        self.settings.pushdata_rule = Some(rule);
+        self
+    }
+
     /// Calls `progress` with the number of blocks that were taken into the archive and the number
     /// of all, while it is rebuilt: by [`repair`](Self::repair), or when it was lost.
     #[must_use]
@@ -163,7 +186,7 @@ impl Builder {
         let (storage, network) = (storage(&path)?, self.network_at(&path)?);
         let options = self.options(network)?;
         let writers = Organizer::repair(storage, options, &mut self.rebuild())?;
-        Ok(Node::live(path, network, writers))
+        Ok(Node::live(self.place(path, network), writers))
     }
 
     /// Refuses a folder that something other than Varve has put files into, as `create` would.
@@ -175,11 +198,28 @@ impl Builder {
         Ok(())
     }
 
+    /// Refuses a folder that holds the chain of another network than the one asked for, whoever has
+    /// it open.
+    pub fn check_network(&self) -> Result<(), Error> {
+        let path = self.path()?;
+        if !holds_chain(&path)? {
+            return Ok(());
+        }
+        let found = DataDirectory::network(&Disk::open(&path)?)?;
+        match (found, self.network) {
+            (Some(found), Some(wanted)) if found != wanted => {
+                let found = found.name().to_owned();
+                Err(varve_node::Error::OtherNetwork { path, found, wanted }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The folder of the records of live transactions, if it is theirs or can become theirs. They
     /// touch nothing beside it, so the data directory may hold other things.
     pub fn records_path(&self) -> Result<PathBuf, Error> {
         let folder = self.path()?.join(RECORDS);
-        check_store_free(&folder)?;
+        check_store_free(&folder, |name| name.starts_with(SHARED_RECORDS))?;
         Ok(folder)
     }
 
@@ -198,12 +238,12 @@ impl Builder {
         let options = self.options(network)?;
         if options.settings != SettingsChange::default() {
             let writers = Organizer::open_with(storage, options, &mut self.rebuild())?;
-            return Ok(Node::live(path, network, writers));
+            return Ok(Node::live(self.place(path, network), writers));
         }
         let reading = Reading::open(storage, options, &mut self.rebuild())?;
         Ok(match reading.into_node() {
-            Ok(writers) => Node::live(path, network, writers),
-            Err(reading) => Node::at_rest(path, network, AtRest::new(*reading)),
+            Ok(writers) => Node::live(self.place(path, network), writers),
+            Err(reading) => Node::at_rest(self.place(path, network), AtRest::new(*reading)),
         })
     }
 
@@ -215,7 +255,11 @@ impl Builder {
         let network = self.network.unwrap_or(Network::Mainnet);
         let (storage, options) = (storage(&path)?, self.options(network)?);
         let writers = Organizer::open_with(storage, options, &mut self.rebuild())?;
-        Ok(Node::live(path, network, writers))
+        Ok(Node::live(self.place(path, network), writers))
+    }
+
+    const fn place(&self, path: PathBuf, network: Network) -> Place {
+        Place { path, network, lease: self.lease }
     }
 
     /// The network that was asked for, else that of the folder, which holds a chain.
@@ -295,9 +339,16 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
 
 /// Refuses the folder of a store that has no manifest, but other things than an interrupted
 /// creation leaves.
-pub(crate) fn check_store_free(folder: &Path) -> Result<(), Error> {
+///
+/// `is_ours` says which folders in it belong there.
+pub(crate) fn check_store_free(folder: &Path, is_ours: fn(&str) -> bool) -> Result<(), Error> {
     if folder.exists() && !folder.join(Database::MANIFEST_FILE).exists() {
-        DataDirectory::check_free(&Disk::open(folder)?, &[MANIFEST_FILE_TEMPORARY])?;
+        let disk = Disk::open(folder)?;
+        let folders = disk.list_others()?;
+        let mut allowed: Vec<&str> = folders.iter().map(String::as_str).collect();
+        allowed.retain(|name| is_ours(name));
+        allowed.push(MANIFEST_FILE_TEMPORARY);
+        DataDirectory::check_free(&disk, &allowed)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The one error of the library: what failed, on what, and what to do.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use varve_archive::ArchiveError;
 use varve_node::SourceError;
@@ -87,6 +88,12 @@ pub enum Error {
         /// The network of the node.
         network: Network,
     },
+    /// The snapshot was held for longer than its lease.
+    #[error("this snapshot is older than {} s; take a new one", lease.as_secs())]
+    SnapshotExpired {
+        /// How long a snapshot may be held.
+        lease: Duration,
+    },
     /// No stored block has this output.
     #[error("output {outpoint} is in no stored block")]
     UnknownOutput {
@@ -116,9 +123,24 @@ pub enum Error {
         /// The height of the block.
         height: Height,
     },
+    /// The folder keeps no index `script`.
+    #[error(
+        "this folder keeps no script history; add it with `varve sync --index script` (and the \
+         indexes that are to stay)"
+    )]
+    NoScripts,
     /// The index `script` was added, and no sync has begun it.
     #[error("the script history has not begun; run `varve sync` once")]
     ScriptsNotBegun,
+    /// A cursor of events whose block this folder does not know.
+    #[error(
+        "block {block} of the cursor is not known here: it comes from another chain, or from a \
+         copy that is ahead; start without a cursor"
+    )]
+    UnknownCursor {
+        /// The block.
+        block: BlockHash,
+    },
     /// A height above what is known.
     #[error("height {height} is above the tip at {tip}")]
     AboveTip {
@@ -210,6 +232,14 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// Records in PostgreSQL cannot be opened.
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(varve_records::PostgresError),
+    /// PostgreSQL was left out when the program was built.
+    #[cfg(not(feature = "postgres"))]
+    #[error("this program was built without PostgreSQL; build it with the feature `postgres`")]
+    NoPostgres,
     /// The stores of the chain failed.
     #[error(transparent)]
     Node(Box<varve_node::Error>),
@@ -218,10 +248,25 @@ pub enum Error {
     Records(Box<varve_records::StoreError>),
 }
 
+impl Error {
+    /// Whether somebody else holds the folder: another process, or another handle of this one.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        let Self::Node(error) = self else { return false };
+        let error = match &**error {
+            varve_node::Error::Storage(error) => error,
+            varve_node::Error::Utxo(varve_utxo::Error::Storage(error)) => error,
+            _ => return false,
+        };
+        matches!(error, varve_io::Error::Locked { .. })
+    }
+}
+
 impl From<varve_node::Error> for Error {
     fn from(error: varve_node::Error) -> Self {
         match error {
             varve_node::Error::Pruned { height } => Self::Pruned { height },
+            varve_node::Error::NoHistory => Self::NoScripts,
             other => Self::Node(Box::new(other)),
         }
     }

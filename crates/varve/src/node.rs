@@ -5,7 +5,8 @@
 //!   │
 //!   ├─ front   RwLock   AtRest until somebody writes, then Live: what snapshots are taken from
 //!   ├─ writer  Mutex    the writers; taken for as long as a sync runs, never waited for
-//!   └─ tips    board    the newest tip, for subscribers
+//!   ├─ tips    board    the newest tip, for subscribers
+//!   └─ changes board    the newest tip or mempool, for subscribers
 //! ```
 //!
 //! Opening a folder at rest opens no writer. The first call that writes opens them and turns the
@@ -13,21 +14,26 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 
-use varve_node::{Compacted, Index, Invalid, NodeReader, Organizer, Report, Verified};
+use varve_node::{Budget, Compacted, Index, Invalid, NodeReader, Organizer, Report, Verified};
 use varve_types::{Amount, BlockHash, Height, Network};
-use varve_utxo::{SetHash, Statistics};
+use varve_utxo::{MemorySplit, SetHash, Statistics};
 
 use crate::answer::Tip;
 use crate::at_rest::AtRest;
+use crate::board::Announcer;
 use crate::builder::Builder;
 use crate::error::Error;
+use crate::events::{EventCursor, Events, RowCache};
+use crate::lease::{Leases, LiveSnapshots};
 use crate::snapshot::Snapshot;
 use crate::source::Source;
-use crate::status::Status;
+use crate::status::{Status, StoreBytes, store_bytes};
 use crate::sync::SyncJob;
-use crate::tips::{Announcer, Tips};
+use crate::tips::{Change, Changes, Tips};
 
 /// A chain in a folder.
 ///
@@ -46,7 +52,21 @@ struct Shared {
     network: Network,
     front: RwLock<Front>,
     writer: Mutex<Option<Organizer>>,
-    tips: Announcer,
+    /// How the memory was split when the writers were last taken.
+    memory: Mutex<Option<(Budget, MemorySplit)>>,
+    tips: Announcer<Tip>,
+    changes: Announcer<Change>,
+    /// How many changes there were.
+    changed: AtomicU64,
+    leases: Leases,
+    rows: RowCache,
+}
+
+/// Where a node is, and how long its snapshots may be held.
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) network: Network,
+    pub(crate) lease: Duration,
 }
 
 /// What snapshots are taken from.
@@ -89,18 +109,22 @@ impl Node {
         Builder::default()
     }
 
-    pub(crate) fn at_rest(path: PathBuf, network: Network, at_rest: AtRest) -> Self {
-        Self::new(path, network, (Front::AtRest(Arc::new(at_rest)), None))
+    pub(crate) fn at_rest(place: Place, at_rest: AtRest) -> Self {
+        Self::new(place, (Front::AtRest(Arc::new(at_rest)), None))
     }
 
-    pub(crate) fn live(path: PathBuf, network: Network, writers: Organizer) -> Self {
-        Self::new(path, network, (Front::Live(writers.reader()), Some(writers)))
+    pub(crate) fn live(place: Place, writers: Organizer) -> Self {
+        Self::new(place, (Front::Live(writers.reader()), Some(writers)))
     }
 
-    fn new(path: PathBuf, network: Network, (front, writer): (Front, Option<Organizer>)) -> Self {
+    fn new(place: Place, (front, writer): (Front, Option<Organizer>)) -> Self {
+        let Place { path, network, lease } = place;
         let (front, writer) = (RwLock::new(front), Mutex::new(writer));
-        let tips = Announcer::default();
-        Self { shared: Arc::new(Shared { path, network, front, writer, tips }) }
+        let (memory, (tips, changes, changed)) = Default::default();
+        let (leases, rows) = (Leases::new(lease), RowCache::default());
+        let shared =
+            Shared { path, network, front, writer, memory, tips, changes, changed, leases, rows };
+        Self { shared: Arc::new(shared) }
     }
 
     /// The folder.
@@ -116,11 +140,17 @@ impl Node {
     }
 
     /// The node as it is now: one moment of history, unspent outputs and blocks, which stays as it
-    /// is for as long as it is held. Does not wait for a sync; on a folder at rest, a question
-    /// waits while the first write opens the writers.
+    /// is for as long as it is held, within its lease. Does not wait for a sync; on a folder at
+    /// rest, a question waits while the first write opens the writers.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::of(&self.front(), self.network())
+        Snapshot::of(&self.front(), self.network(), &self.shared.leases)
+    }
+
+    /// How many snapshots of the running node are held, and how old the oldest is.
+    #[must_use]
+    pub fn live_snapshots(&self) -> LiveSnapshots {
+        self.shared.leases.live()
     }
 
     pub(crate) fn front(&self) -> Front {
@@ -130,16 +160,61 @@ impl Node {
     /// A subscription to the tips from now on, for another thread.
     #[must_use]
     pub fn tips(&self) -> Tips {
-        self.shared.tips.subscribe()
+        Tips(self.shared.tips.subscribe())
+    }
+
+    /// A subscription to all that readers can see change from now on, tip or mempool, for another
+    /// thread.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        Changes(self.shared.changes.subscribe())
+    }
+
+    /// What happens from a cursor on, without loss or duplicate: blocks that join and leave the
+    /// chain, and what they and the mempool do to watched things. Without a cursor, from now on.
+    ///
+    /// ```
+    /// use varve::{EventCursor, Height, Network, Node, Source, Watch};
+    /// use varve_sim::{Chain, Config, Profile};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let node = Node::builder().network(Network::Regtest).datadir(folder.path()).create()?;
+    /// # let chain = Chain::new(&Config::new(Profile::Dense, 20, 7))?;
+    /// # node.sync(Source::blocks(chain.map(|block| block.bytes))).run()?;
+    /// let genesis = EventCursor::behind(Height::GENESIS, Network::Regtest.genesis_hash());
+    /// let mut events = node.events(Some(genesis)).watching(Watch::default());
+    /// let first = events.try_next()?.ok_or("there are blocks above genesis")?;
+    /// let stored = first.cursor.to_string(); // kept beside what was made of the batch
+    /// drop(events);
+    ///
+    /// let mut events = node.events(Some(stored.parse()?));
+    /// let second = events.try_next()?.ok_or("and another one")?;
+    /// assert_eq!(second.cursor.block().height, Height::new(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn events(&self, cursor: Option<EventCursor>) -> Events {
+        Events::new(self.clone(), cursor)
+    }
+
+    pub(crate) fn row_cache(&self) -> &RowCache {
+        &self.shared.rows
     }
 
     /// What the folder holds and how it is kept: the answer of `varve status`.
     pub fn status(&self) -> Result<Status, Error> {
         let memory = match self.shared.writer.try_lock() {
             Ok(writer) => writer.as_ref().map(Organizer::memory),
-            Err(_) => None,
+            Err(_) => *self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner),
         };
-        Status::of(&self.front(), self.network(), memory)
+        Status::of(&self.front(), &self.snapshot(), memory)
+    }
+
+    /// The bytes of each store, the largest first. Looks at every file.
+    pub fn store_bytes(&self) -> Result<Vec<StoreBytes>, Error> {
+        store_bytes(self.path())
     }
 
     /// Takes blocks from a source until it has no more. Nothing happens before
@@ -246,6 +321,21 @@ impl Node {
 
     pub(crate) fn announce(&self, tip: Tip) {
         self.shared.tips.announce(tip);
+        self.announce_change(tip);
+    }
+
+    /// Readers can see another version of the mempool.
+    pub(crate) fn mempool_changed(&self) {
+        if let Front::Live(reader) = self.front() {
+            self.announce_change(reader.snapshot().tip.into());
+        }
+    }
+
+    /// Readers can see something new at this tip.
+    pub(crate) fn announce_change(&self, tip: Tip) {
+        let number = self.shared.changed.fetch_add(1, Ordering::Relaxed) + 1;
+        self.shared.changes.announce(Change { tip, number });
+        self.shared.leases.sweep();
     }
 
     /// Does something with the writers, which are opened when this is the first time.
@@ -262,6 +352,8 @@ impl Node {
             Some(writers) => writers,
             closed @ None => closed.insert(self.open_writers()?),
         };
+        let memory = writers.memory();
+        *self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner) = Some(memory);
         act(writers)
     }
 

@@ -6,9 +6,26 @@
 
 use varve_types::merkle::MerkleBranch;
 use varve_types::proof::{Target, TscProof};
-use varve_types::{Header, MerkleRoot};
+use varve_types::{Header, Height, MerkleRoot};
 
 use crate::answer::Transaction;
+use crate::error::Error;
+use crate::snapshot::Snapshot;
+
+pub use varve_archive::HeaderProof;
+
+impl Snapshot {
+    /// That the confirmed block at `target` is under the root over the hashes of all blocks up to
+    /// `checkpoint`, as Electrum's `cp_height` asks for; `None` when the checkpoint is above the
+    /// tip or below the target. Hashes 2,048 block hashes, and 12 nodes more at a million blocks.
+    pub fn header_proof(
+        &self,
+        target: Height,
+        checkpoint: Height,
+    ) -> Result<Option<HeaderProof>, Error> {
+        self.ask(|view| Ok(view.header_proof(target, checkpoint)?))
+    }
+}
 
 /// A proof that a transaction is in a block: [`Snapshot::proof`](crate::Snapshot::proof).
 #[derive(Debug)]

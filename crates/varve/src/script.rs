@@ -4,8 +4,10 @@
 //! the block that the index `script` has reached ([`Script::tip`]), which is the snapshot's tip
 //! unless the index was just added and lags.
 
+use std::ops::ControlFlow;
+
 use varve_node::{ScriptPage, ScriptTxs, ScriptUnspent, Scripts};
-use varve_types::{Amount, Height, ScriptHash};
+use varve_types::{Amount, Height, ScriptHash, Txid};
 
 use crate::answer::Tip;
 use crate::error::Error;
@@ -31,6 +33,10 @@ pub struct ScriptSummary {
     pub spent: u64,
     /// Transactions that do either.
     pub txs: u64,
+    /// The value of the outputs that pay it.
+    pub received: Amount,
+    /// The value of those that are spent.
+    pub sent: Amount,
 }
 
 impl Script {
@@ -70,6 +76,8 @@ impl Script {
             funded: count(sums.funded),
             spent: count(sums.spent),
             txs: count(sums.txs),
+            received: Amount::from_sat(sums.received),
+            sent: Amount::from_sat(sums.sent),
         })
     }
 
@@ -82,6 +90,23 @@ impl Script {
         limit: usize,
     ) -> Result<ScriptTxs, Error> {
         Ok(self.scripts.history(&self.hash, self.at, ScriptPage { order, cursor, limit })?)
+    }
+
+    /// The txid and height of each of its confirmed transactions from a height up, in chain order;
+    /// `each` may end the walk. Cheaper than [`history`](Self::history), which also reads what
+    /// every transaction spends.
+    pub fn txids(
+        &self,
+        from: Height,
+        each: &mut dyn FnMut(Txid, Height) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        Ok(self.scripts.txids(&self.hash, (from, self.at), each)?)
+    }
+
+    /// The cursor of the descending page that begins below the transaction at a place of the
+    /// confirmed chain. It reads nothing of the history.
+    pub fn cursor_below(&self, height: Height, position: u32) -> Result<u64, Error> {
+        Ok(self.scripts.cursor_below(height, position)?)
     }
 
     /// Its unspent outputs in chain order.

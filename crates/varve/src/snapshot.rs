@@ -1,26 +1,40 @@
 //! One moment of a node, and the questions that it answers.
 
+mod block_summary;
+mod figures;
+
 use std::fmt;
 use std::sync::Arc;
 
-use varve_archive::{ArchiveError, HeaderLink, TxPlace};
+use varve_archive::{ArchiveError, HeaderLink, TxLink, TxPlace};
+use varve_node::mempool::Version as Mempool;
 use varve_node::{ArchiveView, ChainTip, Invalid, NodeReader, NodeSnapshot, ScriptsChecked};
-use varve_types::{BlockHash, Height, Network, Outpoint, ScriptHash, Tx, Txid};
+use varve_types::pushdata::PushdataRule;
+use varve_types::{BlockHash, Height, Network, Outpoint, PushdataHash, ScriptHash, Tx, Txid};
 use varve_utxo::{SetHash, Statistics};
 
 use crate::answer::{Block, BlockHeader, BlockId, Output, Spender, Tip, Transaction};
 use crate::at_rest::{AtRest, State};
 use crate::error::Error;
+use crate::lease::{Lease, Leases};
 use crate::node::Front;
 use crate::proof::Proof;
+use crate::pushdata::{PushdataMatch, PushdataPage};
 use crate::script::Script;
+use crate::system;
 use crate::unspent_set::UnspentSet;
+
+pub use block_summary::{BlockSummary, BlockTx, PaidRate};
 
 /// One moment of a node: every answer is that of one [tip](Self::tip), however long the snapshot is
 /// held and whatever is synced meanwhile.
 ///
-/// Cheap to take and to clone, and usable from any thread. Bytes of blocks that are pruned after
-/// the snapshot was taken are gone for it too ([`Error::Pruned`]).
+/// Cheap to take and to clone, and usable from any thread. Of a running node it is good for a
+/// [lease](crate::Builder::snapshot_lease): bytes of blocks that it can reach are not pruned until
+/// then, and later its questions are answered [`Error::SnapshotExpired`], so that a reader who
+/// never lets go does not hold memory for ever. Of those that
+/// cannot fail, the tip stays, [`mempool`](Self::mempool) is `None`, and branches
+/// and refusals are those of now.
 #[derive(Clone)]
 pub struct Snapshot {
     network: Network,
@@ -34,33 +48,42 @@ enum Moment {
 }
 
 struct Live {
-    snapshot: Arc<NodeSnapshot>,
-    view: ArchiveView,
-    /// Keeps the folder locked.
-    _reader: NodeReader,
+    tip: Tip,
+    lease: Lease,
+    /// Keeps the folder locked, and answers for what is known now.
+    reader: NodeReader,
+}
+
+impl Live {
+    /// The moment, or the one that is published now when the lease is over.
+    fn or_now(&self) -> Arc<NodeSnapshot> {
+        let held = self.lease.held().map(|held| Arc::clone(&held.snapshot));
+        held.unwrap_or_else(|_| self.reader.snapshot())
+    }
 }
 
 impl Snapshot {
-    pub(crate) fn of(front: &Front, network: Network) -> Self {
+    pub(crate) fn of(front: &Front, network: Network, leases: &Leases) -> Self {
         let moment = match front {
             Front::AtRest(at_rest) => Moment::AtRest(Arc::clone(at_rest)),
             Front::Live(reader) => {
-                let snapshot = reader.snapshot();
-                Moment::Live(Arc::new(Live {
-                    view: snapshot.view(),
-                    snapshot,
-                    _reader: reader.clone(),
-                }))
+                let (lease, reader) = (leases.take(reader), reader.clone());
+                let held = lease.held().map(|held| held.snapshot.tip);
+                let tip = held.unwrap_or_else(|_| reader.snapshot().tip).into();
+                Moment::Live(Arc::new(Live { tip, lease, reader }))
             }
         };
         Self { network, moment }
     }
 
     /// Asks the history. Must not be called within another question.
-    fn ask<T>(&self, question: impl FnOnce(&ArchiveView) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn ask<T>(
+        &self,
+        question: impl FnOnce(&ArchiveView) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.ask(|state| question(state.view())),
-            Moment::Live(live) => question(&live.view),
+            Moment::Live(live) => question(&live.lease.held()?.view),
         }
     }
 
@@ -69,7 +92,7 @@ impl Snapshot {
     pub fn tip(&self) -> Tip {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.tip().into(),
-            Moment::Live(live) => live.snapshot.tip.into(),
+            Moment::Live(live) => live.tip,
         }
     }
 
@@ -99,11 +122,16 @@ impl Snapshot {
             Some((header, Some((txids, bytes)))) => {
                 Ok(Some(Block { header, txids, bytes, format }))
             }
-            Some((BlockHeader { hash, .. }, None)) => Err(match self.invalid(hash)? {
-                Some(invalid) => Error::Refused { hash, reason: invalid.reason.to_string() },
-                None => Error::NotStored { hash },
-            }),
+            Some((BlockHeader { hash, .. }, None)) => Err(self.not_stored(hash)?),
         }
+    }
+
+    /// The error for a block whose header alone is known.
+    fn not_stored(&self, hash: BlockHash) -> Result<Error, Error> {
+        Ok(match self.invalid(hash)? {
+            Some(invalid) => Error::Refused { hash, reason: invalid.reason.to_string() },
+            None => Error::NotStored { hash },
+        })
     }
 
     /// A transaction of a stored block, on any branch; `None` when no stored block holds it.
@@ -139,6 +167,14 @@ impl Snapshot {
         let bytes = view.raw_tx(place.link)?.ok_or(Error::NotStored { hash })?;
         let (txid, position, blocks) = (place.txid, place.position, blocks_of(view, place)?);
         Ok(Transaction { txid, block, position, blocks, bytes, format })
+    }
+
+    /// Whether a block of the confirmed chain holds a transaction, as far as its bytes are there.
+    pub(crate) fn is_confirmed(&self, txid: Txid) -> Result<bool, Error> {
+        self.ask(|view| match view.to_tx(txid) {
+            Err(ArchiveError::Pruned { .. } | ArchiveError::BelowBase { .. }) => Ok(false),
+            found => Ok(found?.is_some_and(|place| place.confirmed)),
+        })
     }
 
     /// An output of a stored transaction, spent or not; `None` when there is none.
@@ -181,9 +217,71 @@ impl Snapshot {
                 State::Asleep(at_rest) => at_rest.reading.script_histories(),
                 State::Woken(woken) => woken.snapshot.script_histories(),
             })?,
-            Moment::Live(live) => live.snapshot.script_histories()?,
+            Moment::Live(live) => live.lease.held()?.snapshot.script_histories()?,
         };
         Script::new(scripts, hash)
+    }
+
+    /// The confirmed inputs and outputs that push an item with this hash, in chain order: all of
+    /// them, so for a client that may ask for anything take
+    /// [`pushdata_page`](Self::pushdata_page). An error where the index `pushdata` is not kept.
+    pub fn pushdata(&self, hash: PushdataHash) -> Result<Vec<PushdataMatch>, Error> {
+        let mut rows = self.pushdata_page(hash, None, usize::MAX)?.rows;
+        rows.sort_by_key(|row| (row.height, row.position));
+        Ok(rows)
+    }
+
+    /// At most about `limit` of them (a transaction is not cut), in the order in which their blocks
+    /// came. `cursor` is [`PushdataPage::next`] of the page before; blocks that come between two
+    /// pages hide nothing.
+    pub fn pushdata_page(
+        &self,
+        hash: PushdataHash,
+        cursor: Option<u64>,
+        limit: usize,
+    ) -> Result<PushdataPage, Error> {
+        self.ask(|view| {
+            let page = view.pushed(hash, TxLink::new(cursor.unwrap_or_default()), limit)?;
+            let rows = page.rows.iter().map(|row| PushdataMatch::new(view, row));
+            Ok(PushdataPage {
+                rows: rows.collect::<Result<_, Error>>()?,
+                next: page.next.map(TxLink::to_u64),
+            })
+        })
+    }
+
+    /// The rule of the index `pushdata`; `None` where it is not kept.
+    pub fn pushdata_rule(&self) -> Result<Option<PushdataRule>, Error> {
+        self.ask(|view| Ok(view.indexes().pushdata))
+    }
+
+    /// The unconfirmed transactions at this tip; `None` on a folder at rest, while no sync follows
+    /// or it has not caught up, and when the lease is over.
+    #[must_use]
+    pub fn mempool(&self) -> Option<Arc<Mempool>> {
+        match &self.moment {
+            Moment::AtRest(_) => None,
+            Moment::Live(live) => live.lease.held().ok()?.snapshot.mempool.clone(),
+        }
+    }
+
+    /// The same, and on a folder at rest what the last sync that followed has left there, judged
+    /// again at the tip. Opens the unspent set and the stored transactions for that.
+    pub fn stored_mempool(&self) -> Result<Option<Arc<Mempool>>, Error> {
+        let Moment::AtRest(at_rest) = &self.moment else { return Ok(self.mempool()) };
+        let is_kept = at_rest.ask(|state| match state {
+            State::Asleep(at_rest) => at_rest.reading.keeps_mempool(),
+            State::Woken(_) => Ok(false),
+        })?;
+        if !is_kept {
+            return Ok(None);
+        }
+        let set = at_rest.set()?;
+        let now = u32::try_from(system::unix_seconds()).unwrap_or(u32::MAX);
+        Ok(at_rest.ask(|state| match state {
+            State::Asleep(at_rest) => at_rest.reading.mempool(set, now),
+            State::Woken(woken) => Ok(woken.snapshot.mempool.clone()),
+        })?)
     }
 
     /// An unspent output; `None` when it is spent or never was. For many at once, and for walks
@@ -197,7 +295,7 @@ impl Snapshot {
     pub fn unspent(&self) -> Result<UnspentSet, Error> {
         let version = match &self.moment {
             Moment::AtRest(at_rest) => at_rest.set()?,
-            Moment::Live(live) => Arc::clone(&live.snapshot.utxo),
+            Moment::Live(live) => Arc::clone(&live.lease.held()?.snapshot.utxo),
         };
         Ok(UnspentSet::of_node(version, self.clone()))
     }
@@ -212,7 +310,7 @@ impl Snapshot {
     pub fn chain_tips(&self) -> Vec<ChainTip> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.chain_tips().to_vec(),
-            Moment::Live(live) => live.snapshot.chain_tips(),
+            Moment::Live(live) => live.or_now().chain_tips(),
         }
     }
 
@@ -221,7 +319,7 @@ impl Snapshot {
     pub fn header_height(&self) -> Height {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.header_height(),
-            Moment::Live(live) => live.snapshot.header_height(),
+            Moment::Live(live) => live.or_now().header_height(),
         }
     }
 
@@ -232,7 +330,7 @@ impl Snapshot {
                 State::Asleep(at_rest) => Ok(at_rest.reading.invalid(&hash)?),
                 State::Woken(woken) => Ok(woken.snapshot.invalid(&hash)),
             }),
-            Moment::Live(live) => Ok(live.snapshot.invalid(&hash)),
+            Moment::Live(live) => Ok(live.or_now().invalid(&hash)),
         }
     }
 
@@ -241,7 +339,7 @@ impl Snapshot {
     pub fn invalid_blocks(&self) -> Vec<Invalid> {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.invalid_blocks().collect(),
-            Moment::Live(live) => live.snapshot.invalid_blocks(),
+            Moment::Live(live) => live.or_now().invalid_blocks(),
         }
     }
 
@@ -250,7 +348,7 @@ impl Snapshot {
     pub fn scripts(&self) -> ScriptsChecked {
         match &self.moment {
             Moment::AtRest(at_rest) => at_rest.reading.scripts(),
-            Moment::Live(live) => live.snapshot.scripts(),
+            Moment::Live(live) => live.or_now().scripts(),
         }
     }
 }

@@ -7,10 +7,12 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::Receiver;
 
 use varve_node::Source as NodeSource;
 use varve_node::source::Clock;
 use varve_node::source::directory::Directory;
+use varve_node::source::live::{Item, Live};
 use varve_node::source::p2p::{self, P2p};
 use varve_node::source::pipe::{Pipe, WAITING_LIMIT};
 use varve_node::source::rpc::{self, Rpc};
@@ -38,6 +40,7 @@ enum Kind {
     Rpc(RpcUrl),
     Reader(Box<dyn Read + Send>),
     Blocks(Box<dyn Iterator<Item = Vec<u8>> + Send>),
+    Live(Receiver<Item>),
     Connected { source: Box<dyn NodeSource>, network: Network, traits: Traits },
 }
 
@@ -84,6 +87,13 @@ impl Source {
         Self::new(Kind::Blocks(Box::new(blocks.into_iter())))
     }
 
+    /// Blocks and transactions of a simulator or any other maker in this process, in the order in
+    /// which they happen. A channel with a bound makes the maker wait for the sync.
+    #[must_use]
+    pub fn live(items: Receiver<Item>) -> Self {
+        Self::new(Kind::Live(items))
+    }
+
     const fn new(kind: Kind) -> Self {
         Self { kind, follow: false }
     }
@@ -113,6 +123,7 @@ impl Source {
                 let input = Framed { blocks, network, record: Vec::new(), read: 0 };
                 Box::new(Pipe::new(input, network, WAITING_LIMIT))
             }
+            Kind::Live(items) => Box::new(Live::new(items, network)),
             Kind::Rpc(RpcUrl { address, login }) => {
                 let clock = Clock::clone(clock);
                 let settings = rpc::Settings { address, network, login, follow, clock };
@@ -124,6 +135,7 @@ impl Source {
                 clock: Clock::clone(clock),
                 epoch: system::unix_seconds(),
                 nonce: u64::from_le_bytes(system::random()?),
+                relay: follow,
             })),
             connected @ Kind::Connected { .. } => return Ok(Self { kind: connected, follow }),
         };
@@ -151,7 +163,7 @@ impl Source {
             Kind::Connected { traits, .. } => *traits,
             Kind::Peers(_) => Traits { is_of_strangers: true, all_branches: false },
             Kind::Rpc(_) => Traits { is_of_strangers: false, all_branches: false },
-            Kind::Folder(_) | Kind::Reader(_) | Kind::Blocks(_) => {
+            Kind::Folder(_) | Kind::Reader(_) | Kind::Blocks(_) | Kind::Live(_) => {
                 Traits { is_of_strangers: false, all_branches: true }
             }
         }
@@ -166,6 +178,7 @@ impl fmt::Debug for Source {
             Kind::Rpc(url) => format!("rpc {}", url.address),
             Kind::Reader(_) => "reader".to_owned(),
             Kind::Blocks(_) => "blocks".to_owned(),
+            Kind::Live(_) => "a maker in this process".to_owned(),
             Kind::Connected { network, .. } => format!("connected to {network}"),
         };
         f.debug_struct("Source").field("kind", &kind).field("follow", &self.follow).finish()

@@ -1,7 +1,8 @@
 //! What a folder holds and how it is kept, in one answer.
 
 use std::error::Error as StdError;
-use std::io;
+use std::path::Path;
+use std::{fs, io};
 
 use varve_node::{
     Budget, ChainTip, Index, Invalid, NodeReader, Prune, Reading, ScriptsChecked, Settings,
@@ -38,8 +39,8 @@ pub struct Status {
     pub indexes: Vec<IndexStatus>,
     /// The sizes of the stores.
     pub stores: StoreSizes,
-    /// How the memory is split, and how the unspent set splits its part. `None` while another
-    /// thread is syncing.
+    /// How the memory is split, and how the unspent set splits its part: now, or when the sync that
+    /// runs has begun.
     pub memory: Option<(Budget, MemorySplit)>,
 }
 
@@ -50,6 +51,8 @@ pub struct IndexStatus {
     pub index: Index,
     /// Its height; `None` when it has not begun, or is damaged.
     pub height: Option<Height>,
+    /// Bytes of its files. While blocks are taken in, its newest part may be in memory alone.
+    pub bytes: u64,
     /// What is wrong with it. `varve repair` rebuilds it.
     pub damaged: Option<String>,
 }
@@ -73,13 +76,52 @@ pub struct StoreSizes {
     pub commits: u64,
 }
 
+/// The bytes of one store's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreBytes {
+    /// The name of its folder.
+    pub name: String,
+    /// Bytes of all files in it.
+    pub bytes: u64,
+}
+
+/// The bytes of each folder of a data directory, the largest first, as the system has them.
+pub(crate) fn store_bytes(path: &Path) -> Result<Vec<StoreBytes>, Error> {
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    let mut stores = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().map_err(failed)?.is_dir() {
+            stores.push(StoreBytes { name, bytes: bytes_below(&entry.path()).map_err(failed)? });
+        }
+    }
+    stores.sort_unstable_by(|one, other| (other.bytes, &one.name).cmp(&(one.bytes, &other.name)));
+    Ok(stores)
+}
+
+/// The bytes of all files below a folder. A file may go while it is looked at: a merge is done.
+fn bytes_below(folder: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = match entry.metadata() {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        bytes += if found.is_dir() { bytes_below(&entry.path())? } else { found.len() };
+    }
+    Ok(bytes)
+}
+
 impl Status {
     pub(crate) fn of(
         front: &Front,
-        network: Network,
+        snapshot: &Snapshot,
         memory: Option<(Budget, MemorySplit)>,
     ) -> Result<Self, Error> {
-        let snapshot = Snapshot::of(front, network);
+        let network = snapshot.network();
         let parts = match front {
             Front::Live(reader) => Parts::live(reader, memory)?,
             Front::AtRest(at_rest) => at_rest.ask(|state| match state {
@@ -130,7 +172,7 @@ impl Parts {
             runs,
             commits: reading.sequence().0,
         };
-        let indexed = |index| reading.indexed(index);
+        let indexed = |index| Ok((reading.indexed(index)?, reading.index_bytes(index)?));
         let kept = Kept::new(reading.settings(), reading.pruned_below()?, indexed)?;
         Ok(Self { kept, stores, memory: Some(reading.memory()) })
     }
@@ -147,7 +189,7 @@ impl Parts {
             runs: now.utxo.run_count(),
             commits: now.sequence.0,
         };
-        let indexed = |index| reader.indexed(index);
+        let indexed = |index| Ok((reader.indexed(index)?, reader.index_bytes(index)?));
         let kept = Kept::new(reader.settings(), now.pruned_below()?, indexed)?;
         Ok(Self { kept, stores, memory })
     }
@@ -165,16 +207,16 @@ impl Kept {
     fn new(
         settings: Settings,
         pruned_below: Option<Height>,
-        indexed: impl Fn(Index) -> Result<Option<Height>, varve_node::Error>,
+        indexed: impl Fn(Index) -> Result<(Option<Height>, u64), varve_node::Error>,
     ) -> Result<Self, Error> {
         let mut indexes = Vec::new();
         for index in settings.indexes.iter() {
-            let (height, damaged) = match indexed(index) {
-                Ok(height) => (height, None),
+            let ((height, bytes), damaged) = match indexed(index) {
+                Ok(found) => (found, None),
                 Err(error) if is_of_the_system(&error) => return Err(error.into()),
-                Err(error) => (None, Some(error.to_string())),
+                Err(error) => ((None, 0), Some(error.to_string())),
             };
-            indexes.push(IndexStatus { index, height, damaged });
+            indexes.push(IndexStatus { index, height, bytes, damaged });
         }
         Ok(Self { prune: settings.prune, pruned_below, indexes })
     }

@@ -99,6 +99,7 @@ pub struct SyncJob<'e> {
     verify: Option<Verify>,
     assume_valid: AssumeValid,
     stop_height: Option<Height>,
+    mempool: bool,
     stop: StopHandle,
     on_event: Option<OnEvent<'e>>,
 }
@@ -129,8 +130,8 @@ pub struct Synced {
 impl<'e> SyncJob<'e> {
     pub(crate) fn new(node: Node, source: Source) -> Self {
         let (verify, assume_valid, stop_height) = (None, AssumeValid::default(), None);
-        let (stop, on_event) = (StopHandle::default(), None);
-        Self { node, source, verify, assume_valid, stop_height, stop, on_event }
+        let (mempool, stop, on_event) = (true, StopHandle::default(), None);
+        Self { node, source, verify, assume_valid, stop_height, mempool, stop, on_event }
     }
 
     /// How much is checked. By default scripts are checked with peers, and spends alone with files
@@ -152,11 +153,18 @@ impl<'e> SyncJob<'e> {
         self
     }
 
+    /// Whether unconfirmed transactions are taken too, once everything is there. By default a sync
+    /// that follows does; others never do.
+    pub fn mempool(mut self, mempool: bool) -> Self {
+        self.mempool = mempool;
+        self
+    }
+
     /// Calls `on_event` in the syncing thread with everything that happens.
     pub fn on_event<'n>(self, on_event: impl FnMut(SyncEvent<'_>) + Send + 'n) -> SyncJob<'n> {
-        let Self { node, source, verify, assume_valid, stop_height, stop, .. } = self;
+        let Self { node, source, verify, assume_valid, stop_height, mempool, stop, .. } = self;
         let on_event: Option<OnEvent<'n>> = Some(Box::new(on_event));
-        SyncJob { node, source, verify, assume_valid, stop_height, stop, on_event }
+        SyncJob { node, source, verify, assume_valid, stop_height, mempool, stop, on_event }
     }
 
     /// What ends this sync from another thread.
@@ -173,7 +181,8 @@ impl<'e> SyncJob<'e> {
 
     /// Syncs in this thread. What was committed stays, also when an error ends it.
     pub fn run(self) -> Result<Synced, Error> {
-        let Self { node, source, verify, assume_valid, stop_height, stop, mut on_event } = self;
+        let Self { node, source, verify, assume_valid, stop_height, mempool, stop, mut on_event } =
+            self;
         let Checks { verify, assume_valid } =
             Checks::of(&source, node.network(), verify, assume_valid)?;
         let (clock, traits, follow) = (system::stopwatch(), source.traits(), source.is_following());
@@ -183,6 +192,7 @@ impl<'e> SyncJob<'e> {
             stop_height,
             follow,
             all_branches: traits.all_branches,
+            mempool,
             stop: stop.flag(),
             clock: Arc::clone(&clock),
             now: Arc::new(|| u32::try_from(system::unix_seconds()).unwrap_or(u32::MAX)),
@@ -200,6 +210,7 @@ impl<'e> SyncJob<'e> {
                     Report::Refused { .. } => refused += 1,
                     Report::ScriptsPruned { blocks } => unchecked = blocks,
                     Report::Committed { height, hash } => handle.announce(Tip { height, hash }),
+                    Report::MempoolChanged { .. } => handle.mempool_changed(),
                     _ => {}
                 }
                 if let Some(on_event) = &mut on_event {

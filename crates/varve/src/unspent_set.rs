@@ -184,7 +184,7 @@ impl Builder {
         }
         self.check_free()?;
         let folder = root.join(UTXO);
-        check_store_free(&folder)?;
+        check_store_free(&folder, |_| false)?;
         make_folder(&folder)?;
         let database = self.open_database(root)?;
         if database.tip().is_some() {

@@ -90,7 +90,7 @@ pub(super) fn extended_seeds(examples: &Examples) -> Vec<Vec<u8>> {
         compact_size::write(transaction.inputs().len() as u64, &mut seed);
         for input in transaction.inputs() {
             input.write(&mut seed);
-            // 9 satoshi, to whom a script of three bytes says.
+            // 9 satoshi, with a script of three bytes.
             seed.extend([9, 0, 0, 0, 0, 0, 0, 0, 3, 0x51, 0x52, 0x53]);
         }
         compact_size::write(transaction.outputs().len() as u64, &mut seed);
@@ -101,7 +101,7 @@ pub(super) fn extended_seeds(examples: &Examples) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// BIP239: what stands after the version of an extended transaction.
+/// BIP239: what follows the version of an extended transaction.
 const EXTENDED_MARKER: [u8; 6] = [0, 0, 0, 0, 0, 0xef];
 
 /// The transaction from its fields, in the format it came in.

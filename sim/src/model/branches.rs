@@ -36,8 +36,8 @@ pub(crate) struct Branches {
 }
 
 impl Branches {
-    /// The height of a child of `previous`; `None` when that never came. The first block needs no
-    /// parent.
+    /// The height of a child of `previous`; `None` when that never arrived. The first block needs
+    /// no parent.
     pub(crate) fn next_height(&self, previous: &BlockHash) -> Option<u32> {
         if self.nodes.is_empty() {
             return Some(0);

@@ -70,7 +70,7 @@ impl StoredCoin {
 /// Coins by outpoint. Txids are hashes already, so hashing them again would be a waste.
 pub(crate) type CoinMap = HashMap<Outpoint, StoredCoin, BuildHasherDefault<OutpointHasher>>;
 
-/// Takes the first eight bytes of the txid, and stirs in what follows.
+/// Takes the first eight bytes of the txid, and mixes in what follows.
 #[derive(Default)]
 pub(crate) struct OutpointHasher(u64);
 

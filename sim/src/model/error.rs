@@ -8,7 +8,7 @@ pub enum ModelError {
     /// The bytes are not a block or a transaction.
     #[error("bytes do not decode: {0}")]
     Decode(#[from] DecodeError),
-    /// A block whose parent never came.
+    /// A block whose parent never arrived.
     #[error("block {hash} has the unknown parent {previous}")]
     Orphan {
         /// The block.

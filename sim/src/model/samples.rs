@@ -1,9 +1,9 @@
-//! Answers worth asking for: some outputs with their spenders, some scripts with their histories.
+//! Sampled answers: some outputs with their spenders, some scripts with their histories.
 //!
-//! What is sampled is decided by the bytes themselves, so that it needs no second pass: a script
-//! or an outpoint is in the sample when a word of it is below a limit. When the sample grows
-//! too large, the limit is halved and what is now above it goes; what stays has been followed from
-//! its first block on. Scripts named beforehand are followed whatever their word is.
+//! What is sampled is decided by the bytes themselves, so that it needs no second pass: a script or
+//! an outpoint is in the sample when a word of it is below a limit. When the sample grows too
+//! large, the limit is halved and what is now above it is dropped; what stays has been followed
+//! from its first block on. Scripts named beforehand are followed whatever their word is.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -199,7 +199,7 @@ fn outpoint_word(outpoint: &Outpoint) -> u64 {
 }
 
 /// Eight bytes near the end of a script, where every usual kind has a hash or a key. Shorter ones
-/// are followed always: pay-to-anchor is one script for everybody.
+/// are followed always: pay-to-anchor is a single script.
 fn script_word(script: &[u8]) -> u64 {
     let (head, _) = script.split_at(script.len().saturating_sub(2));
     head.last_chunk::<8>().map_or(0, |chunk| u64::from_be_bytes(*chunk))

@@ -1,9 +1,9 @@
 //! Hashes and figures of the whole set.
 //!
-//! At a sampled height the coins that came since the last sample are multiplied into the MuHash,
-//! and those that went, out of it. A coin that did both in between is in neither list and costs
-//! nothing. What came is found by the heights in the map of coins, which is ahead by the blocks
-//! that may still be disconnected: what those have spent is taken from their undo data.
+//! At a sampled height the coins created since the last sample are multiplied into the MuHash, and
+//! those spent are divided out. A coin that was both in between is in neither list and costs
+//! nothing. Created coins are found by the heights in the map of coins, which is ahead by the
+//! blocks that may still be disconnected: what those have spent is taken from their undo data.
 //!
 //! The multiplications are done by all threads: a product does not depend on its order.
 
@@ -19,13 +19,13 @@ use super::{CoinMap, Delta, StoredCoin};
 /// Coins that one thread multiplies at a time.
 const CHUNK: usize = 1024;
 
-/// While the set has fewer coins than `FEW`, samples cost next to nothing and are taken every so
-/// many blocks. Later a sample costs about two multiplications for every coin that lives
-/// through it and dies later, which for full blocks is half a second.
+/// While the set has fewer coins than `FEW`, samples cost next to nothing and are taken every
+/// `EVERY` blocks. Later a sample costs about two multiplications for every coin that lives through
+/// it and dies later, which for full blocks is half a second.
 const EVERY: u32 = 25;
 const FEW: u64 = 50_000;
 
-/// The set at one height, in the words of `gettxoutsetinfo`.
+/// The set at one height, with the field names of `gettxoutsetinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetStats {
     /// The height.
@@ -40,7 +40,7 @@ pub struct SetStats {
     pub muhash: [u8; 32],
 }
 
-/// What is computed over the sorted set.
+/// Figures computed over the sorted set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetHashes {
     /// Bitcoin Core's `hash_serialized_3`, in internal byte order.

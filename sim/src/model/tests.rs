@@ -1,4 +1,4 @@
-//! The model refuses blocks that were spoilt in one place each.
+//! The model refuses blocks that were corrupted in one place each.
 
 use bitcoin::consensus::{deserialize, serialize};
 use bitcoin::{Block as Parsed, OutPoint};
@@ -6,7 +6,7 @@ use bitcoin::{Block as Parsed, OutPoint};
 use super::*;
 use crate::{Chain, Config, Profile};
 
-/// A chain up to height 110, and its next block for a test to spoil.
+/// A chain up to height 110, and its next block for a test to corrupt.
 fn chain() -> (Model, Parsed) {
     let config = Config { transactions: Some(20), ..Config::new(Profile::Mainnet, 111, 4) };
     let mut model = Model::new(config.network(), 3, 25, &[]);
@@ -18,7 +18,7 @@ fn chain() -> (Model, Parsed) {
     (model, deserialize(&last.bytes).unwrap())
 }
 
-/// The model's verdict, after merkle root, commitment and work are made right again.
+/// The model's verdict, after merkle root, commitment and work are corrected.
 fn verdict(mut model: Model, mut block: Parsed) -> String {
     let root = block.witness_root().unwrap();
     let commitment = Parsed::compute_witness_commitment(&root, &[0; 32]);

@@ -46,9 +46,9 @@ fn a_node_that_gets_the_blocks_one_by_one_follows_every_reorg() {
     let config = Config { seed: 22, ..config() };
     for block in Chain::new(&config).unwrap().skip(1) {
         let verdict = node.call("submitblock", &json!([block.bytes.to_lower_hex_string()]));
-        // A block of a branch that is not longer yet is taken without a verdict.
+        // A block of a branch that is not yet longer is accepted without a verdict.
         assert!(verdict.is_null() || verdict == "inconclusive", "{}: {verdict}", block.height);
-        // A losing branch is the tip until a longer one comes, so its scripts have been run.
+        // A losing branch is the tip until a longer one arrives, so its scripts have been run.
         if block.stale {
             assert_eq!(node.call("getbestblockhash", &json!([])), block.hash.to_string());
         }
@@ -126,8 +126,8 @@ impl Node {
         assert!(unspent > 10 && spent > 10, "{unspent} unspent, {spent} spent");
     }
 
-    /// The node makes a block of all unconfirmed transactions. (Offered one by one, some would
-    /// break its policy, which differs between nodes and is no rule of consensus.)
+    /// The node makes a block of all unconfirmed transactions. (Submitted one by one, some would
+    /// violate its policy, which differs between nodes and is not consensus.)
     fn mine_mempool(&self, expected: &Value) {
         let mempool = expected["mempool"].as_array().unwrap();
         assert!(mempool.len() > 100);

@@ -43,7 +43,7 @@ fn hash_written(config: &Config) -> String {
     hash_folder(folder.path())
 }
 
-/// SHA-256 over the blocks and the mempool, made with so many threads.
+/// SHA-256 over the blocks and the mempool, made with this many threads.
 fn hash_streamed(config: &Config, threads: usize) -> String {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {

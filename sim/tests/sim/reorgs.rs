@@ -1,4 +1,5 @@
-//! Branches: the losing one comes first, the winning one moves, doubles and drops its transactions.
+//! Branches: the losing one arrives first, the winning one moves, doubles and drops its
+//! transactions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,7 +38,7 @@ fn the_model_follows_reorgs_of_every_depth() {
         assert!(stale.contains(&reorg.old_tip));
         assert_eq!(reorg.height, reorg.from + 1);
     }
-    // Every losing branch is a tip of its own.
+    // Every losing branch is a separate tip.
     assert_eq!(model.chain_tips().len(), model.reorgs().len() + 1);
     for height in 0..=model.height() {
         assert!(!stale.contains(&model.block_hash(height).unwrap()));
@@ -65,7 +66,7 @@ fn a_model_that_never_saw_the_losing_branches_agrees() {
         let scripts = model.script_samples().into_iter();
         scripts.map(|sample| (sample.script, sample.history.len())).collect()
     };
-    // Sampling shrinks at other moments, but what both sampled is the same.
+    // The sample shrinks at other times, but what both sampled is the same.
     let other: HashMap<Vec<u8>, usize> = histories(&without).into_iter().collect();
     let both = histories(&with).into_iter().filter(|(script, _)| other.contains_key(script));
     assert!(both.map(|(script, length)| assert_eq!(other[&script], length)).count() > 10);

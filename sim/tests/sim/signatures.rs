@@ -1,6 +1,6 @@
 //! With everything signed, every signature verifies over the digest that the `bitcoin` crate
-//! computes; with a share signed, that share does. (Whether whole scripts run is asked of a real
-//! node, in `tests/bitcoind.rs`.)
+//! computes; with a share signed, that share does. (Whether whole scripts pass is checked by a real
+//! node, in `bitcoind.rs`.)
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test stops where it fails")]
 

@@ -1,4 +1,4 @@
-//! What a node says of its chain and its unspent outputs, to compare ours with.
+//! A node's answers about its chain and its unspent outputs, to compare ours with.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Bitcoind, LIMIT};
 
-/// The answers of a node at one moment.
+/// The answers of a node at one tip.
 pub struct Answers {
     /// The height of the tip.
     pub height: u32,
@@ -24,14 +24,14 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Asks a node that runs with `-coinstatsindex`, when the index has come up to the tip.
+    /// Queries a node that runs with `-coinstatsindex`, once the index has reached the tip.
     #[must_use]
     pub fn of(node: &Bitcoind) -> Self {
         let height = node.height();
         let begin = Instant::now();
         let indexed = || node.call("getindexinfo", &json!([]))["coinstatsindex"].clone();
         while indexed()["best_block_height"] != height || indexed()["synced"] != true {
-            assert!(begin.elapsed() < LIMIT, "the index does not come up to the tip");
+            assert!(begin.elapsed() < LIMIT, "the index does not reach the tip");
             std::thread::sleep(Duration::from_millis(50));
         }
         let at = |height| node.call("gettxoutsetinfo", &json!(["muhash", height]));

@@ -5,16 +5,17 @@
 //! | P2PKH, P2SH-P2WPKH, P2WPKH, P2TR | sent to addresses of the wallet | by the wallet |
 //! | P2WSH | 1-of-2 multisignature, raw | signed by the node with a key |
 //! | bare multisig, P2PK compressed and uncompressed | raw | signed by the node with a key |
-//! | P2PK with keys that are on no curve | raw | never |
-//! | scripts of 10,000 and 10,001 bytes | raw | the first by anybody, the second never |
+//! | P2PK with keys that are not on the curve | raw | never |
+//! | scripts of 10,000 and 10,001 bytes | raw | the first by anyone, the second never |
 //! | zero values, `OP_RETURN` | raw | – |
 //! | 20,000 outputs of one transaction | raw | some of them |
-//! | P2SH, P2WSH and P2TR with scripts, P2A | raw | by anybody who shows the script |
-//! | lock times: height, time, relative height, relative time | raw | when they are due |
-//! | the same, asked for by `OP_CHECKLOCKTIMEVERIFY` and `OP_CHECKSEQUENCEVERIFY` | raw | so too |
+//! | P2SH, P2WSH and P2TR with scripts, P2A | raw | by anyone who shows the script |
+//! | lock times: height, time, relative height, relative time | raw | when due |
+//! | the same, enforced by `OP_CHECKLOCKTIMEVERIFY` or `OP_CHECKSEQUENCEVERIFY` | raw | when due |
 //!
 //! Raw transactions spend a coin of the wallet, which signs them, and go into a block by
-//! `generateblock`, past the policy of the mempool. Then three reorgs of depth 1, 3 and 6.
+//! `generateblock`, which bypasses the policy of the mempool. Then follow three reorgs of depth 1,
+//! 3 and 6.
 
 mod keyless;
 
@@ -54,7 +55,7 @@ impl<'a> EveryKind<'a> {
     pub fn make(node: &'a Bitcoind) {
         let key = SecretKey::from_slice(&[7; 32]).unwrap();
         let mut maker = Self { node, time: BEGIN, key: PrivateKey::new(key, NetworkKind::Test) };
-        // First the time: a wallet leaves out blocks from before its birth.
+        // First the time: a wallet ignores blocks from before its creation.
         maker.tick();
         node.call("createwallet", &json!([Self::WALLET]));
         maker.mine_to_wallet(110);
@@ -70,7 +71,7 @@ impl<'a> EveryKind<'a> {
         maker.mine_to_wallet(3);
     }
 
-    /// The next block is a little later.
+    /// Advances the time of the next block.
     fn tick(&mut self) {
         self.time += SPACING;
         self.node.call("setmocktime", &json!([self.time]));
@@ -214,7 +215,7 @@ impl<'a> EveryKind<'a> {
         self.mine(&[&spend(&some, vec![TxOut { value, script_pubkey: anyone() }])]);
     }
 
-    /// Outputs that nobody signs for, each spent in a block of its own when its time has come.
+    /// Outputs that need no signature, each spent in a separate block when it is due.
     fn keyless(&mut self) {
         let (key, _) = self.key.inner.x_only_public_key(&Secp256k1::new());
         let kinds = Keyless::all(key, self.node.height(), self.time);
@@ -247,7 +248,7 @@ fn spend(coins: &[OutPoint], output: Vec<TxOut>) -> Transaction {
     Transaction { version: Version::TWO, lock_time: absolute::LockTime::ZERO, input, output }
 }
 
-/// A script that everybody can spend.
+/// A script that anyone can spend.
 fn anyone() -> ScriptBuf {
     ScriptBuf::from_bytes(vec![0x51])
 }
@@ -263,11 +264,11 @@ fn multisig(key: &[u8; 33]) -> ScriptBuf {
     keys.push_int(2).push_opcode(op::OP_CHECKMULTISIG).into_script()
 }
 
-/// A script of this length that everybody can spend, if it is not too long: pushes that are
-/// dropped, and a one.
+/// A script of this length that anyone can spend, if it is not too long: pushes that are dropped,
+/// and a one.
 fn long_script(length: usize) -> ScriptBuf {
     let mut bytes = Vec::new();
-    // The last push fills up what is left, with its own four bytes of opcodes and the one.
+    // The last push fills the rest, including its four bytes of opcodes and the one.
     while length - bytes.len() > 700 {
         bytes.extend_from_slice(&[0x4d, 0x08, 0x02]);
         bytes.extend_from_slice(&[7; 520]);

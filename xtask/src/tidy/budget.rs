@@ -1,4 +1,4 @@
-//! Sizes: what fits a screen and a head.
+//! Limits on the size of files, functions and lines.
 //!
 //! | what | budget | counted |
 //! |---|---|---|
@@ -80,7 +80,7 @@ fn warn_of_code(file: &File, source: &Source) -> Option<Finding> {
     let tests: usize = source.test_lines().into_iter().map(Iterator::count).sum();
     let code = file.text.lines().count().saturating_sub(tests);
     (code > FILE_CODE).then(|| {
-        let message = format!("{code} lines of code, more than {FILE_CODE}; think of splitting it");
+        let message = format!("{code} lines of code, more than {FILE_CODE}; consider splitting it");
         Finding::warning(&file.path, 1, message)
     })
 }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn long_files_are_found() {
-        let warning = "a.rs:1: warning: 401 lines of code, more than 400; think of splitting it";
+        let warning = "a.rs:1: warning: 401 lines of code, more than 400; consider splitting it";
         assert_eq!(findings("a.rs", &"//!\n".repeat(400), ""), [""; 0]);
         assert_eq!(findings("a.rs", &"//!\n".repeat(401), ""), [warning]);
         let tests = format!("//!\n#[cfg(test)]\nmod tests {{\n{}}}\n", "//\n".repeat(590));

@@ -1,14 +1,14 @@
 //! Crates depend only on crates of lower layers.
 //!
 //! The layers are the table of the architecture; the edges come from `cargo metadata`. The same
-//! holds for the tests of a crate, because what a test needs from above or from beside is tested
-//! in the wrong place:
+//! holds for the tests of a crate, because a test that needs a crate above or beside its own is in
+//! the wrong place:
 //!
-//! 1. A layered crate uses only layered crates of lower layers. Crates of the same layer never
-//!    see one another, so an engine cannot lean on another engine. The exceptions are that
-//!    `types` uses `sha256`, `blocks` and `runs` use `io`, and `server` uses the library `varve`.
-//! 2. Nobody uses `bench`, `bench-rivals`, `fuzz` or `xtask`, but that `bench-rivals` uses what
-//!    `bench` measures with; and `xtask` uses nobody, because it is built first.
+//! 1. A layered crate uses only layered crates of lower layers. Crates of the same layer never see
+//!    one another, so an engine cannot depend on another engine. The exceptions are that `types`
+//!    uses `sha256`, `blocks` and `runs` use `io`, and `server` uses the library `varve`.
+//! 2. No crate uses `bench`, `bench-rivals`, `fuzz` or `xtask`, except that `bench-rivals` uses the
+//!    measuring tools of `bench`; and `xtask` uses none, because it is built first.
 //! 3. `sim` is used by the tools, by the tests of the engines and of what is above them, and by
 //!    the command line, which offers it as `varve sim`.
 //! 4. `testdata` is used by the tools and by tests.
@@ -35,15 +35,15 @@ const LAYERS: &[(&str, u8)] = &[
     ("varve-cli", 5),
 ];
 
-/// The lowest layer whose tests may simulate chains: the engines. What is below gets its blocks
-/// as bytes.
+/// The lowest layer whose tests may simulate chains: the engines. Crates below get their blocks as
+/// bytes.
 const ENGINES: u8 = 2;
 
 /// The crates beside the layers.
 const TOOLS: &[&str] =
     &["varve-sim", "varve-testdata", "varve-bench", "varve-bench-rivals", "varve-fuzz", "xtask"];
 
-/// Edges inside of a layer that are wanted.
+/// Allowed edges within a layer.
 const SAME_LAYER: &[(&str, &str)] = &[
     ("varve-types", "varve-sha256"),
     ("varve-blocks", "varve-io"),

@@ -1,16 +1,16 @@
 //! Every path that the documents name exists.
 //!
-//! Read are `README.md`, `ARCHITECTURE.md`, `CONTRIBUTING.md`, `CHANGELOG.md` and everything under
-//! `docs/`, outside of fenced code. Two things are taken for paths:
+//! It reads `README.md`, `ARCHITECTURE.md`, `CONTRIBUTING.md`, `CHANGELOG.md` and everything under
+//! `docs/`, outside fenced code. Two things count as paths:
 //!
-//! - the target of a link, `[text](docs/format.md#section)`, seen from the document, unless it is
-//!   an address on the web;
+//! - the target of a link, `[text](docs/format.md#section)`, relative to the document, unless it is
+//!   a web address;
 //! - words in backticks with a `/` that begin with a file or folder of the root (`crates/io`), or
-//!   end like a source file (`old/place.rs`), seen from the root or from the document. They may
-//!   end with `:LINE` or `::ITEM`, may hold one `{a,b}` and a `*`, which stands for anything.
+//!   end like a source file (`old/place.rs`), relative to the root or to the document. They may end
+//!   with `:LINE` or `::ITEM`, may hold one `{a,b}` and a `*`, which stands for anything.
 //!
-//! What a user has and the repository has not (`blocks/blk*.dat`, `~/.varve`, `DIR/x.json`) begins
-//! with no folder of ours and so is not taken for a path.
+//! Paths on a user's machine (`blocks/blk*.dat`, `~/.varve`, `DIR/x.json`) do not begin with a
+//! folder of ours and so do not count.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -19,7 +19,7 @@ use std::path::Path;
 /// The documents in the root; with them goes everything under `docs/`.
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 
-/// What only our own files end with.
+/// Extensions of the project's files.
 const SOURCES: &[&str] = &["rs", "md", "toml"];
 
 /// Checks all documents.
@@ -50,7 +50,7 @@ fn check_document(root: &Path, file: &File) -> Vec<Finding> {
             .filter(|word| looks_like_a_path(root, word))
             .filter(|word| !exists(root, word) && !exists(&here, word));
         for path in links.chain(words) {
-            let message = format!("`{path}` does not exist; name what does, from the root");
+            let message = format!("`{path}` does not exist; name an existing path from the root");
             findings.push(Finding::error(&file.path, number, message));
         }
     }
@@ -81,7 +81,7 @@ fn looks_like_a_path(root: &Path, word: &str) -> bool {
     let is_source = SOURCES
         .iter()
         .any(|ending| Path::new(word).extension().is_some_and(|extension| extension == *ending));
-    // A name in capitals stands for something that the reader puts there.
+    // A name in capitals is a placeholder.
     let placeholder = !first.chars().any(|c| c.is_ascii_lowercase());
     root.join(first).exists() || (is_source && !placeholder)
 }

@@ -4,7 +4,7 @@
 //! name is a path, or `PATH::FUNCTION`. `#` begins a comment. For what is listed:
 //!
 //! - larger than listed is an error: nothing grows;
-//! - smaller than listed is an error that asks to write down the new size: nothing grows back;
+//! - smaller than listed is an error that asks for the new size: nothing grows back;
 //! - within the budget, or gone, is an error that asks to remove the line.
 
 use super::budget::Measure;
@@ -37,14 +37,14 @@ impl Ratchet {
             if let Some((Ok(size), name)) = parts {
                 ratchet.entries.push(Entry { name: name.to_owned(), size, line, used: false });
             } else {
-                let message = format!("`{content}` is not `SIZE NAME`; write it so");
+                let message = format!("`{content}` is not `SIZE NAME`; correct the line");
                 ratchet.findings.push(Finding::error(RATCHET, line, message));
             }
         }
         ratchet
     }
 
-    /// What is to say about one measure.
+    /// The finding about one measure, if any.
     pub(super) fn judge(&mut self, path: &Path, measure: Measure) -> Option<Finding> {
         let Measure { name, line, size, budget, remedy } = measure;
         if size <= budget {
@@ -67,7 +67,7 @@ impl Ratchet {
         Some(Finding::error(path, line, message))
     }
 
-    /// What is to say about the list itself, after all measures.
+    /// The findings about the list itself, after all measures.
     pub(super) fn leftovers(self) -> Vec<Finding> {
         let mut findings = self.findings;
         findings.extend(self.entries.iter().filter(|entry| !entry.used).map(|entry| {

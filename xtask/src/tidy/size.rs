@@ -1,7 +1,7 @@
 //! No large file is part of the repository.
 //!
-//! What is committed once stays in every clone for ever. Large files are made by a test when it
-//! runs, or lie beside the checkout (`VARVE_DATA`). Whatever git does not know is left alone.
+//! A committed file stays in every clone for ever. Large files are made by a test when it runs, or
+//! are beside the checkout (`VARVE_DATA`). Untracked files are ignored.
 
 use super::Finding;
 use super::tree::Tree;

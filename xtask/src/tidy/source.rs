@@ -1,11 +1,11 @@
 //! Just enough Rust to know what is code, where functions begin and end, and what is only a test.
 //!
 //! [`Source::new`] copies the text and replaces by blanks whatever is inside comments, strings and
-//! character literals. Line ends stay, so a place in the copy is on the same line as in the text.
-//! In such a copy every brace is a brace and every word a word, and the rest is counting:
+//! character literals. Line ends stay, so a position in the copy is on the same line as in the
+//! text. In such a copy every brace and every word is code, and the rest is counting:
 //!
 //! - a function goes from its `fn NAME` to the brace that closes the first `{` after it, unless a
-//!   `;` outside of parentheses comes first (a declaration without a body);
+//!   `;` outside parentheses comes first (a declaration without a body);
 //! - what follows `#[cfg(test)]` up to its closing brace is test code.
 //!
 //! The special cases of the lexer: `/* /* */ */` nests; `r##"…"##` ends at its own number of `#`;

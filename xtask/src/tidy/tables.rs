@@ -1,8 +1,8 @@
 //! All rows of a table in a Markdown file have the same number of cells.
 //!
-//! A cell too few moves the others one column to the left, and a cell too many is not shown: the
-//! table then says something else than was meant. Fenced code is left out. A `|` in a cell is
-//! written `\|`, in backticks too.
+//! A missing cell moves the others one column to the left, and an extra cell is not shown: the
+//! table then does not say what was meant. Fenced code is left out. A `|` in a cell is written
+//! `\|`, in backticks too.
 
 use super::Finding;
 use super::tree::{File, Tree};
@@ -24,7 +24,7 @@ fn check_file(file: &File) -> Vec<Finding> {
         }
         let (cells, columns) = (cells(line), *columns.get_or_insert_with(|| cells(line)));
         if cells != columns {
-            let message = format!("{cells} cells in a table of {columns} columns; make them fit");
+            let message = format!("{cells} cells in a table of {columns} columns; make them equal");
             findings.push(Finding::error(&file.path, number, message));
         }
     }

@@ -1,10 +1,10 @@
 //! Names, first lines, banned words, white space, and where `unsafe` may be.
 //!
 //! - Every `.rs` file begins with a `//!` doc, so that a reader knows the mechanism first.
-//! - No `mod.rs` (six open tabs of one name), no rooms like `utils` (everything fits in).
+//! - No `mod.rs` (six open tabs of one name), no modules like `utils` (they collect everything).
 //! - Words of unfinished work, and paths of somebody's machine, do not reach the repository.
-//! - No trailing blanks, no tabs in Rust, and a text ends with a line end.
-//! - Every library and program forbids `unsafe`, but for the few whose work it is.
+//! - No trailing blanks, no tabs in Rust, and a text file ends with a newline.
+//! - Every library and program forbids `unsafe`, except the few that need it.
 
 use super::Finding;
 use super::source::Source;
@@ -23,10 +23,10 @@ const BANNED_CODE: &[(&str, &str)] = &[
     ("#[ignore", "call varve_testdata::skip with a reason, or remove the test"),
 ];
 
-/// Banned as words in every text. Put together here, so that they are not found here.
+/// Banned as words in every text. Concatenated here, so that this file does not contain them.
 const BANNED_WORDS: &[(&str, &str)] = &[
-    (concat!("FIX", "ME"), "mend it now, or write down what holds"),
-    (concat!("XX", "X"), "mend it now, or write down what holds"),
+    (concat!("FIX", "ME"), "fix it now, or describe the present state"),
+    (concat!("XX", "X"), "fix it now, or describe the present state"),
     (concat!("/ho", "me/"), "a path of one machine; take it from the environment"),
     (concat!("/ro", "ot/"), "a path of one machine; take it from the environment"),
     (concat!("/wo", "rk/"), "a path of one machine; take it from the environment"),
@@ -64,7 +64,7 @@ fn check_file(file: &File) -> Vec<Finding> {
     let mut findings = check_words(file);
     if !file.text.is_empty() && !file.text.ends_with('\n') {
         let last = file.text.lines().count();
-        findings.push(Finding::error(&file.path, last, "no line end at the end; add one"));
+        findings.push(Finding::error(&file.path, last, "no newline at the end; add one"));
     }
     if let Some(source) = &file.source {
         findings.extend(check_names(&file.path, source));
@@ -88,7 +88,7 @@ fn check_words(file: &File) -> Vec<Finding> {
     findings
 }
 
-/// Whether the word is there and is not the end of a longer name or path.
+/// Whether the word occurs and is not the end of a longer name or path.
 fn contains_word(line: &str, word: &str) -> bool {
     let inside = |c: char| c.is_alphanumeric() || "._-~}".contains(c);
     line.match_indices(word).any(|(at, _)| {
@@ -181,7 +181,7 @@ mod tests {
     fn white_space_is_found() {
         assert_eq!(rust("fn a() {} "), ["2: blanks at the end of the line"]);
         assert_eq!(rust("\tfn a() {}"), ["2: a tab"]);
-        assert_eq!(messages("a.md", "a\n\tb"), ["2: no line end at the end"]);
+        assert_eq!(messages("a.md", "a\n\tb"), ["2: no newline at the end"]);
         assert_eq!(messages("a.md", "a  \n"), ["1: blanks at the end of the line"]);
         assert_eq!(messages("a.txt", ""), [""; 0]);
     }

@@ -14,7 +14,7 @@ const DOTTED: &[&str] = &[".cargo", ".ci"];
 /// The text files of the checkout.
 #[derive(Default)]
 pub(crate) struct Tree {
-    /// The root of the checkout, for rules that ask whether something exists.
+    /// The root of the checkout, for rules that check whether something exists.
     pub root: PathBuf,
     /// In order of their paths.
     pub files: Vec<File>,
@@ -24,9 +24,9 @@ pub(crate) struct Tree {
 pub(crate) struct File {
     /// As seen from the root.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub text: String,
-    /// What it says as Rust, for a `.rs` file.
+    /// Its content as Rust, for a `.rs` file.
     pub source: Option<Source>,
 }
 
@@ -61,7 +61,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The Rust files, with what they say as Rust.
+    /// The Rust files, with their content as Rust.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&File, &Source)> {
         self.files.iter().filter_map(|file| Some((file, file.source.as_ref()?)))
     }
@@ -75,7 +75,7 @@ impl File {
         Self { path, text, source }
     }
 
-    /// Whether the file's name ends so, after the dot.
+    /// Whether the file's name has this extension.
     pub(crate) fn has_ending(&self, ending: &str) -> bool {
         has_ending(&self.path, ending)
     }

@@ -3,10 +3,12 @@
 use std::num::NonZeroUsize;
 
 use varve_consensus::{BlockAt, block_base_size};
-use varve_types::{BlockHash, ScriptHash};
+use varve_types::pushdata::PushdataRule;
+use varve_types::{BlockHash, PushdataHash, Tx};
 
 use crate::backend::{Indexes, MakeRows};
 use crate::error::{ArchiveError, Result};
+use crate::query::pushes;
 use crate::row::BlockKeys;
 use crate::side_by_side::side_by_side;
 
@@ -14,7 +16,7 @@ use crate::side_by_side::side_by_side;
 #[derive(Clone, Copy, Debug)]
 pub struct BlockPreparer<M> {
     maker: M,
-    scripts: bool,
+    pushdata: Option<PushdataRule>,
 }
 
 /// A block ready to be archived.
@@ -31,7 +33,7 @@ pub struct PreparedBlock<R> {
 
 impl<M: MakeRows> BlockPreparer<M> {
     pub(super) const fn new(maker: M, indexes: Indexes) -> Self {
-        Self { maker, scripts: indexes.scripts }
+        Self { maker, pushdata: indexes.pushdata }
     }
 
     /// Prepares a block. Refuses blocks of 4 GiB and more.
@@ -41,7 +43,7 @@ impl<M: MakeRows> BlockPreparer<M> {
         let size = size.map_err(|_| ArchiveError::TooLarge { hash, size: len as u64 })?;
         let base_size = u32::try_from(block_base_size(block.block())).unwrap_or(size);
         let mut offsets = Vec::with_capacity(block.txids().len());
-        let (mut spends, mut scripts) = (Vec::new(), Vec::new());
+        let (mut spends, mut pushes) = (Vec::new(), Vec::new());
         let (mut inputs, mut outputs) = (0, 0);
         for (position, (offset, tx)) in (0..).zip(block.block().txs_with_offsets()) {
             offsets.push(u32::try_from(offset).expect("the block is below 4 GiB"));
@@ -49,14 +51,11 @@ impl<M: MakeRows> BlockPreparer<M> {
             inputs += count(points.len());
             spends.extend(points.filter(|point| !point.is_null()).map(|point| (point, position)));
             outputs += count(tx.outputs().len());
-            if self.scripts {
-                let first = scripts.len();
-                let paid = tx.outputs().map(|output| (ScriptHash::of(output.script), position));
-                scripts.extend(paid);
-                sort_and_dedup(&mut scripts, first);
+            if let Some(rule) = self.pushdata {
+                pushes.extend(pushed(rule, tx).into_iter().map(|hash| (hash, position)));
             }
         }
-        let keys = BlockKeys { txids: block.txids(), spends: &spends, scripts: &scripts };
+        let keys = BlockKeys { txids: block.txids(), spends: &spends, pushes: &pushes };
         let rows = self.maker.rows(&keys);
         Ok(PreparedBlock { hash, size, base_size, inputs, outputs, offsets, rows })
     }
@@ -78,10 +77,10 @@ fn count(things: usize) -> u32 {
     u32::try_from(things).expect("fewer than the bytes of the block")
 }
 
-/// Keeps each of the scripts from `first` on once.
-fn sort_and_dedup(scripts: &mut Vec<(ScriptHash, u32)>, first: usize) {
-    let mut paid = scripts.split_off(first);
-    paid.sort_unstable();
-    paid.dedup();
-    scripts.append(&mut paid);
+/// The hashes of the items that a transaction pushes, each once.
+fn pushed(rule: PushdataRule, tx: &Tx<'_>) -> Vec<PushdataHash> {
+    let mut hashes: Vec<PushdataHash> = pushes(rule, tx).map(|(_, item)| item.hash()).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    hashes
 }

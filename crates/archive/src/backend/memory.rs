@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use varve_types::{BlockHash, Outpoint, ScriptHash, Txid};
+use varve_types::{BlockHash, Outpoint, PushdataHash, Txid};
 
 use super::{
     Backend, BackendError, Chain, MakeRows, Mark, Match, Result, Saved, TableSize, Tables,
@@ -27,7 +27,7 @@ struct Rows {
     txs: Vec<TxRow>,
     by_txid: HashMap<Txid, Vec<TxLink>>,
     spenders: HashMap<Outpoint, Vec<TxLink>>,
-    payers: HashMap<ScriptHash, Vec<TxLink>>,
+    pushes: HashMap<PushdataHash, Vec<TxLink>>,
     filters: BTreeMap<HeaderLink, FilterRow>,
     tx_states: BTreeMap<TxLink, TxState>,
     saved: Saved,
@@ -123,8 +123,16 @@ impl Tables for MemoryTables {
         Ok(())
     }
 
-    fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
-        find(&self.rows().payers, scripts, out);
+    fn find_pushes(
+        &self,
+        hash: PushdataHash,
+        from: TxLink,
+        limit: usize,
+        out: &mut Vec<TxLink>,
+    ) -> Result<()> {
+        let rows = self.rows();
+        let links = rows.pushes.get(&hash).into_iter().flatten();
+        out.extend(links.filter(|link| **link >= from).take(limit));
         Ok(())
     }
 
@@ -146,7 +154,7 @@ impl Tables for MemoryTables {
 pub struct MemoryRows {
     txids: Vec<Txid>,
     spends: Vec<(Outpoint, u32)>,
-    scripts: Vec<(ScriptHash, u32)>,
+    pushes: Vec<(PushdataHash, u32)>,
 }
 
 /// Copies the keys of blocks.
@@ -158,7 +166,7 @@ impl MakeRows for MemoryRowMaker {
 
     fn rows(&self, keys: &BlockKeys<'_>) -> MemoryRows {
         let (txids, spends) = (keys.txids.to_vec(), keys.spends.to_vec());
-        MemoryRows { txids, spends, scripts: keys.scripts.to_vec() }
+        MemoryRows { txids, spends, pushes: keys.pushes.to_vec() }
     }
 }
 
@@ -166,7 +174,7 @@ impl Backend for MemoryBackend {
     type Tables = MemoryTables;
     type Maker = MemoryRowMaker;
 
-    const ADDS_SCRIPTS: bool = false;
+    const ADDS_PUSHDATA: bool = false;
 
     fn maker(&self) -> MemoryRowMaker {
         MemoryRowMaker
@@ -219,8 +227,8 @@ impl Backend for MemoryBackend {
         for (point, position) in new.spends {
             rows.spenders.entry(point).or_default().push(first.plus(position));
         }
-        for (script, position) in new.scripts {
-            rows.payers.entry(script).or_default().push(first.plus(position));
+        for (hash, position) in new.pushes {
+            rows.pushes.entry(hash).or_default().push(first.plus(position));
         }
         let row = block.row(first);
         rows.blocks.insert(block.header, row);
@@ -282,13 +290,13 @@ impl Backend for MemoryBackend {
             buckets: 0,
         };
         let spends: usize = rows.spenders.values().map(Vec::len).sum();
-        let payers: usize = rows.payers.values().map(Vec::len).sum();
+        let pushes: usize = rows.pushes.values().map(Vec::len).sum();
         Ok(vec![
             table("header", rows.headers.len(), size_of::<HeaderRow>()),
             table("block", rows.blocks.len(), size_of::<BlockRow>()),
             table("tx", rows.txs.len(), size_of::<(Txid, TxRow)>()),
             table("spend", spends, size_of::<(Outpoint, TxLink)>()),
-            table("script", payers, size_of::<(ScriptHash, TxLink)>()),
+            table("pushdata", pushes, size_of::<(PushdataHash, TxLink)>()),
             table("filter", rows.filters.len(), size_of::<FilterRow>()),
             table("tx_state", rows.tx_states.len(), size_of::<TxState>()),
         ])

@@ -7,7 +7,7 @@
 //! | `tx_len` | blob (`blocks`) | – | lengths of transactions | 1.4 a transaction |
 //! | `tx` | search table (`searches`) | fingerprint of the txid, 40 bits | tx row | 5.2 |
 //! | `spend` | search table | fingerprint of the point | tx row | 5.2 |
-//! | `script` | search table | fingerprint of the script hash | tx row | 5.2 |
+//! | `pushdata` | search table | fingerprint of the hash of a pushed item | tx row | 5.2 |
 //! | `filter`, `filter_at` | blob, array by header row (`filters`) | – | header, filter | 44 + n |
 //! | `tx_state` | record map | tx row 8 | flags, place, verdict, fee | 39 to 41 |
 //! | `candidate`, `confirmed` | array by height | – | header row | 8 |
@@ -53,7 +53,7 @@ use filters::{FILTER_TABLES, Filters};
 use row::{HEADER, TX_STATE};
 use searches::Searches;
 
-pub use at_rest::stored_bytes;
+pub use at_rest::{stored_bytes, table_bytes};
 pub use config::MmapConfig;
 pub use files::{SEARCH_TABLES, is_search_file, is_store_file};
 pub use memory::ArchiveMemory;
@@ -119,7 +119,8 @@ impl MmapBackend {
         let header = map!("header", rows.div_ceil(64));
         let blocks = Blocks::open(&storage, &config, &manifest)?;
         let txs = blocks.reader().txs()?;
-        let searches = Searches::open(&storage, &config, &manifest, TxLink::new(txs))?;
+        let before = row::decode_mark(&manifest.owner)?.and_then(|mark| mark.indexes.pushdata);
+        let searches = Searches::open(&storage, &config, &manifest, TxLink::new(txs), before)?;
         let filters = Filters::open(&storage, &config, &manifest)?;
         let tx_state = map!("tx_state", 256);
         let tables = MmapTables {
@@ -197,7 +198,7 @@ impl MmapBackend {
 fn forget_unwanted(storage: &dyn Storage, manifest: &mut Manifest, wanted: Indexes) -> Result<()> {
     let Some(mut mark) = row::decode_mark(&manifest.owner)? else { return Ok(()) };
     let found = mark.indexes;
-    mark.indexes.scripts &= wanted.scripts;
+    mark.indexes.pushdata = mark.indexes.pushdata.filter(|rule| wanted.pushdata == Some(*rule));
     mark.indexes.filters &= wanted.filters;
     if mark.indexes == found {
         return Ok(());
@@ -213,7 +214,7 @@ impl Backend for MmapBackend {
     type Tables = MmapTables;
     type Maker = MmapRowMaker;
 
-    const ADDS_SCRIPTS: bool = true;
+    const ADDS_PUSHDATA: bool = true;
 
     fn tables(&self) -> MmapTables {
         self.tables.clone()

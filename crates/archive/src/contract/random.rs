@@ -6,7 +6,7 @@
 
 use varve_types::{Height, Outpoint};
 
-use super::{Disk, TestBlock, block, header, mark, open_again, script, txid};
+use super::{Disk, TestBlock, block, header, mark, open_again, push, txid};
 use crate::backend::memory::{MemoryBackend, MemoryDisk};
 use crate::backend::{Backend, Chain, Match, Tables as _};
 use crate::link::{HeaderLink, TxLink};
@@ -128,9 +128,9 @@ fn new_block<B: Backend>(backend: &B, choice: u32, dice: &mut Dice) -> Option<Te
         .into_iter()
         .map(|(position, key)| (Outpoint::new(txid(key / 2), key % 2), position))
         .collect();
-    let scripts: Vec<_> =
-        puts(KEYS).into_iter().map(|(position, key)| (script(key), position)).collect();
-    Some(block(header, &txs, &spends, &scripts))
+    let pushes: Vec<_> =
+        puts(KEYS).into_iter().map(|(position, key)| (push(key), position)).collect();
+    Some(block(header, &txs, &spends, &pushes))
 }
 
 /// Asks both stores everything.
@@ -144,7 +144,6 @@ fn compare<B: Backend>(backend: &B, oracle: &MemoryBackend) {
     let hashes: Vec<_> = (0..bounds.headers + 2).map(|number| header(number).hash).collect();
     let txids: Vec<_> = (0..=KEYS).map(txid).collect();
     let points: Vec<_> = (0..2 * KEYS).map(|key| Outpoint::new(txid(key / 2), key % 2)).collect();
-    let scripts: Vec<_> = (0..=KEYS).map(script).collect();
     macro_rules! same {
         ($method:ident, $keys:expr) => {
             let (ours, theirs) =
@@ -162,8 +161,13 @@ fn compare<B: Backend>(backend: &B, oracle: &MemoryBackend) {
     contains(&rows, &ask(|out| theirs.find_txs(&txids, out)));
     let spenders = ask(|out| ours.find_spenders(&points, out));
     contains(&spenders, &ask(|out| theirs.find_spenders(&points, out)));
-    let payers = ask(|out| ours.find_payers(&scripts, out));
-    contains(&payers, &ask(|out| theirs.find_payers(&scripts, out)));
+    let from = TxLink::new(bounds.txs / 3);
+    for key in (0..=KEYS).map(push) {
+        let pushes = ask(|out| ours.find_pushes(key, from, usize::MAX, out));
+        let pushes: Vec<_> = pushes.into_iter().map(|link| (0, link)).collect();
+        let expected = ask(|out| theirs.find_pushes(key, from, usize::MAX, out));
+        contains(&pushes, &expected.into_iter().map(|link| (0, link)).collect::<Vec<_>>());
+    }
 }
 
 /// What a store answers.

@@ -3,7 +3,7 @@
 use varve_types::Outpoint;
 
 use super::{
-    Disk, TestBlock, append_headers, block, found, header, kept, mark, open_again, script, txid,
+    Disk, TestBlock, append_headers, block, found, header, kept, mark, open_again, push, txid,
 };
 use crate::backend::{Backend, Tables as _};
 use crate::link::{Bounds, HeaderLink, TxLink};
@@ -115,15 +115,25 @@ pub(super) fn every_spender_is_a_candidate<B: Backend>(backend: &mut B) {
     assert_eq!(kept(rows, &expected), expected, "all of them, newest first");
 }
 
-pub(super) fn every_payer_is_a_candidate<B: Backend>(backend: &mut B) {
+pub(super) fn every_push_is_a_candidate<B: Backend>(backend: &mut B) {
     append_headers(backend, 3);
     let txs = [(txid(10), 81), (txid(11), 200)];
-    let scripts = [(script(1), 0), (script(2), 0), (script(1), 1)];
-    block(0, &txs, &[], &scripts).append(backend).expect("it takes a block");
+    let pushes = [(push(1), 0), (push(2), 0), (push(1), 1)];
+    block(0, &txs, &[], &pushes).append(backend).expect("it takes a block");
+    block(1, &txs, &[], &[(push(1), 1)]).append(backend).expect("it takes a block");
     let tables = backend.tables();
-    let rows = found(|out| tables.find_payers(&[script(2), script(1)], out));
-    let expected = [(0, 0), (1, 1), (1, 0)];
-    assert_eq!(kept(rows, &expected), expected);
+    let find = |key, from, limit| {
+        let mut found = Vec::new();
+        tables.find_pushes(push(key), TxLink::new(from), limit, &mut found).expect("it searches");
+        found.into_iter().map(TxLink::to_u64).collect::<Vec<_>>()
+    };
+    let kept = |found: Vec<u64>, rows: &[u64]| {
+        found.into_iter().filter(|row| rows.contains(row)).collect::<Vec<_>>()
+    };
+    assert_eq!(kept(find(2, 0, 9), &[0]), [0]);
+    assert_eq!(kept(find(1, 0, 9), &[0, 1, 3]), [0, 1, 3], "oldest first");
+    assert_eq!(kept(find(1, 1, 9), &[0, 1, 3]), [1, 3], "from a row on");
+    assert!(find(1, 0, 2).len() <= 2 && find(1, 4, 9).is_empty());
 }
 
 pub(super) fn a_reader_sees_what_comes_later<B: Backend>(backend: &mut B) {

@@ -1,7 +1,8 @@
 //! Rows and blocks for the tests of the contract: each made from a number, and unlike all others.
 
 use varve_consensus::Work;
-use varve_types::{BlockHash, Height, MerkleRoot, Network, Outpoint, ScriptHash, Txid};
+use varve_types::pushdata::PushdataRule;
+use varve_types::{BlockHash, Height, MerkleRoot, Network, Outpoint, PushdataHash, Txid};
 
 use crate::backend::{Backend, Indexes, MakeRows as _, Mark, RowsOf};
 use crate::link::HeaderLink;
@@ -11,7 +12,7 @@ use crate::source::BlockNumber;
 /// The mark of these tests.
 #[must_use]
 pub fn mark(sequence: u64) -> Mark {
-    let indexes = Indexes { scripts: true, filters: true };
+    let indexes = Indexes { pushdata: Some(PushdataRule::Documented), filters: true };
     Mark { network: Network::Regtest, indexes, sequence, base: Some(Height::new(7)) }
 }
 
@@ -43,10 +44,10 @@ pub fn txid(number: u32) -> Txid {
     Txid::from_bytes(bytes)
 }
 
-/// A script hash that no other number has.
+/// The hash of a pushed item that no other number has.
 #[must_use]
-pub fn script(number: u32) -> ScriptHash {
-    ScriptHash::of(&number.to_le_bytes())
+pub fn push(number: u32) -> PushdataHash {
+    PushdataHash::of(&number.to_le_bytes())
 }
 
 /// A block of these tests, with what it is found by.
@@ -57,7 +58,7 @@ pub struct TestBlock {
     pub(super) txids: Vec<Txid>,
     pub(super) offsets: Vec<u32>,
     pub(super) spends: Vec<(Outpoint, u32)>,
-    pub(super) scripts: Vec<(ScriptHash, u32)>,
+    pub(super) pushes: Vec<(PushdataHash, u32)>,
 }
 
 impl TestBlock {
@@ -74,8 +75,8 @@ impl TestBlock {
     }
 
     pub(super) fn rows<B: Backend>(&self, backend: &B) -> RowsOf<B> {
-        let Self { txids, spends, scripts, .. } = self;
-        backend.maker().rows(&BlockKeys { txids, spends, scripts })
+        let Self { txids, spends, pushes, .. } = self;
+        backend.maker().rows(&BlockKeys { txids, spends, pushes })
     }
 
     /// Appends the block to a store.
@@ -91,7 +92,7 @@ pub fn block(
     header: u32,
     txs: &[(Txid, u32)],
     spends: &[(Outpoint, u32)],
-    scripts: &[(ScriptHash, u32)],
+    pushes: &[(PushdataHash, u32)],
 ) -> TestBlock {
     TestBlock {
         header: HeaderLink::new(header),
@@ -99,6 +100,6 @@ pub fn block(
         txids: txs.iter().map(|(txid, _)| *txid).collect(),
         offsets: txs.iter().map(|(_, offset)| *offset).collect(),
         spends: spends.to_vec(),
-        scripts: scripts.to_vec(),
+        pushes: pushes.to_vec(),
     }
 }

@@ -3,19 +3,22 @@
 //! Every row has a key of its own, so a page is found for any place within a script: the first 64
 //! bits of the identity lead through the directory, and where a script fills several leaves their
 //! first keys are kept whole. The rows of one key in several runs are added up by
-//! [`Combine`](super::combine::Combine), not by a choice among them.
+//! [`Combine`], not by a choice among them.
 
-use varve_io::{Kind, PAGE_PAYLOAD_LEN};
-use varve_runs::{Codec, Keys, LeafBuilder, LeafPlace, LeafWalk, Pages, Secret};
+use varve_io::{FormatError, Kind, PAGE_PAYLOAD_LEN};
+use varve_runs::{Codec, Cursor, Keys, Secret};
 
+use super::combine::{Combine, combine};
 use super::error::HistoryError;
 use super::identity::Identity;
 use super::leaf::{self, Leaf, ROWS_MAX};
 use super::row::{Key, Place, Row};
+use crate::layers::Layered;
+use crate::leaf_rows::{Gather, LeafRows, WholeLeaves};
 
 /// The rows of the history table.
 #[derive(Debug)]
-pub(super) struct History;
+pub(crate) struct History;
 
 const IDENTITY_LEN: usize = 10;
 const PLACE_LEN: usize = size_of::<u128>();
@@ -51,8 +54,8 @@ impl Codec for History {
     type Order = Key;
     type Row<'a> = &'a Row;
     type Hasher = ();
-    type Builder = Builder;
-    type Walk = Walk;
+    type Builder = Gather<Self>;
+    type Walk = LeafRows<Self>;
     type Error = HistoryError;
 
     fn hasher(_: Secret) {}
@@ -92,84 +95,37 @@ impl Codec for History {
     }
 }
 
-/// Gathers rows until a leaf is surely full.
-#[derive(Debug)]
-pub(super) struct Builder {
-    rows: Vec<Row>,
-    /// Rows at the front that are written.
-    written: usize,
-    payload: Vec<u8>,
-}
+impl WholeLeaves for History {
+    type Owned = Row;
+    const ROWS_MAX: usize = ROWS_MAX;
 
-impl Builder {
-    fn write_leaf(&mut self, pages: &mut Pages<History>) -> Result<(), HistoryError> {
-        let rows = self.rows.get(self.written..).unwrap_or_default();
-        let rows = rows.get(..ROWS_MAX).unwrap_or(rows);
-        self.payload.clear();
-        let count = leaf::encode(rows, PAGE_PAYLOAD_LEN, &mut self.payload);
-        let rows = rows.get(..count).unwrap_or_default();
-        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-            let hashes = rows.iter().map(|row| History::hash(&(), &row.key));
-            pages.leaf((first.key, last.key), &self.payload, hashes)?;
-        }
-        self.written += count;
-        Ok(())
-    }
-}
-
-impl LeafBuilder<History> for Builder {
-    fn new(_: u64) -> Self {
-        Self { rows: Vec::with_capacity(2 * ROWS_MAX), written: 0, payload: Vec::new() }
+    #[inline]
+    fn own(row: &&Row) -> Row {
+        **row
     }
 
     #[inline]
-    fn push(&mut self, row: &&Row, _: u64, pages: &mut Pages<History>) -> Result<(), HistoryError> {
-        if self.rows.last().is_some_and(|last| last.key >= row.key) {
-            return Err(HistoryError::Order { row: row.key.to_string() });
-        }
-        self.rows.push(**row);
-        if self.rows.len() < 2 * ROWS_MAX {
-            return Ok(());
-        }
-        while self.rows.len() - self.written >= ROWS_MAX {
-            self.write_leaf(pages)?;
-        }
-        self.rows.drain(..self.written);
-        self.written = 0;
-        Ok(())
+    fn lend(row: &Row) -> &Row {
+        row
     }
 
-    fn finish(&mut self, pages: &mut Pages<History>) -> Result<(), HistoryError> {
-        while self.written < self.rows.len() {
-            self.write_leaf(pages)?;
-        }
-        Ok(())
+    fn encode(rows: &[Row], out: &mut Vec<u8>) -> usize {
+        leaf::encode(rows.get(..ROWS_MAX).unwrap_or(rows), PAGE_PAYLOAD_LEN, out)
+    }
+
+    fn decode(payload: &[u8], out: &mut Vec<Row>) -> Result<(), FormatError> {
+        Leaf::parse(payload, 0)?.decode(out)
+    }
+
+    fn out_of_order(row: &Row) -> HistoryError {
+        HistoryError::Order { row: row.key.to_string() }
     }
 }
 
-/// The rows of the leaf in which a cursor stands.
-#[derive(Debug, Default)]
-pub(super) struct Walk {
-    rows: Vec<Row>,
-    /// The row after the one it stands at.
-    next: usize,
-}
+impl Layered for History {
+    type Merged = Combine<Cursor<Self>>;
 
-impl LeafWalk<History> for Walk {
-    fn enter(&mut self, payload: &[u8], at: LeafPlace<'_, History>) -> Result<(), HistoryError> {
-        self.next = 0;
-        let decoded = Leaf::parse(payload, 0).and_then(|leaf| leaf.decode(&mut self.rows));
-        decoded.map_err(|error| at.error(error))
-    }
-
-    #[inline]
-    fn next(&mut self, _: LeafPlace<'_, History>) -> Result<bool, HistoryError> {
-        self.next += 1;
-        Ok(self.next <= self.rows.len())
-    }
-
-    #[inline]
-    fn row(&self) -> Option<&Row> {
-        self.rows.get(self.next.checked_sub(1)?)
+    fn merged(cursors: Vec<Cursor<Self>>) -> Result<Self::Merged, HistoryError> {
+        combine(cursors)
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn combine<S: Source<History>>(sources: Vec<S>) -> Result<Combine<S>>
 
 /// A source of rows in order, in which every key has one row.
 #[derive(Debug)]
-pub(super) struct Combine<S> {
+pub(crate) struct Combine<S> {
     sources: Vec<S>,
     /// The key at which each source stands, the lowest first.
     heads: BinaryHeap<Reverse<(Key, usize)>>,

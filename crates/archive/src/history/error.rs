@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use varve_runs::RunError;
 use varve_types::{BlockHash, Height};
 
-use crate::link::TxLink;
-
 /// What an operation on the history table answers.
 pub type Result<T> = std::result::Result<T, HistoryError>;
 
@@ -34,28 +32,11 @@ pub enum HistoryError {
         /// The block.
         hash: BlockHash,
     },
-    /// A block whose transactions have lower links than those of the block below it.
-    #[error("block {hash} has rows from {first} on, below {end}: its parent was archived after it")]
-    Links {
+    /// More transactions than a row has room for.
+    #[error("with block {hash} the chain has more than 2^56 transactions")]
+    Full {
         /// The block.
         hash: BlockHash,
-        /// Its first link.
-        first: TxLink,
-        /// The first link that may be given to it.
-        end: TxLink,
-    },
-    /// The table was saved later than the tables that its links lead to.
-    #[error(
-        "the history in {} knows transactions up to {watermark}, the archive only up to {bound}: \
-         they are of different moments; run `varve repair`", path.display()
-    )]
-    Ahead {
-        /// The folder.
-        path: PathBuf,
-        /// The first link that is not in the table's runs.
-        watermark: TxLink,
-        /// The first link that the archive does not have.
-        bound: TxLink,
     },
     /// The folder holds the table of another store.
     #[error("the history in {} belongs to another store: run `varve repair`", path.display())]
@@ -86,7 +67,7 @@ impl HistoryError {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::Run(RunError::Storage(error)) => error.is_damage(),
-            Self::Order { .. } | Self::Ahead { .. } | Self::OtherStore { .. } => true,
+            Self::Order { .. } | Self::OtherStore { .. } => true,
             _ => false,
         }
     }

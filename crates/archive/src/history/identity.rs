@@ -29,7 +29,7 @@ pub(super) const IDENTITY_BITS: u32 = 2 * HALF_BITS;
 
 /// 80 keyed bits that stand for a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Identity(u128);
+pub(crate) struct Identity(u128);
 
 impl Identity {
     pub(super) const MAX: Self = Self((1 << IDENTITY_BITS) - 1);

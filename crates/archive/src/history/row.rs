@@ -21,7 +21,7 @@ use crate::link::TxLink;
 
 /// Where a row of a script stands among its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place(pub(super) u128);
+pub(crate) struct Place(pub(super) u128);
 
 const SECTION: u32 = 96;
 const TX: u128 = 1 << SECTION;
@@ -65,7 +65,7 @@ impl Place {
 
 /// What a row is found by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
+pub(crate) struct Key {
     pub(super) identity: Identity,
     pub(super) place: Place,
 }
@@ -82,7 +82,7 @@ impl Key {
 
 /// What a row says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(crate) enum Body {
     Sums(Sums),
     /// The weight of a transaction.
     Tx(Weight),
@@ -92,14 +92,14 @@ pub(super) enum Body {
 
 /// Whether a row adds or takes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(crate) enum Weight {
     Add,
     Remove,
 }
 
 /// A row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub(super) key: Key,
     pub(super) body: Body,
 }

@@ -15,39 +15,38 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use varve_io::Storage;
-use varve_runs::{Candidate, Query};
-use varve_types::{Height, Outpoint};
+use varve_runs::{Candidate, Query, Run};
+use varve_types::{Height, Outpoint, ScriptHash};
 
 use super::codec::History;
 use super::error::Result;
 use super::identity::{HistoryKeys, Identity};
 use super::leaf::Leaf;
-use super::pane::{Mark, OURS};
+use super::pane::{Mark, OURS, Pane};
 use super::row::{Body, Key, Place, Row};
 use super::scan::{Scan, Shelf};
 use super::sums::Sums;
 use super::table;
-use super::version::{Shared, Version};
+use super::version::Version;
 use crate::link::TxLink;
 use crate::search::{LINK_BITS, Order};
-use varve_types::ScriptHash;
+use crate::shared::Shared;
 
 /// Reads the table. Cheap to clone; any number of threads read while one writes.
 #[derive(Clone, Debug)]
 pub struct HistoryReader {
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Version>>,
     keys: HistoryKeys,
 }
 
 impl HistoryReader {
-    pub(super) const fn new(shared: Arc<Shared>, keys: HistoryKeys) -> Self {
+    pub(super) const fn new(shared: Arc<Shared<Version>>, keys: HistoryKeys) -> Self {
         Self { shared, keys }
     }
 
     /// Opens a table that nobody writes, without writing anything: at the cost of its directories.
-    /// `bound` is the first link that the archive does not have.
-    pub fn at_rest(storage: &Arc<dyn Storage>, keys: HistoryKeys, bound: TxLink) -> Result<Self> {
-        let loaded = table::load(storage, keys.store(), bound)?;
+    pub fn at_rest(storage: &Arc<dyn Storage>, keys: HistoryKeys) -> Result<Self> {
+        let loaded = table::load(storage, keys.store())?;
         let (runs, watermark) = (loaded.runs, loaded.watermark);
         let version = Version { panes: Box::default(), runs, watermark };
         Ok(Self::new(Arc::new(Shared::new(version)), keys))
@@ -65,7 +64,7 @@ impl HistoryReader {
 #[derive(Clone, Debug)]
 pub struct HistoryView {
     version: Arc<Version>,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Version>>,
     keys: HistoryKeys,
 }
 
@@ -292,6 +291,11 @@ impl HistoryView {
                 return Ok(Nearer::Beginning);
             }
         }
+    }
+
+    /// Everything that has rows: panes, and runs.
+    pub(super) fn shelves(&self) -> (&[Arc<Pane>], &[Arc<Run<History>>]) {
+        (&self.version.panes, self.version.runs.as_slice())
     }
 
     fn scan(&self, script: &ScriptHash, places: Range<Place>, order: Order) -> Scan<'_> {

@@ -39,29 +39,6 @@ impl Output {
     }
 }
 
-/// The sizes of a transaction in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TxSize {
-    /// Without witness ("light").
-    pub base: u64,
-    /// With witness ("heavy").
-    pub total: u64,
-}
-
-impl TxSize {
-    /// The weight (BIP141).
-    #[must_use]
-    pub const fn weight(&self) -> u64 {
-        3 * self.base + self.total
-    }
-
-    /// The virtual size: a quarter of the weight, rounded up.
-    #[must_use]
-    pub const fn virtual_size(&self) -> u64 {
-        self.weight().div_ceil(4)
-    }
-}
-
 impl<T: Tables> Snapshot<T> {
     /// The 80 bytes of a header.
     pub fn raw_header(&self, link: HeaderLink) -> Result<[u8; Header::LEN]> {
@@ -93,7 +70,7 @@ impl<T: Tables, S: BlockSource> View<T, S> {
     }
 
     /// An output of a transaction.
-    pub fn output_of(&self, place: &TxPlace, vout: u32) -> Result<Option<Output>> {
+    fn output_of(&self, place: &TxPlace, vout: u32) -> Result<Option<Output>> {
         self.with_tx(place.block, &place.slice, |tx| {
             let output = tx.outputs().nth(vout as usize)?;
             Some(Output::new(place, vout, &output))
@@ -106,14 +83,6 @@ impl<T: Tables, S: BlockSource> View<T, S> {
             let place = row.with(tx.txid());
             let outputs = (0..).zip(tx.outputs());
             outputs.map(|(vout, output)| Output::new(&place, vout, &output)).collect()
-        })
-    }
-
-    /// The sizes of a transaction; `None` when the snapshot does not see the row.
-    pub fn tx_size(&self, tx: TxLink) -> Result<Option<TxSize>> {
-        self.with_row(tx, |_, tx| {
-            let total = tx.bytes().len() as u64;
-            Some(TxSize { base: varve_consensus::base_size(tx), total })
         })
     }
 }

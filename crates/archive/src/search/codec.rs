@@ -3,16 +3,19 @@
 //! The key is the fingerprint, and its rows may fill many leaves. There are no deletes and no row
 //! is in two runs, so a merge keeps every row.
 
-use varve_io::Kind;
-use varve_runs::{Codec, Keys, LeafBuilder, LeafPlace, LeafWalk, Pages, Secret};
+use varve_io::{FormatError, Kind};
+use varve_runs::{Codec, Cursor, Keys, Merge, RunInfo, Secret};
 
 use super::error::SearchError;
 use super::leaf::{self, Leaf, ROWS_MAX};
 use super::row::{Fingerprint, Row};
+use super::table::chain_len;
+use crate::layers::Layered;
+use crate::leaf_rows::{Gather, LeafRows, WholeLeaves};
 
 /// The rows of a search table.
 #[derive(Debug)]
-pub(super) struct Search;
+pub(crate) struct Search;
 
 impl Keys for Search {
     type Key = Fingerprint;
@@ -43,8 +46,8 @@ impl Codec for Search {
     type Order = u128;
     type Row<'a> = Row;
     type Hasher = ();
-    type Builder = Builder;
-    type Walk = Walk;
+    type Builder = Gather<Self>;
+    type Walk = LeafRows<Self>;
     type Error = SearchError;
 
     fn hasher(_: Secret) {}
@@ -76,83 +79,42 @@ impl Codec for Search {
     }
 }
 
-/// Gathers rows until a leaf is surely full.
-#[derive(Debug)]
-pub(super) struct Builder {
-    rows: Vec<Row>,
-    /// Rows at the front that are written.
-    written: usize,
-    payload: Vec<u8>,
-}
+impl WholeLeaves for Search {
+    type Owned = Row;
+    const ROWS_MAX: usize = ROWS_MAX;
 
-impl Builder {
-    fn write_leaf(&mut self, pages: &mut Pages<Search>) -> Result<(), SearchError> {
-        let rows = self.rows.get(self.written..).unwrap_or_default();
-        self.payload.clear();
-        let count = leaf::encode(rows, &mut self.payload);
-        let rows = rows.get(..count).unwrap_or_default();
-        if let (Some(first), Some(last)) = (rows.first(), rows.last()) {
-            let hashes = rows.iter().map(|row| Search::hash(&(), &row.fingerprint));
-            pages.leaf((first.fingerprint, last.fingerprint), &self.payload, hashes)?;
-        }
-        self.written += count;
-        Ok(())
-    }
-}
-
-impl LeafBuilder<Search> for Builder {
-    fn new(_: u64) -> Self {
-        Self { rows: Vec::with_capacity(2 * ROWS_MAX), written: 0, payload: Vec::new() }
+    #[inline]
+    fn own(row: &Row) -> Row {
+        *row
     }
 
     #[inline]
-    fn push(&mut self, row: &Row, _: u64, pages: &mut Pages<Search>) -> Result<(), SearchError> {
-        if self.rows.last().is_some_and(|last| last.key() >= row.key()) {
-            return Err(SearchError::Order { row: *row });
-        }
-        self.rows.push(*row);
-        if self.rows.len() < 2 * ROWS_MAX {
-            return Ok(());
-        }
-        while self.rows.len() - self.written >= ROWS_MAX {
-            self.write_leaf(pages)?;
-        }
-        self.rows.drain(..self.written);
-        self.written = 0;
-        Ok(())
+    fn lend(row: &Row) -> Row {
+        *row
     }
 
-    fn finish(&mut self, pages: &mut Pages<Search>) -> Result<(), SearchError> {
-        while self.written < self.rows.len() {
-            self.write_leaf(pages)?;
-        }
-        Ok(())
+    fn encode(rows: &[Row], out: &mut Vec<u8>) -> usize {
+        leaf::encode(rows, out)
+    }
+
+    fn decode(payload: &[u8], out: &mut Vec<Row>) -> Result<(), FormatError> {
+        Leaf::parse(payload)?.decode(out)
+    }
+
+    fn out_of_order(row: &Row) -> SearchError {
+        SearchError::Order { row: *row }
     }
 }
 
-/// The rows of the leaf in which a cursor stands.
-#[derive(Debug, Default)]
-pub(super) struct Walk {
-    rows: Vec<Row>,
-    /// The row after the one it stands at.
-    next: usize,
-}
+/// The runs of stale branches lie behind those of the chain.
+impl Layered for Search {
+    type Merged = Merge<Self, Cursor<Self>>;
 
-impl LeafWalk<Search> for Walk {
-    fn enter(&mut self, payload: &[u8], at: LeafPlace<'_, Search>) -> Result<(), SearchError> {
-        self.next = 0;
-        let decoded = Leaf::parse(payload).and_then(|leaf| leaf.decode(&mut self.rows));
-        decoded.map_err(|error| at.error(error))
+    fn merged(cursors: Vec<Cursor<Self>>) -> Result<Self::Merged, SearchError> {
+        Merge::new(cursors, true)
     }
 
-    #[inline]
-    fn next(&mut self, _: LeafPlace<'_, Search>) -> Result<bool, SearchError> {
-        self.next += 1;
-        Ok(self.next <= self.rows.len())
-    }
-
-    #[inline]
-    fn row(&self) -> Option<Row> {
-        self.rows.get(self.next.checked_sub(1)?).copied()
+    fn layer_count(runs: &[RunInfo]) -> usize {
+        chain_len(runs)
     }
 }

@@ -20,8 +20,9 @@ use super::error::Result;
 use super::leaf::Leaf;
 use super::row::Fingerprint;
 use super::table;
-use super::version::{Fetcher, PageReads, Shared, Version};
+use super::version::Version;
 use crate::link::TxLink;
+use crate::shared::{PageReads, Shared};
 
 /// Pages that are joined together.
 const GROUP: usize = 16;
@@ -29,11 +30,11 @@ const GROUP: usize = 16;
 /// Searches a table. Cheap to clone; any number of threads search while one writes.
 #[derive(Clone, Debug)]
 pub struct SearchReader {
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Version>>,
 }
 
 impl SearchReader {
-    pub(super) const fn new(shared: Arc<Shared>) -> Self {
+    pub(super) const fn new(shared: Arc<Shared<Version>>) -> Self {
         Self { shared }
     }
 
@@ -105,28 +106,20 @@ impl SearchReader {
         out: &mut Vec<(usize, TxLink)>,
     ) -> Result<()> {
         let keys = sorted.iter().map(|(key, _)| *key).collect();
-        let mut query = Query::<Search>::new(&version.runs, keys);
+        let query = Query::<Search>::new(&version.runs, keys);
         let direct = query.unread() as u64;
-        let mut fetcher = None;
-        if direct > 0 {
-            let fetcher = fetcher.insert(self.shared.fetcher());
-            let Fetcher { reader, buffers } = fetcher;
-            query.fetch(reader, buffers)?;
-        }
-        let candidates: Vec<Candidate> = query.by_key().flatten().copied().collect();
-        for group in candidates.chunks(GROUP) {
-            join(&query, group, |key, link| {
-                if let Some((_, place)) = sorted.get(key) {
-                    out.push((*place, link));
-                }
-            })?;
-        }
-        self.shared.count(PageReads { pages: candidates.len() as u64, direct });
-        if let Some(mut fetcher) = fetcher {
-            query.release(&mut fetcher.buffers);
-            self.shared.release(fetcher);
-        }
-        Ok(())
+        self.shared.fetch(query, |query| {
+            let candidates: Vec<Candidate> = query.by_key().flatten().copied().collect();
+            for group in candidates.chunks(GROUP) {
+                join(query, group, |key, link| {
+                    if let Some((_, place)) = sorted.get(key) {
+                        out.push((*place, link));
+                    }
+                })?;
+            }
+            self.shared.count(PageReads { pages: candidates.len() as u64, direct });
+            Ok(())
+        })
     }
 
     /// Walks the rows of one key with links in this range, without collecting them.

@@ -18,7 +18,7 @@
 //!    are appended. When the files are written, the manifest names them, with the new *watermark*:
 //!    the link below which everything is in runs. Swapping the version removes the rows from the
 //!    panes.
-//! 4. **Merge** (`merge`), when the policy says so, in two more lanes. The next manifest names the
+//! 4. **Merge** (`layers`), when the policy says so, in two more lanes. The next manifest names the
 //!    result; until then the merged files stay.
 //!
 //! There is no log. After a crash the table is as the last manifest says, and the owner appends
@@ -34,31 +34,30 @@
 
 mod flush;
 mod load;
-mod merge;
 mod rest;
-mod work;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use varve_io::{PAGE_LEN, Storage};
-use varve_runs::{Kept, Manifest, Run, RunNumber, Runs, Slot, StoreKey};
+use varve_io::Storage;
+use varve_runs::{Kept, Manifest, Run, StoreKey};
 
 use super::batch::Batch;
-use super::budget::{Budget, SearchMemory};
+use super::budget::SearchMemory;
 use super::codec::Search;
 use super::error::{Result, SearchError};
 use super::find::SearchReader;
 use super::options::SearchOptions;
-use super::policy::Policy;
 use super::row::LINK_BITS;
-use super::version::{Shared, Version};
+use super::version::Version;
 use super::young::Young;
+use crate::layers::{LayerOptions, Layers, Upkeep as _};
 use crate::link::TxLink;
-use flush::Flushing;
+use crate::shared::Shared;
+use flush::{Flushed, Flushing};
 use load::{Loaded, MANIFEST, Saved};
-use work::Work;
 
+pub(super) use flush::chain_len;
 pub(super) use load::{load, saved};
 
 /// What the owner promises about links.
@@ -92,12 +91,10 @@ pub struct SearchSize {
 /// A search table, open for writing. There is one writer; [`SearchTable::reader`] is for others.
 #[derive(Debug)]
 pub struct SearchTable {
-    storage: Arc<dyn Storage>,
-    key: StoreKey,
     options: SearchOptions,
-    shared: Arc<Shared>,
+    shared: Arc<Shared<Version>>,
     young: Young,
-    runs: Runs<Search>,
+    layers: Layers<Search, Flushing, Flushed>,
     /// The first link whose rows are not here.
     end: TxLink,
     /// What the manifest says.
@@ -105,10 +102,8 @@ pub struct SearchTable {
     /// The run that holds the young rows of the last rest, as long as the manifest names it.
     rested: Option<Arc<Run<Search>>>,
     settled: Promise,
-    /// The number for the next file, and for the next flush.
-    next: RunNumber,
+    /// The number for the next flush.
     step: u32,
-    work: Work,
 }
 
 /// What the owner has promised so far, since the last flush.
@@ -143,16 +138,17 @@ impl SearchTable {
             owner: saved.owner.clone(),
             ..Promise::default()
         };
+        let step = flush::next_step(&runs.infos());
+        let SearchOptions { memory, fan_in, compaction, .. } = options;
+        let threads = ["search-flush", "search-merge", "search-merge2"];
+        let layers = LayerOptions { memory, fan_in, compaction, threads };
+        let layers = Layers::new(storage, runs, manifest.next, layers);
         let mut table = Self {
             shared: Arc::new(Shared::new(version)),
-            next: manifest.next,
-            step: flush::next_step(&runs.infos()),
-            work: Work::new(&options)?,
-            storage,
-            key,
+            layers: layers.map_err(SearchError::Thread)?,
+            step,
             options,
             young,
-            runs,
             end,
             saved,
             rested,
@@ -228,16 +224,22 @@ impl SearchTable {
     /// flushed: the owner should save its tables, and [settle](SearchTable::settle).
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        let is_full = self.young.memory() > self.budget().young(self.runs.memory());
-        is_full && self.work.flush.is_free() && self.settled.durable <= self.saved.watermark
+        let is_full = self.young.memory() > self.layers.young_max();
+        is_full && self.layers.flush.is_free() && self.settled.durable <= self.saved.watermark
     }
 
     /// Merges all runs into one when nothing more urgent is due, in the background: for when a sync
     /// has caught up. Returns whether merges are still running; call it until it returns `false`.
     pub fn tidy(&mut self) -> Result<bool> {
-        self.work.tidy = true;
+        self.layers.request_tidy();
         self.maintain()?;
-        Ok(self.work.tidy || !self.work.merges.iter().all(Slot::is_free))
+        Ok(self.layers.is_merging())
+    }
+
+    /// Bytes of the runs being merged: about how many are done, and all of them.
+    #[must_use]
+    pub fn merging(&self) -> (u64, u64) {
+        self.layers.progress()
     }
 
     /// A reader; clone it into other threads.
@@ -249,118 +251,72 @@ impl SearchTable {
     /// How the memory is used at this moment.
     #[must_use]
     pub fn memory(&self) -> SearchMemory {
-        let (budget, index) = (self.budget(), self.runs.memory());
         SearchMemory {
             budget: self.options.memory,
             young: self.young.memory(),
-            young_max: budget.young(index),
-            index,
-            buffers: budget.all_buffers(),
+            young_max: self.layers.young_max(),
+            index: self.layers.runs.memory(),
+            buffers: self.layers.budget().all_buffers(),
         }
     }
 
     /// The size of the table.
     #[must_use]
     pub fn size(&self) -> SearchSize {
-        let infos = self.runs.infos();
-        let young: usize = self.young.panes().iter().map(|pane| pane.len()).sum();
-        let sum = |of: fn(&varve_runs::RunInfo) -> u64| infos.iter().map(of).sum::<u64>();
+        let infos = self.layers.runs.infos();
+        let young = self.young.panes().iter().map(|pane| pane.len() as u64).sum();
         SearchSize {
-            rows: young as u64 + sum(|info| info.adds),
-            young: young as u64,
+            rows: infos.iter().map(|info| info.adds).sum::<u64>() + young,
+            young,
             runs: infos.len(),
-            bytes: sum(|info| info.pages) * PAGE_LEN as u64,
-            index: self.runs.memory() as u64,
+            bytes: self.layers.bytes(),
+            index: self.layers.runs.memory() as u64,
         }
     }
 
     /// Bytes of runs written since the table was opened.
     #[must_use]
     pub const fn written(&self) -> u64 {
-        self.work.written
+        self.layers.written()
     }
 
     /// Verifies the checksums of everything on disk.
     pub fn verify(&self) -> Result<()> {
-        let runs = self.runs.as_slice().iter().chain(&self.rested);
-        runs.into_iter().try_for_each(|run| run.verify())
-    }
-
-    const fn budget(&self) -> Budget {
-        Budget::new(self.options.memory, self.options.fan_in)
-    }
-
-    fn policy(&self) -> Policy {
-        Policy { fan_in: self.options.fan_in, filtered: self.budget().filtered() }
-    }
-
-    fn publish(&self) {
-        let (panes, runs, end) = (self.young.panes().into(), self.runs.clone(), self.end);
-        self.shared.version.store(Arc::new(Version { panes, runs, end }));
-    }
-
-    /// Takes in finished jobs, and starts those that are due.
-    fn maintain(&mut self) -> Result<()> {
-        self.take_flush(false)?;
-        self.take_merges(false)?;
-        self.start_flush()?;
-        self.start_merges();
-        // Without threads they are done.
-        self.take_flush(false)?;
-        self.take_merges(false)
+        self.layers.verify()?;
+        self.rested.iter().try_for_each(|run| run.verify())
     }
 
     /// Waits for all jobs under way and for those that they make due.
     pub fn finish(&mut self) -> Result<()> {
-        loop {
-            self.take_flush(true)?;
-            self.take_merges(true)?;
-            self.start_flush()?;
-            self.start_merges();
-            let mut slots = self.work.merges.iter();
-            if self.work.flush.is_free() && slots.all(Slot::is_free) {
-                return Ok(());
-            }
-        }
+        self.finish_jobs()
     }
 
     /// Waits for flushes until the young rows are within their budget, as far as rows may be
     /// flushed.
     fn make_room(&mut self) -> Result<()> {
-        let most = self.budget().young(self.runs.memory());
-        while self.young.memory() > most && !self.work.flush.is_free() {
+        let most = self.layers.young_max();
+        while self.young.memory() > most && !self.layers.flush.is_free() {
             self.take_flush(true)?;
-            self.start_flush()?;
+            self.start_flush();
         }
         Ok(())
     }
 
-    fn next_number(&mut self) -> RunNumber {
-        let number = self.next;
-        self.next.0 += 1;
-        number
-    }
-
     /// Writes a manifest of the runs as they are.
     fn save(&mut self, saved: Saved, rested: Option<Arc<Run<Search>>>) -> Result<()> {
-        self.manifest(saved.encode(), &rested).store(&*self.storage, MANIFEST)?;
+        self.manifest(&saved, &rested).store(&*self.layers.storage, MANIFEST)?;
         (self.saved, self.rested) = (saved, rested);
         Ok(())
     }
 
-    fn manifest(&self, owner: Vec<u8>, rested: &Option<Arc<Run<Search>>>) -> Manifest {
+    fn manifest(&self, saved: &Saved, rested: &Option<Arc<Run<Search>>>) -> Manifest {
         let rested = rested.iter().map(|run| run.info());
-        let runs = rested.chain(self.runs.infos()).collect();
-        Manifest { key: self.key, next: self.next, runs, owner }
+        self.layers.manifest(rested.chain(self.layers.runs.infos()).collect(), saved.encode())
     }
 
     /// Removes files that the last manifest does not name, unless they are being written.
     fn sweep(&self) -> Result<()> {
-        let flushing = self.work.flush.about().into_iter().flat_map(Flushing::numbers);
-        let merging = self.work.merges.iter().filter_map(Slot::about);
-        let numbers = flushing.chain(merging.map(|merging| merging.number)).collect();
-        let kept = Kept { numbers, from: self.next };
-        self.manifest(self.saved.encode(), &self.rested).sweep(&*self.storage, &kept, &[])?;
-        Ok(())
+        let flushing = self.layers.flush.about().into_iter().flat_map(Flushing::numbers);
+        self.layers.sweep(&self.manifest(&self.saved, &self.rested), flushing)
     }
 }

@@ -35,6 +35,7 @@ pub(crate) const SMALL: MmapConfig = MmapConfig {
     first_rows: 16,
     relink: 40,
     window: 4,
+    indexes: crate::rig::ALL,
     search: SearchOptions {
         memory: 8 << 20,
         fan_in: 2,

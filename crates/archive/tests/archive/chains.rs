@@ -1,9 +1,10 @@
 //! Real chains, with their stale branches.
 
 use varve_archive::contract::Disk;
-use varve_archive::{Chain, FilterHashes, HeaderProof};
+use varve_archive::{Chain, FilterHashes, HeaderProof, TxLink};
 use varve_types::merkle::merkle_root;
-use varve_types::{BlockHash, Height, Network};
+use varve_types::pushdata::PushdataFlags;
+use varve_types::{BlockHash, Height, Network, PushdataHash};
 
 use crate::back_ends::on_every_back_end;
 use crate::load;
@@ -122,4 +123,28 @@ fn btcd<D: Disk>(disk: D) {
     assert_eq!((fork, above.len()), (Some(Height::new(2)), 2));
 }
 
-on_every_back_end!(mainnet, core31, btcd);
+/// All items of mainnet's block 413567, among them those that Conduit publishes, which are the keys
+/// that inputs push. The block is set upon genesis: the archive checks no work.
+fn conduit_block<D: Disk>(disk: D) {
+    let list = "vectors/conduit/block413567_pushdata_hashes";
+    let Some(list) = varve_testdata::data(list) else { return };
+    let Some(raw) = varve_testdata::data("blocks/mainnet_413567_core.raw") else { return };
+    let (list, mut bytes) = (std::fs::read_to_string(list).unwrap(), std::fs::read(raw).unwrap());
+    bytes[4..36].copy_from_slice(Network::Mainnet.genesis_hash().as_bytes());
+    let mut rig = Rig::new(Network::Mainnet, disk);
+    rig.add(&Network::Mainnet.genesis_block());
+    rig.add(&bytes);
+    rig.check();
+    let view = rig.view();
+    let mut published = 0;
+    for line in list.lines() {
+        // They are shown reversed.
+        let item = PushdataHash::from_bytes(line.parse::<BlockHash>().unwrap().to_bytes());
+        let page = view.pushed(item, TxLink::new(0), usize::MAX).unwrap();
+        assert!(page.rows.iter().any(|row| row.flags == PushdataFlags::INPUT), "{line}");
+        published += 1;
+    }
+    assert_eq!(published, 3957);
+}
+
+on_every_back_end!(conduit_block, mainnet, core31, btcd);

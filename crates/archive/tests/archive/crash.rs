@@ -9,6 +9,7 @@ use varve_archive::{
 };
 use varve_io::Storage;
 use varve_io::faulty::{Crash, FaultyStorage};
+use varve_types::pushdata::PushdataRule;
 use varve_types::{Block, Network};
 
 use crate::back_ends::{MmapDisk, SMALL};
@@ -109,10 +110,13 @@ fn an_archive_at_rest_gives_the_same_answers() {
         assert_eq!(snapshot.filter(link).unwrap(), now.filter(link).unwrap());
     }
     assert_eq!(storage.operations(), before, "nothing is changed");
-    let scripts = Indexes { scripts: false, filters: true };
-    let config = ArchiveConfig { network: Network::Regtest, indexes: scripts };
     let storage: Arc<dyn Storage> = storage;
-    assert!(Snapshot::at_rest(&storage, SMALL, config).unwrap().is_none(), "a table to drop");
+    for pushdata in [None, Some(PushdataRule::Conduit)] {
+        let indexes = Indexes { pushdata, filters: true };
+        let config = ArchiveConfig { network: Network::Regtest, indexes };
+        let other = Snapshot::at_rest(&storage, SMALL, config).unwrap();
+        assert!(other.is_none(), "a table to drop, or to make by another rule");
+    }
 }
 
 #[test]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use varve_archive::contract::Disk;
 use varve_archive::{
     Archive, ArchiveConfig, ArchiveError, Backend, BlockNumber, BlockState, Chain, Indexes,
-    MemoryBlocks, Page, Scope, TxState, View,
+    MemoryBlocks, TxLink, TxState, View,
 };
 use varve_blocks::{BlockStore, Options, Synced};
 use varve_consensus::BlockAt;
 use varve_io::StoreId;
 use varve_io::faulty::FaultyStorage;
-use varve_types::{Block, BlockHash, Height, Network, Outpoint, ScriptHash, Txid};
+use varve_types::pushdata::PushdataRule;
+use varve_types::{Block, BlockHash, Height, Network, Outpoint, PushdataHash, Txid};
 
 use crate::back_ends::on_every_back_end;
 use crate::load;
@@ -40,7 +41,6 @@ fn pruned_blocks_say_so<D: Disk>(disk: D) {
     is_pruned(view.confirmed_spender(*point).err().unwrap());
     is_pruned(view.tx_prevouts(place.link).err().unwrap());
     is_pruned(view.output(Outpoint::new(txid, 0)).err().unwrap());
-    is_pruned(view.block_fees(place.block).err().unwrap());
     // Its txid is in its bytes: it may be there, and that is what is said.
     is_pruned(view.txs(txid).err().unwrap());
     is_pruned(view.to_tx(txid).err().unwrap());
@@ -222,17 +222,17 @@ fn other_stores<D: Disk>(disk: D) {
     let mut archive = Archive::open(disk.open(), config).unwrap();
     archive.checkpoint(0).unwrap();
     let view = View::new(archive.snapshot(), MemoryBlocks::default());
-    let history = view.script_history(ScriptHash::of(b""), Scope::Both, Page::ALL);
-    assert!(matches!(history, Err(ArchiveError::NoIndex { index: "script" })));
+    let pushed = view.pushed(PushdataHash::of(b""), TxLink::new(0), 1);
+    assert!(matches!(pushed, Err(ArchiveError::NoIndex { index: "pushdata" })));
     assert!(matches!(archive.set_filters(&[]), Err(ArchiveError::NoIndex { .. })));
     assert!(view.to_header(BlockHash::ZERO).unwrap().is_none());
     drop(archive);
     let other = ArchiveConfig { network: Network::Mainnet, ..config };
     let error = Archive::open(disk.open(), other).err().unwrap();
     assert!(error.to_string().contains("signet"), "{error}");
-    let indexes = Indexes { scripts: true, filters: false };
+    let indexes = Indexes { pushdata: Some(PushdataRule::Conduit), filters: false };
     let added = Archive::open(disk.open(), ArchiveConfig { indexes, ..config });
-    assert_eq!(added.is_ok(), <D::Backend as Backend>::ADDS_SCRIPTS);
+    assert_eq!(added.is_ok(), <D::Backend as Backend>::ADDS_PUSHDATA);
     drop(added);
     assert!(Archive::open(disk.open(), config).is_ok());
 }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use varve_consensus::Work;
-use varve_types::{Block, BlockHash, Header, Network, Outpoint, Txid};
+use varve_types::pushdata::{PushdataFlags, PushdataRule, PushedItem};
+use varve_types::{Block, BlockHash, Header, Network, Outpoint, PushdataHash, Txid};
 
 /// A block as it came.
 #[derive(Clone)]
@@ -27,6 +28,8 @@ pub(crate) struct Model {
 
 /// Where a transaction is: block and position.
 pub(crate) type Places = BTreeMap<Txid, BTreeSet<(BlockHash, u32)>>;
+/// Who pushes an item in the best branch: block, transaction, input or output, and what it is.
+pub(crate) type Pushes = BTreeMap<PushdataHash, BTreeSet<(BlockHash, Txid, u32, PushdataFlags)>>;
 /// Who spends an output: transaction, input and block.
 pub(crate) type Spenders = BTreeMap<Outpoint, BTreeSet<(Txid, u32, BlockHash)>>;
 
@@ -81,6 +84,29 @@ impl Model {
 
     pub(crate) fn is_active(&self, hash: &BlockHash) -> bool {
         self.active.get(self.get(hash).height as usize) == Some(hash)
+    }
+
+    /// Every item that a block pushes, on any branch, with the places in the best one.
+    pub(crate) fn pushes(&self, rule: PushdataRule) -> Pushes {
+        let mut pushes = Pushes::new();
+        for model in &self.blocks {
+            let block = Block::parse(&model.bytes, self.network.format()).unwrap();
+            for (txid, tx) in block.txids().into_iter().zip(block.txs()) {
+                let mut put = |item: PushedItem<'_>, index: u32| {
+                    let rows = pushes.entry(item.hash()).or_default();
+                    if self.is_active(&model.hash) {
+                        rows.insert((model.hash, txid, index, item.flags));
+                    }
+                };
+                for (index, output) in (0..).zip(tx.outputs()) {
+                    rule.of_output(output.script).for_each(|item| put(item, index));
+                }
+                for (index, input) in (0..).zip(tx.inputs()).filter(|_| !tx.is_coinbase()) {
+                    rule.of_input(input.script).for_each(|item| put(item, index));
+                }
+            }
+        }
+        pushes
     }
 
     /// Every transaction and every spend of all blocks.

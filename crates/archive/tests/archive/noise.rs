@@ -9,7 +9,7 @@ use varve_archive::{
     TableSize, Tables, TxLink, TxRow, TxState, Unindexed,
 };
 use varve_consensus::Params;
-use varve_types::{Block, BlockHash, Height, Network, Outpoint, ScriptHash, Txid};
+use varve_types::{Block, BlockHash, Height, Network, Outpoint, PushdataHash, Txid};
 
 use crate::random::block_on;
 use crate::rig::Rig;
@@ -71,8 +71,18 @@ impl Tables for Noisy {
         self.all(points.len(), out)
     }
 
-    fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
-        self.all(scripts.len(), out)
+    fn find_pushes(
+        &self,
+        _: PushdataHash,
+        from: TxLink,
+        limit: usize,
+        out: &mut Vec<TxLink>,
+    ) -> Result<()> {
+        let mut all = Vec::new();
+        self.all(1, &mut all)?;
+        let links = all.into_iter().rev().map(|(_, link)| link);
+        out.extend(links.filter(|link| *link >= from).take(limit));
+        Ok(())
     }
 
     fn filters(&self, links: &[HeaderLink], out: &mut Vec<Option<FilterRow>>) -> Result<()> {
@@ -88,7 +98,7 @@ impl Backend for NoisyBackend {
     type Tables = Noisy;
     type Maker = <MemoryBackend as Backend>::Maker;
 
-    const ADDS_SCRIPTS: bool = false;
+    const ADDS_PUSHDATA: bool = false;
 
     fn tables(&self) -> Noisy {
         Noisy(self.0.tables())
@@ -230,6 +240,7 @@ fn what_may_be_in_a_pruned_block_is_pruned() {
     is_pruned(view.to_tx(Txid::from_bytes([9; 32])).unwrap_err());
     is_pruned(view.to_tx(Txid::from_bytes([9; 32])).unwrap_err());
     is_pruned(view.confirmed_spender(Outpoint::new(Txid::from_bytes([9; 32]), 0)).unwrap_err());
+    is_pruned(view.pushed(PushdataHash::of(b"?"), TxLink::new(0), 1).unwrap_err());
     // A branch that does not hold the block is not touched by it.
     let below = view.to_confirmed(Height::new(height - 1)).unwrap();
     let branch = view.branch(below).unwrap();

@@ -9,12 +9,19 @@ use crate::back_ends::on_every_back_end;
 use crate::model::Model;
 use crate::rig::Rig;
 
+/// A script that pushes `len` bytes of one kind.
+fn pushing(len: u32, kind: u32) -> Vec<u8> {
+    let [len, kind] = [len, kind].map(|number| u8::try_from(number).unwrap());
+    [vec![len], vec![kind; len.into()]].concat()
+}
+
 /// A block on some block, which spends some outputs of its branch, or the same ones again.
 pub(crate) fn block_on(model: &Model, parent: usize, dice: &mut Dice, number: u32) -> Vec<u8> {
     let parent = &model.blocks[parent];
     let height = Height::new(parent.height + 1);
     let mut coinbase = TxDraft::coinbase(height, 1000);
     coinbase.lock_time = number % 7;
+    coinbase.outputs[0].script = pushing(20, number % 5);
     let branch = model.branch(parent.hash);
     let mut txs = vec![coinbase];
     for _ in 0..dice.roll(3) {
@@ -23,7 +30,12 @@ pub(crate) fn block_on(model: &Model, parent: usize, dice: &mut Dice, number: u3
         let from = Block::parse(from, Network::Regtest.format()).unwrap();
         let txids = from.txids();
         let txid = txids[dice.roll(u32::try_from(txids.len()).unwrap()) as usize];
-        let tx = TxDraft::spending(&[Outpoint::new(txid, 0)], 1 + dice.roll(2) as usize);
+        let mut tx = TxDraft::spending(&[Outpoint::new(txid, 0)], 1 + dice.roll(2) as usize);
+        tx.inputs[0].script = pushing(33, dice.roll(9));
+        for output in &mut tx.outputs {
+            let prefix: &[u8] = if dice.roll(4) == 0 { &[0x6a] } else { &[] };
+            output.script = [prefix, &pushing(20 + dice.roll(3), dice.roll(9))].concat();
+        }
         // The same transaction twice in a block is not a block.
         if !txs.contains(&tx) {
             txs.push(tx);

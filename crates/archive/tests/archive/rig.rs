@@ -9,7 +9,8 @@ use varve_archive::{
     View,
 };
 use varve_consensus::BlockAt;
-use varve_types::{Amount, Block, BlockHash, Height, Network, Outpoint};
+use varve_types::pushdata::PushdataRule;
+use varve_types::{Amount, Block, BlockHash, Height, Network, Outpoint, PushdataHash};
 
 use crate::model::Model;
 
@@ -17,7 +18,10 @@ use crate::model::Model;
 pub(crate) const THREADS: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// Everything an archive can keep.
-pub(crate) const ALL: Indexes = Indexes { scripts: true, filters: true };
+pub(crate) const ALL: Indexes = Indexes { pushdata: Some(RULE), filters: true };
+
+/// The rule by which pushed items are indexed.
+pub(crate) const RULE: PushdataRule = PushdataRule::Documented;
 
 /// An archive, the bytes of its blocks, and the model of both.
 pub(crate) struct Rig<D: Disk> {
@@ -128,6 +132,32 @@ pub(crate) fn check<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model)
     check_headers(view, model);
     check_txs(view, model);
     check_spends(view, model);
+    if let Some(rule) = view.indexes().pushdata {
+        check_pushes(view, model, rule);
+    }
+}
+
+/// Every item that any block pushes, and one that none does, in pages of all sizes.
+fn check_pushes<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model, rule: PushdataRule) {
+    let pushes = model.pushes(rule);
+    let nobody = (PushdataHash::of(b"nobody pushes this"), BTreeSet::new());
+    for (number, (item, expected)) in (1..).zip(pushes.into_iter().chain([nobody])) {
+        let (mut found, mut next) = (Vec::new(), Some(TxLink::new(0)));
+        while let Some(from) = next {
+            let page = view.pushed(item, from, number % 5 + 1).unwrap();
+            assert!(page.next.is_none_or(|next| next > from && page.rows.len() > number % 5));
+            found.extend(page.rows);
+            next = page.next;
+        }
+        let rows: BTreeSet<_> = found
+            .iter()
+            .map(|row| {
+                let block = view.header(row.tx.block).unwrap().hash;
+                (block, row.tx.txid, row.index, row.flags)
+            })
+            .collect();
+        assert_eq!((&rows, found.len()), (&expected, expected.len()), "{item}");
+    }
 }
 
 fn check_headers<T: Tables, S: BlockSource>(view: &View<T, S>, model: &Model) {

@@ -12,6 +12,7 @@ use varve_archive::{
 };
 use varve_io::faulty::FaultyStorage;
 use varve_io::{FileOffset, Storage};
+use varve_types::pushdata::PushdataRule;
 use varve_types::{Block, Network};
 
 use crate::back_ends::{MmapDisk, SMALL};
@@ -80,11 +81,12 @@ fn a_table_that_is_lost_is_made_again() {
 }
 
 #[test]
-fn scripts_are_dropped_and_added_later() {
+fn pushdata_is_dropped_and_added_later_and_by_another_rule() {
     let (storage, mut rig) = chain(40);
     rig.archive().rest(1).unwrap();
     drop(rig.archive.take());
-    let none = Indexes { scripts: false, filters: true };
+    let none = Indexes { pushdata: None, filters: true };
+    let conduit = Indexes { pushdata: Some(PushdataRule::Conduit), filters: true };
     let shared: Arc<dyn Storage> = storage.clone();
     let open = |indexes| {
         let config = ArchiveConfig { network: Network::Regtest, indexes };
@@ -93,16 +95,31 @@ fn scripts_are_dropped_and_added_later() {
     };
     let mut archive = open(none);
     archive.catch_up(&rig.blocks, THREADS, &mut |_, _| panic!("the others lack nothing")).unwrap();
-    assert!(storage.directory("script").unwrap().list().unwrap().is_empty());
+    assert!(storage.directory("pushdata").unwrap().list().unwrap().is_empty());
     check(&View::new(archive.snapshot(), &rig.blocks), &rig.model);
     archive.rest(2).unwrap();
     drop(archive);
     rig.reopen();
     rig.check();
-    let view = rig.view();
-    let paid = varve_types::ScriptHash::of(&[]);
-    let all = view.script_history(paid, varve_archive::Scope::Both, varve_archive::Page::ALL);
-    assert!(all.is_ok());
+    rig.archive().rest(3).unwrap();
+    drop(rig.archive.take());
+    // The rule is part of the table: under another one its rows are made again, also when a crash
+    // comes before that is saved.
+    for saved in [false, true] {
+        let mut archive = open(conduit);
+        let mut made = 0;
+        archive.catch_up(&rig.blocks, THREADS, &mut |done, _| made = done).unwrap();
+        assert_eq!(made, rig.model.blocks.len() as u64);
+        check(&View::new(archive.snapshot(), &rig.blocks), &rig.model);
+        if saved {
+            archive.rest(4).unwrap();
+        }
+    }
+    let archive = open(conduit);
+    check(&View::new(archive.snapshot(), &rig.blocks), &rig.model);
+    drop(archive);
+    rig.reopen();
+    rig.check();
 }
 
 /// Blocks whose rows are in memory alone are needed until the archive rests; a crash reads them.

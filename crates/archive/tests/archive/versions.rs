@@ -62,12 +62,12 @@ fn a_search_table_of_another_version_is_refused() {
     }
 }
 
-/// The table of scripts is not opened, only removed, when nobody wants it.
+/// The table of pushdata is not opened, only removed, when nobody wants it.
 #[test]
 fn a_table_that_is_dropped_may_have_any_version() {
     let storage = resting();
-    let folder = storage.directory("script").unwrap();
+    let folder = storage.directory("pushdata").unwrap();
     change_version(folder.as_ref(), "manifest", SEARCH, 1);
-    let indexes = Indexes { scripts: false, ..ALL };
+    let indexes = Indexes { pushdata: None, ..ALL };
     MmapBackend::open(storage, varve_archive::MmapConfig { indexes, ..SMALL }).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Readers beside the writer: they see whole blocks and one moment, whatever the writer does.
+//! Readers beside the writer: they see whole blocks and a fixed state, whatever the writer does.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a panic fails the test")]
 
@@ -20,7 +20,7 @@ fn append(store: &mut BlockStore, nonce: u32) -> Result<BlockNumber, Error> {
     store.append(&Block::parse(&block(nonce), Format::Segwit).unwrap())
 }
 
-/// Reads blocks all over one moment. Every block that is there is the one its row tells of.
+/// Reads blocks throughout one state. Every block that is there matches its row.
 fn look(reader: &BlockReader, step: u32) -> usize {
     let mut seen = 0;
     for number in (0..reader.count()).rev().step_by(step as usize).map(BlockNumber::new) {

@@ -1,7 +1,7 @@
 //! Arguments of `varve index`.
 
 use clap::Subcommand;
-use varve::IndexSet;
+use varve::{IndexSet, PushdataRule};
 
 /// Commands on the optional indexes.
 #[derive(Debug, Subcommand)]
@@ -17,11 +17,18 @@ Examples:
     #[command(after_help = "\
 Examples:
   varve index add filter
-  varve index add filter,stats --datadir data")]
+  varve index add filter,stats --datadir data
+  varve index add pushdata --pushdata-rule conduit")]
     Add {
         /// Names with commas between them
         #[arg(value_name = "NAMES")]
         names: IndexSet,
+
+        /// Which pushed items the index `pushdata` has: `documented` or `conduit`
+        ///
+        /// [default: unchanged; documented in a new folder]
+        #[arg(long, value_name = "RULE")]
+        pushdata_rule: Option<PushdataRule>,
     },
 
     /// Remove these indexes and what they hold

@@ -8,7 +8,7 @@ use varve::records::conflicts::IntentId;
 use varve::records::record::BatchSize;
 use varve::{Network, Outpoint, Txid};
 
-use super::size;
+use super::value::size;
 
 /// Arguments of `varve records`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,8 @@ pub(crate) struct Records {
 /// Where records are kept, and the settings of the store.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Place {
-    /// Where records are kept: `embedded:` (DATADIR/records) or `memory:` (gone at the end)
+    /// Where records are kept: `embedded:` (DATADIR/records), `embedded:PATH`, `memory:` (gone at
+    /// the end) or `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME`
     #[arg(long, global = true, value_name = "URL", default_value = "embedded:")]
     pub engine: String,
 
@@ -217,11 +218,30 @@ lists all operations.")]
         file: PathBuf,
     },
 
+    /// Copy all records to another engine, and compare them
+    #[command(after_help = "\
+Examples:
+  varve records copy --from embedded: --to postgres://varve@db/chain?schema=records
+  varve records copy --from embedded:old --to embedded:new --json
+
+The target must be empty. Stop whoever writes to either of them first: a record that changes
+meanwhile makes the copy fail.")]
+    Copy {
+        /// Where the records are, as for --engine
+        #[arg(long, value_name = "URL")]
+        from: String,
+
+        /// Where they go, as for --engine
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
+
     /// Create and spend transactions, and print the rate
     #[command(after_help = "\
 Examples:
   varve records bench
   varve records bench --transactions 200000 --batch 1000 --json
+  varve records bench --engine postgres://varve@db/chain?schema=bench
 
 Without --datadir it runs in a new folder below the current one, which is removed afterwards.")]
     Bench {

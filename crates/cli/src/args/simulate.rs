@@ -18,6 +18,24 @@ pub(crate) struct Demo {
     /// Keep the chain in this folder, and the database in its subfolder `data`
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
+
+    /// Mine a few blocks, ask the servers for them, print a summary and end; so it is without a
+    /// terminal
+    #[arg(long)]
+    pub once: bool,
+
+    /// Seconds between blocks
+    #[arg(long, value_name = "SECONDS", default_value_t = 5,
+          value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub interval: u32,
+
+    /// Where REST and the explorer are served [default: 127.0.0.1:3000, or any free port]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub http: Option<String>,
+
+    /// Where the Electrum protocol is served [default: 127.0.0.1:50001, or any free port]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub electrum: Option<String>,
 }
 
 /// Arguments of `varve sim`.

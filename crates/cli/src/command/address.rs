@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use varve::types::address;
-use varve::{Network, Order, ScriptHash};
+use varve::{Mempool, Network, Order, ScriptHash};
 use varve_server::json;
 
 use crate::args::{self, Global};
@@ -22,16 +22,20 @@ pub(crate) fn run(args: &args::Address, global: &Global) -> Result<()> {
     let page = script.history(Order::Ascending, args.cursor, args.limit)?;
     // The first page alone lists them.
     let utxos = if args.cursor.is_none() { script.unspent()? } else { Vec::new() };
+    let mempool = if args.at.is_none() { snapshot.stored_mempool()? } else { None };
     if global.json {
-        return print_json(&json::Address::new(
-            &script,
-            &summary,
-            (&page.txs, page.cursor),
-            &utxos,
-        ));
+        let answer = json::Address::new(&script, &summary, (&page.txs, page.cursor), &utxos);
+        return print_json(&match &mempool {
+            Some(mempool) => answer.with_mempool(mempool, args.cursor.is_none()),
+            None => answer,
+        });
     }
     println!("script hash  {hash}");
     println!("balance      {} satoshi", summary.balance.to_sat());
+    if args.at.is_none() {
+        let delta = mempool.as_ref().map(|mempool| mempool.script_delta(hash).balance());
+        println!("unconfirmed  {:+} satoshi", delta.unwrap_or_default());
+    }
     println!(
         "counts       {} outputs funded, {} spent, {} transactions",
         summary.funded, summary.spent, summary.txs
@@ -44,8 +48,10 @@ pub(crate) fn run(args: &args::Address, global: &Global) -> Result<()> {
         let (received, sent) = (tx.received.to_sat(), tx.sent.to_sat());
         println!("  {:>8}  {}  +{received} -{sent}", tx.height, tx.txid);
     }
-    if let Some(cursor) = page.cursor {
-        println!("more: pass --cursor {cursor}");
+    match (page.cursor, &mempool) {
+        (Some(cursor), _) => println!("more: pass --cursor {cursor}"),
+        (None, Some(mempool)) => print_unconfirmed(mempool, hash),
+        (None, None) => {}
     }
     if !utxos.is_empty() {
         println!("unspent");
@@ -54,6 +60,14 @@ pub(crate) fn run(args: &args::Address, global: &Global) -> Result<()> {
         println!("  {:>8}  {}  {}", output.height, output.outpoint, output.value.to_sat());
     }
     Ok(())
+}
+
+/// Transactions that no block has yet.
+fn print_unconfirmed(mempool: &Mempool, hash: ScriptHash) {
+    for tx in mempool.moves(hash) {
+        let (received, sent) = (tx.received.to_sat(), tx.sent.to_sat());
+        println!("  mempool   {}  +{received} -{sent}", tx.item.txid);
+    }
 }
 
 /// A script hash of 64 digits as Electrum writes it, or else an address of the network.

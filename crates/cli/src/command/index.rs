@@ -1,7 +1,8 @@
 //! `varve index`: which optional indexes a folder keeps, and how far each goes.
 
 use anyhow::Result;
-use varve::{Index, IndexSet, IndexStatus, Node, Status};
+use indicatif::BinaryBytes;
+use varve::{Index, IndexSet, IndexStatus, Node, PushdataRule, Status};
 use varve_server::json;
 
 use crate::args::{Global, Indexes};
@@ -15,12 +16,12 @@ pub(crate) fn run(args: &Indexes, global: &Global) -> Result<()> {
     let node = data.open_node()?;
     let status = match args {
         Indexes::List => node.status()?,
-        Indexes::Add { names } => {
+        Indexes::Add { names, pushdata_rule } => {
             let kept = kept(&node)?;
             let chosen = names.iter().fold(kept, IndexSet::with);
             // The folder is locked until this handle is gone.
             drop(node);
-            add(&data, chosen)?
+            add(&data, chosen, *pushdata_rule)?
         }
         Indexes::Drop { names } => {
             let left = kept(&node)?.iter().filter(|index| !names.has(*index));
@@ -42,8 +43,12 @@ fn kept(node: &Node) -> Result<IndexSet> {
 }
 
 /// Tables of the archive are filled while the folder is opened, the others afterwards.
-fn add(data: &DataDir<'_>, chosen: IndexSet) -> Result<Status> {
-    let node = data.builder_showing("index").indexes(chosen).open()?;
+fn add(data: &DataDir<'_>, chosen: IndexSet, rule: Option<PushdataRule>) -> Result<Status> {
+    let mut builder = data.builder_showing("index").indexes(chosen);
+    if let Some(rule) = rule {
+        builder = builder.pushdata_rule(rule);
+    }
+    let node = builder.open()?;
     let mut shown: Option<(Index, Progress)> = None;
     node.build_indexes(&mut |index, done, all| {
         if shown.as_ref().is_none_or(|(other, _)| *other != index) {
@@ -70,8 +75,8 @@ fn print_index(index: Index, status: &Status) {
         Some(IndexStatus { damaged: Some(what), .. }) => {
             println!("  {name:<10} damaged: {what}; `varve repair` rebuilds it");
         }
-        Some(IndexStatus { height: Some(height), .. }) => {
-            println!("  {name:<10} up to height {height}");
+        Some(IndexStatus { height: Some(height), bytes, .. }) => {
+            println!("  {name:<10} up to height {height}, {}", BinaryBytes(*bytes));
         }
         Some(IndexStatus { height: None, .. }) => {
             println!("  {name:<10} not begun; the next sync builds it");

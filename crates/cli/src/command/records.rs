@@ -1,20 +1,21 @@
 //! `varve records`: live transactions.
 //!
-//! Every command but `bench` is the short form of a line of `apply`: it makes the line, executes
-//! it, and prints the answer for people or as JSON.
+//! Every command but `bench` and `copy` is the short form of a line of `apply`: it makes the line,
+//! executes it, and prints the answer for people or as JSON.
 
 mod apply;
 mod arguments;
 mod bench;
+mod copy;
 mod failure;
 mod operation;
 mod session;
 mod shape;
 mod unit;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use serde_json::{Value, json};
-use varve::records::BlockState;
+use varve::records::{BlockState, EngineUrl, EngineUrlError};
 use varve::{Height, Outpoint, Txid};
 
 use self::session::Session;
@@ -35,7 +36,12 @@ pub(crate) fn run(records: &Records, global: &Global) -> Result<()> {
         Some(scratch) => scratch.path().to_owned(),
         None => DataDir::new(global).builder().records_path()?,
     };
-    let session = Session::open(&records.place.engine, &folder, settings, global.memory)?;
+    if let Command::Copy { from, to } = &records.command {
+        let (from, to) = (engine_url("--from", from)?, engine_url("--to", to)?);
+        return copy::run(&from, &to, &folder, &settings, global);
+    }
+    let engine = engine_url("--engine", &records.place.engine)?;
+    let session = Session::open(&engine, &folder, settings, global.memory)?;
     if let Some(height) = records.place.height {
         let height = Height::new(height);
         let state = BlockState { height, ..session.store.block_state() };
@@ -56,6 +62,11 @@ pub(crate) fn run(records: &Records, global: &Global) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// Reads a URL. It may have a password, so an error does not show it.
+fn engine_url(flag: &str, text: &str) -> Result<EngineUrl> {
+    text.parse().map_err(|error: EngineUrlError| anyhow!("{flag}: {error}"))
 }
 
 /// What a command that is one line, or a few, answers.
@@ -105,7 +116,7 @@ fn answer(session: &Session, command: &Command) -> Result<Value> {
         Command::Prune { persisted_height } => {
             session.order(&json!({ "op": "prune", "persisted_height": persisted_height }))
         }
-        Command::Apply { .. } | Command::Bench { .. } => Ok(Value::Null),
+        Command::Apply { .. } | Command::Bench { .. } | Command::Copy { .. } => Ok(Value::Null),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use varve_server::json;
-use varve_sim::{Config, Summary, write_chain};
+use varve_sim::{Chain, Config, Summary, begin_chain, write_chain};
 
 use crate::args::Sim;
 use crate::output::print_json;
@@ -46,8 +46,19 @@ pub(crate) fn run(args: &Sim, as_json: bool) -> Result<()> {
     Ok(())
 }
 
+/// Writes a chain under a progress bar, and returns what was written, the chain to go on with, and
+/// how fast it was, in MB/s.
+pub(crate) fn begin(config: &Config, folder: &Path) -> Result<(Summary, Chain, f64)> {
+    let mut progress = Progress::start("simulate", u64::from(config.blocks));
+    let (summary, chain) =
+        begin_chain(config, folder, |now| progress.set(u64::from(now.height), now.bytes))?;
+    let took = progress.finish(summary.bytes);
+    let rate = megabytes_per_second(summary.bytes, took);
+    Ok((summary, chain, rate))
+}
+
 /// Writes a chain under a progress bar, and returns what was written and how fast, in MB/s.
-pub(crate) fn write(config: &Config, folder: &Path) -> Result<(Summary, f64)> {
+fn write(config: &Config, folder: &Path) -> Result<(Summary, f64)> {
     let mut progress = Progress::start("simulate", u64::from(config.blocks));
     let summary =
         write_chain(config, folder, |now| progress.set(u64::from(now.height), now.bytes))?;

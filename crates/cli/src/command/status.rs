@@ -73,7 +73,7 @@ fn print_kept(status: &Status) {
     if let Some(height) = status.pruned_below {
         println!("  pruned     the bytes of blocks below height {height}");
     }
-    for IndexStatus { index, height, damaged } in &status.indexes {
+    for IndexStatus { index, height, damaged, .. } in &status.indexes {
         match (height, damaged) {
             (_, Some(what)) => {
                 println!("  index      {index}, damaged: {what}; `varve repair` rebuilds it");

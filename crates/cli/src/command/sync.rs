@@ -2,33 +2,33 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
-use varve::{Checks, Network, Node, Source, StopHandle, SyncEvent, SyncJob, Synced, Verify};
+use anyhow::{Result, bail};
+use varve::{Checks, Network, Node, Source, SyncEvent, SyncJob, Synced, Verify};
 use varve_server::json;
+use varve_server::local::LocalServer;
 
-use crate::args::{Global, Sync};
+use crate::args::{ChainOptions, Global, Sync};
 use crate::data_dir::DataDir;
+use crate::held;
 use crate::output::print_json;
 use crate::progress::{Lazy, Progress};
+use crate::signals::stop_on_signals;
 
 /// Runs the command.
 pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
-    let network = global.network;
-    let (source, verify) = (source(args), args.verify.map(Verify::from));
+    let (network, options) = (global.network, &args.chain);
+    let source =
+        source(options).map(|source| if args.follow { source.following() } else { source });
+    let Some(source) = source else { bail!("name a source: --from, --peer or --rpc") };
+    let verify = options.verify.map(Verify::from);
     // Mistakes are found before a folder is made.
-    let checks = Checks::of(&source, network, verify, args.assume_valid.unwrap_or_default())?;
-    if checks.verify == Verify::Spends && args.assume_valid.is_some() {
-        bail!(
-            "--assume-valid says which scripts to check, but none are; pass --verify scripts too"
-        );
-    }
+    let checks = checks(&source, options, network)?;
     let source = source.connect(network)?;
-    let node = open_node(args, global)?;
-    let job = job(&node, source, args);
-    stop_on_signals(&job.stop_handle())?;
-    eprintln!("{}", checks_line(checks, args, network));
+    let node = open_node(options, global)?;
+    let _local = listen(&node);
+    let job = job(&node, source, options);
+    stop_on_signals(&job.stop_handle().flag())?;
+    eprintln!("{}", checks_line(checks, options, network));
     let done = show(job, &node, args.follow)?;
     if done.stopped && !args.follow {
         bail!("stopped at height {}; run the same command again to resume", done.tip.height);
@@ -44,45 +44,74 @@ pub(crate) fn run(args: &Sync, global: &Global) -> Result<()> {
     shortfall.filter(|_| !args.follow).map_or(Ok(()), |sentence| bail!(sentence))
 }
 
-fn open_node(args: &Sync, global: &Global) -> Result<Node> {
+/// Lets other commands ask this process. Without that the sync goes on all the same.
+fn listen(node: &Node) -> Option<LocalServer> {
+    match held::listen(node, None) {
+        Ok(local) => Some(local),
+        Err(error) => {
+            eprintln!("warning: {error}");
+            None
+        }
+    }
+}
+
+/// What a sync with these options checks. Mistakes are refused.
+pub(crate) fn checks(source: &Source, options: &ChainOptions, network: Network) -> Result<Checks> {
+    let verify = options.verify.map(Verify::from);
+    let checks = Checks::of(source, network, verify, options.assume_valid.unwrap_or_default())?;
+    if checks.verify == Verify::Spends && options.assume_valid.is_some() {
+        bail!(
+            "--assume-valid says which scripts to check, but none are; pass --verify scripts too"
+        );
+    }
+    Ok(checks)
+}
+
+fn open_node(options: &ChainOptions, global: &Global) -> Result<Node> {
     let mut builder = DataDir::new(global).builder();
-    if let Some(prune) = args.prune {
+    if let Some(prune) = options.prune {
         builder = builder.prune(prune);
     }
-    if let Some(indexes) = args.index {
+    if let Some(indexes) = options.index {
         builder = builder.indexes(indexes);
+    }
+    if let Some(rule) = options.pushdata_rule {
+        builder = builder.pushdata_rule(rule);
     }
     Ok(builder.open_or_create()?)
 }
 
-fn source(args: &Sync) -> Source {
-    let source = match (&args.from, &args.rpc) {
-        (Some(path), _) if path == Path::new("-") => Source::reader(std::io::stdin()),
-        (Some(path), _) => Source::folder(path),
-        (None, Some(url)) => Source::rpc(url.clone()),
-        (None, None) => Source::peers(args.peers.iter().cloned()),
-    };
-    if args.follow { source.following() } else { source }
+/// The source that the options name, if they name one.
+pub(crate) fn source(options: &ChainOptions) -> Option<Source> {
+    match (&options.from, &options.rpc, options.peers.as_slice()) {
+        (Some(path), ..) if path == Path::new("-") => Some(Source::reader(std::io::stdin())),
+        (Some(path), ..) => Some(Source::folder(path)),
+        (None, Some(url), _) => Some(Source::rpc(url.clone())),
+        (None, None, []) => None,
+        (None, None, peers) => Some(Source::peers(peers.iter().cloned())),
+    }
 }
 
-fn job(node: &Node, source: Source, args: &Sync) -> SyncJob<'static> {
-    let mut job = node.sync(source).assume_valid(args.assume_valid.unwrap_or_default());
-    if let Some(verify) = args.verify {
+/// A sync from the source under these options.
+pub(crate) fn job(node: &Node, source: Source, options: &ChainOptions) -> SyncJob<'static> {
+    let mut job = node.sync(source).assume_valid(options.assume_valid.unwrap_or_default());
+    job = job.mempool(!options.no_mempool);
+    if let Some(verify) = options.verify {
         job = job.verify(verify.into());
     }
-    if let Some(height) = args.stop_height {
+    if let Some(height) = options.stop_height {
         job = job.stop_height(height);
     }
     job
 }
 
 /// What is checked, and why no more than that.
-fn checks_line(checks: Checks, args: &Sync, network: Network) -> String {
+pub(crate) fn checks_line(checks: Checks, options: &ChainOptions, network: Network) -> String {
     match (checks.verify, checks.assume_valid) {
         (Verify::Spends, _) if network.is_bsv() => {
             format!("spends are checked; scripts of {network} cannot be")
         }
-        (Verify::Spends, _) if args.verify.is_none() => {
+        (Verify::Spends, _) if options.verify.is_none() => {
             "spends are checked, scripts are not: your own node has checked them; --verify scripts \
              checks them here too"
                 .to_owned()
@@ -94,28 +123,6 @@ fn checks_line(checks: Checks, args: &Sync, network: Network) -> String {
              --assume-valid 0 checks them too"
         ),
     }
-}
-
-/// Ctrl-C, a closed terminal and `kill` end the sync in order; a second signal ends it at once.
-fn stop_on_signals(stop: &StopHandle) -> Result<()> {
-    let mut signals = vec![(SIGINT, 130), (SIGTERM, 143)];
-    if !ignores_hangup() {
-        signals.push((SIGHUP, 129));
-    }
-    for (signal, exit_code) in signals {
-        flag::register_conditional_shutdown(signal, exit_code, stop.flag())
-            .and_then(|_| flag::register(signal, stop.flag()))
-            .context("cannot listen to signals")?;
-    }
-    Ok(())
-}
-
-/// Whether the process was started, as by `nohup`, to outlive its terminal.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    ignored.is_some_and(|mask| mask & (1 << (SIGHUP - 1)) != 0)
 }
 
 /// That scripts were not checked, in one sentence, when the user has asked for it. By default
@@ -136,6 +143,7 @@ pub(crate) fn show(job: SyncJob<'_>, node: &Node, follow: bool) -> Result<Synced
     let mut progress = Progress::start("sync", 0);
     let mut indexing = Lazy::new("index");
     let mut checking = Lazy::new("scripts");
+    let mut merging = Lazy::counting("merge", "MiB");
     let (mut headers, mut bytes_done) = (node.snapshot().header_height(), 0);
     if follow {
         progress.say(&format!("at {}", node.snapshot().tip()));
@@ -163,13 +171,22 @@ pub(crate) fn show(job: SyncJob<'_>, node: &Node, follow: bool) -> Result<Synced
             "warning: the scripts of {blocks} blocks are not checked, because blocks are pruned"
         )),
         SyncEvent::Indexed { done, all, .. } => indexing.set(done, all),
+        SyncEvent::Merging { done, all } => merging.set(done >> 20, all >> 20),
+        SyncEvent::MempoolOpened { kept } => {
+            progress.say(&format!("the mempool is open; {kept} transactions from before"));
+        }
+        SyncEvent::MempoolClosed { reason } => {
+            progress.say(&format!("warning: there is no mempool for now: {reason}"));
+        }
         SyncEvent::Committed { height, hash } if follow && height >= headers => {
             progress.say(&format!("at height {height}, block {hash}"));
         }
-        SyncEvent::Committed { .. } | SyncEvent::Stored { .. } => {}
+        SyncEvent::Committed { .. }
+        | SyncEvent::Stored { .. }
+        | SyncEvent::MempoolChanged { .. } => {}
     });
     let done = job.run()?;
-    drop((indexing, checking));
+    drop((indexing, checking, merging));
     progress.set_length(done.connected);
     progress.finish(done.bytes);
     Ok(done)

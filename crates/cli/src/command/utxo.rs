@@ -14,7 +14,7 @@ use varve_server::json;
 use crate::address::described;
 use crate::args::{Global, Utxo};
 use crate::data_dir::DataDir;
-use crate::output::{Closed, print_json};
+use crate::output::{self, Answer, Closed, print_json};
 use crate::progress::Progress;
 
 /// Bytes that are written at once.
@@ -102,8 +102,13 @@ fn print_statistics(found: &Statistics, hash: SetHash, as_json: bool) -> Result<
 fn export(data: &DataDir<'_>, path: &Path, global: &Global) -> Result<()> {
     let set = data.open_unspent()?;
     let is_pipe = path == Path::new("-");
-    let Exported { coins, bytes } =
-        if is_pipe { export_to_pipe(&set)? } else { export_to_file(&set, path)? };
+    let Exported { coins, bytes } = if is_pipe {
+        export_to_pipe(&set)?
+    } else {
+        // Relative to the folder of whoever asks.
+        let from = global.directory.as_deref().unwrap_or(Path::new(""));
+        export_to_file(&set, &from.join(path))?
+    };
     let tip = set.tip().context("a set that was exported has a tip")?;
     let name = path.to_string_lossy();
     let answer = if global.json {
@@ -152,12 +157,16 @@ fn export_to_file(set: &UnspentSet, path: &Path) -> Result<Exported> {
 
 /// Writes the set to standard output.
 fn export_to_pipe(set: &UnspentSet) -> Result<Exported> {
-    if io::stdout().is_terminal() {
+    let out: Box<dyn Write> = if output::is_diverted() {
+        Box::new(Answer)
+    } else if io::stdout().is_terminal() {
         bail!("the outputs are not text; send standard output to a file or a program");
-    }
-    // The standard library's handle is line-buffered.
-    let out = io::stdout().as_fd().try_clone_to_owned().context("cannot use standard output")?;
-    let counted = Counted { out: File::from(out), bytes: 0 };
+    } else {
+        // The standard library's handle is line-buffered.
+        let out = io::stdout().as_fd().try_clone_to_owned();
+        Box::new(File::from(out.context("cannot use standard output")?))
+    };
+    let counted = Counted { out, bytes: 0 };
     let mut out = BufWriter::with_capacity(BUFFER, counted);
     match write_set(set, &mut out) {
         Ok(coins) => Ok(Exported { coins, bytes: out.get_ref().bytes }),

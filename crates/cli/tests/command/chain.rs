@@ -94,23 +94,13 @@ fn other_networks_other_processes_and_no_chain_are_refused() {
     let text = data.to_str().unwrap();
     let message = refusal(&varve(&["status", "--network", "signet", "--datadir", text]));
     assert!(message.contains("holds the chain of regtest, not of signet"), "{message}");
-    let hold = || {
-        let mut sync = command(&data, &["sync", "--from", from, "--follow"]);
-        sync.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-    };
-    let (mut holder, mut message) = (hold(), String::new());
-    for _ in 0..100 {
-        std::thread::sleep(Duration::from_millis(50));
-        if holder.try_wait().unwrap().is_some() {
-            // A question of ours was in its way.
-            holder = hold();
-        }
-        message = String::from_utf8(run(&data, &["status"]).stderr).unwrap();
-        // It has the lock a moment before it writes its name.
-        if message.contains(&format!("process {} ", holder.id())) {
-            break;
-        }
+    let mut holder = command(&data, &["sync", "--from", from, "--follow"]);
+    let mut holder = holder.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !data.join("socket").exists() {
+        assert!(holder.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
     }
+    let message = refusal(&run(&data, &["repair"]));
     holder.kill().unwrap();
     holder.wait().unwrap();
     let names_it = message.contains(&format!("process {} (`varve sync`)", holder.id()));

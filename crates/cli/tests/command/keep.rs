@@ -17,7 +17,7 @@ use crate::varve::{ask, json, refusal, run, simulate, varve};
 /// Syncs with files and undo records so small that old blocks go.
 fn sync_pruned(chain: &Path, data: &Path) {
     fs::create_dir_all(data).unwrap();
-    let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let settings = SettingsChange { prune: Some(Prune::To(1)), ..SettingsChange::default() };
     let undo = UndoConfig { blocks: 10, ..UndoConfig::default() };
     let options = Options {
         settings,
@@ -32,6 +32,7 @@ fn sync_pruned(chain: &Path, data: &Path) {
         assume_valid: None,
         stop_height: None,
         follow: false,
+        mempool: false,
         all_branches: true,
         stop: Arc::default(),
         clock: Arc::new(|| std::time::Duration::ZERO),
@@ -149,7 +150,10 @@ fn a_size_and_indexes_are_chosen_kept_and_changed() {
     let unknown = sync(&["--index", "stats,wallet"]);
     assert_eq!(unknown.status.code(), Some(2));
     let message = String::from_utf8(unknown.stderr).unwrap();
-    assert!(message.contains("`wallet`") && message.contains("filter,script,stats"), "{message}");
+    assert!(
+        message.contains("`wallet`") && message.contains("filter,pushdata,script,stats"),
+        "{message}"
+    );
 }
 
 #[test]

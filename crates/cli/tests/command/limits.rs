@@ -25,7 +25,8 @@ fn a_small_address_space_is_told_in_a_sentence_and_harms_nothing() {
     let expected = simulate(&chain);
     let sync = ["sync", "--from", chain.to_str().unwrap()];
     let (mut refused, mut done) = (0, 0);
-    for kilobytes in [30_000, 100_000, 200_000, 400_000, 600_000, 800_000, 900_000, 4_000_000] {
+    // With less than the first of these the system cannot load the program.
+    for kilobytes in [100_000, 150_000, 200_000, 400_000, 600_000, 800_000, 900_000, 4_000_000] {
         let output = limited(&data, &sync, kilobytes);
         if output.status.success() {
             done += 1;

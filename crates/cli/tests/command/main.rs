@@ -4,11 +4,15 @@
 
 mod address;
 mod chain;
+mod config;
+mod demo;
+mod electrum_wallet;
 mod exit_codes;
 mod foreign;
 mod keep;
 mod killed;
 mod limits;
+mod local_socket;
 mod maintain;
 mod memory;
 mod opening;
@@ -22,6 +26,8 @@ mod readable;
 mod real_node;
 mod refused;
 mod reorganisations;
+mod serve;
+mod served;
 mod set;
 mod sim;
 mod sources;

@@ -28,10 +28,19 @@ fn indexes_are_listed_added_and_dropped() {
     assert_eq!(kept(&added), [("stats", 124)]);
     let added = ask(&data, &["index", "add", "filter"]);
     assert_eq!(kept(&added), [("filter", 124), ("stats", 124)]);
-    assert_eq!(ask(&data, &["index", "list"]), added);
+    let added = ask(&data, &["index", "add", "pushdata,script", "--pushdata-rule", "conduit"]);
+    let all = [("filter", 124), ("pushdata", 124), ("script", 124), ("stats", 124)];
+    assert_eq!(kept(&added), all);
+    let list = ask(&data, &["index", "list"]);
+    assert_eq!(kept(&list), all);
+    let bytes = |index: &Value| index["bytes"].as_u64();
+    assert!(list["indexes"].as_array().unwrap().iter().all(|index| bytes(index) > Some(1_000)));
     ask(&data, &["verify"]);
 
-    let left = ask(&data, &["index", "drop", "filter,stats"]);
+    let left = ask(&data, &["index", "drop", "filter,pushdata,stats"]);
+    assert_eq!(kept(&left), [("script", 124)]);
+    assert!(!data.join("archive/pushdata/manifest").exists());
+    let left = ask(&data, &["index", "drop", "script"]);
     assert_eq!(kept(&left), []);
     assert!(!data.join("stats/manifest").exists());
     assert_eq!(ask(&data, &["status"])["indexes"], json!([]));

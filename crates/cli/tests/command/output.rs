@@ -49,8 +49,20 @@ fn a_cause_is_told_once() {
 #[test]
 fn every_command_shows_examples() {
     let commands = [
-        "demo", "sim", "sync", "status", "verify", "repair", "tx", "block", "spender", "proof",
+        "demo",
+        "sim",
+        "sync",
+        "serve",
+        "status",
+        "verify",
+        "repair",
+        "tx",
+        "block",
+        "spender",
+        "proof",
         "compact",
+        "completions",
+        "man",
     ];
     for command in commands
         .map(|command| vec![command])

@@ -50,9 +50,10 @@ fn what_is_not_there_is_a_sentence_and_exit_code_1() {
 #[test]
 fn an_unknown_engine_is_refused_with_the_list() {
     let store = Store::new();
-    for url in ["postgres://host/db", "nonsense"] {
+    for url in ["postgress://me:secret@host/db", "nonsense"] {
         let sentence = store.refusal(&["conflicts", "--engine", url]);
-        assert!(sentence.contains("embedded: or memory:"), "{sentence}");
+        assert!(sentence.contains("embedded:PATH, memory: or postgres://"), "{sentence}");
+        assert!(!sentence.contains("secret"), "{sentence}");
     }
     assert!(!store.path().join("records").exists());
     assert!(store.run(&["conflicts", "--engine", "memory:"]).status.success());
@@ -87,6 +88,7 @@ fn every_command_shows_examples() {
         "abandon",
         "prune",
         "apply",
+        "copy",
         "bench",
     ];
     for command in commands {

@@ -6,6 +6,7 @@ mod alerts;
 mod commands;
 mod conflicts;
 mod document;
+mod engines;
 mod large;
 mod life;
 mod lines;

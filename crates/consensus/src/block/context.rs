@@ -1,8 +1,8 @@
 //! The rules of a block that depend on its height and on the headers below it.
 //!
-//! 1. No transaction is locked until later.
+//! 1. Every lock time has been reached.
 //! 2. The script of the coinbase begins with the height (BIP34), so that no two coinbases are
-//!    alike.
+//!    equal.
 //! 3. The coinbase commits to the witnesses, when there are any (BIP141).
 //! 4. The block is not too heavy. This comes last: before the commitment holds, anyone could have
 //!    added weight to the witnesses.

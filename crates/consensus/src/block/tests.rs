@@ -1,4 +1,5 @@
-//! Heights in coinbases, and the limits of BSV. The rest is broken in the tests on real data.
+//! Heights in coinbases, and the limits of BSV. The other rules are broken one by one in the tests
+//! on real data.
 
 use proptest::prelude::*;
 use varve_types::script::opcode::OP_CHECKSIG;

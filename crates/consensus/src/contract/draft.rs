@@ -1,8 +1,8 @@
 //! Blocks and transactions made by hand.
 //!
-//! A draft is a plain struct to be changed at will; [`BlockDraft::bytes`] puts the merkle root
-//! right and serialises it. Nothing here makes a block valid: tests that need a valid one say so
-//! step by step, and tests that need an invalid one change a step.
+//! A draft is a plain struct that tests change freely; [`BlockDraft::bytes`] computes the merkle
+//! root and serialises it. Nothing here makes a block valid: a test that needs a valid one builds
+//! it step by step, and one that needs an invalid one changes a step.
 
 use varve_types::merkle::merkle_root;
 use varve_types::script::opcode::{OP_1, OP_RETURN};
@@ -17,7 +17,7 @@ use crate::work::Target;
 pub struct InputDraft {
     /// The output that it spends.
     pub outpoint: Outpoint,
-    /// The script that answers the script of that output.
+    /// The script that satisfies the script of that output.
     pub script: Vec<u8>,
     /// The sequence number.
     pub sequence: u32,
@@ -30,7 +30,7 @@ pub struct InputDraft {
 pub struct OutputDraft {
     /// In satoshi.
     pub value: u64,
-    /// What spending it takes.
+    /// The locking script.
     pub script: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ pub struct TxDraft {
 }
 
 impl TxDraft {
-    /// A coinbase that begins with the height and takes `value`.
+    /// A coinbase whose script begins with the height and whose output is worth `value`.
     #[must_use]
     pub fn coinbase(height: Height, value: u64) -> Self {
         let mut script = crate::block::height_push(height);
@@ -74,7 +74,8 @@ impl TxDraft {
         Self { version: 2, inputs: vec![input], outputs: vec![output], lock_time: 0 }
     }
 
-    /// A transaction that spends these outputs, which anyone can spend, and makes as many.
+    /// A transaction that spends these outputs, which anyone can spend, and makes `outputs`
+    /// outputs.
     #[must_use]
     pub fn spending(outpoints: &[Outpoint], outputs: usize) -> Self {
         let inputs = outpoints.iter().map(|outpoint| InputDraft {
@@ -164,7 +165,7 @@ pub struct BlockDraft {
 }
 
 impl BlockDraft {
-    /// A block of these transactions with the target of regtest, above nothing.
+    /// A block of these transactions with the target of regtest and no parent.
     #[must_use]
     pub const fn new(txs: Vec<TxDraft>) -> Self {
         let previous = BlockHash::ZERO;
@@ -204,7 +205,7 @@ impl BlockDraft {
         }
     }
 
-    /// Finds a nonce that gives the block the work that its bits ask for, which must be little.
+    /// Finds a nonce that gives the block the work that its bits require, which must be little.
     pub fn mine(&mut self) {
         let target = Target::from_bits(self.bits).expect("bits that are a target");
         let is_met = |draft: &Self| {

@@ -63,7 +63,7 @@ fn each_rule_has_its_reason() {
 
 #[test]
 fn wrong_bits() {
-    // 207ffffe is easy enough to be mined and not what the chain asks for.
+    // 207ffffe is easy enough to mine and not what the chain requires.
     let (chain, params) = (chain(), Params::new(Network::Regtest));
     let mut draft = draft(&chain);
     draft.bits = 0x207f_fffe;
@@ -100,7 +100,7 @@ fn time_warps_of_testnet4() {
     assert_eq!(check(Network::Testnet4, parent - 601), Err(warp));
     assert_eq!(check(Network::Testnet4, parent - 600), Ok(()));
     assert_eq!(check(Network::Testnet3, parent - 601), Ok(()));
-    // In the middle of a period nothing is asked.
+    // In the middle of a period the rule does not apply.
     let params = Params::new(Network::Testnet4);
     assert_eq!(check_time(&params, parent - 601, Height::new(2014), &chain, parent), Ok(()));
 }

@@ -47,7 +47,7 @@ fn relative_by_blocks_and_by_time() {
     assert!(passed(1, 100, 101));
     assert!(!passed(0xffff, 100, 300));
     assert!(passed(0xffff | RELATIVE_OFF, 100, 100));
-    // Bits that have no meaning are not read.
+    // Bits without a meaning are ignored.
     assert!(passed(1 | 0x1f << 16, 100, 101));
     let time = RELATIVE_TIME;
     assert!(passed(time, 100, 100));

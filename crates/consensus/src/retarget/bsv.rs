@@ -1,8 +1,8 @@
 //! The target on BSV.
 //!
-//! 1. *Emergency adjustment* (from the first block on, for it never applied before the fork of
-//!    August 2017): Bitcoin's rule, and when the last six blocks took twelve hours by median
-//!    time, the target rises by a quarter at once.
+//! 1. *Emergency adjustment* (from the first block on, since its condition was never met before the
+//!    fork of August 2017): Bitcoin's rule, and when the last six blocks took twelve hours by
+//!    median time, the target rises by a quarter at once.
 //! 2. *Moving average* (for blocks whose parent is at 504,031 or above): every block gets the
 //!    target at which the work of the last 144 blocks would have taken 144 times ten minutes:
 //!

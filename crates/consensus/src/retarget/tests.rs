@@ -10,7 +10,7 @@ fn ancestor(time: u32, bits: u32) -> Ancestor {
     Ancestor { hash: BlockHash::ZERO, time, bits }
 }
 
-/// Some headers of a chain, the others being missing.
+/// Some headers of a chain; the others are missing.
 struct Sparse(Vec<(u32, Ancestor)>);
 
 impl Ancestors for Sparse {
@@ -67,7 +67,7 @@ fn easy_blocks_of_testnet3_are_walked_over() {
     // The walk ends at the first block of the period, even when that is easy.
     chain[2016].bits = EASY;
     assert_eq!(bits_at(Network::Testnet3, 2020, last + 1200, &chain), EASY);
-    // Mainnet knows no easy blocks.
+    // Mainnet has no easy blocks.
     assert_eq!(bits_at(Network::Mainnet, 2018, last + 9999, &chain), EASY);
 }
 
@@ -139,7 +139,7 @@ fn moving_average_of_bsv() {
     near(next(9999), target(bits).shl(1));
     near(next(300), target(bits).shr(1));
     near(next(1), target(bits).shr(1));
-    // One skewed time is not the one that counts.
+    // One skewed time is not the median.
     let mut skewed = chain(600);
     skewed.1[199].time += 100_000;
     near(bits_at(Network::Bsv, start + 200, 0, &skewed), target(bits));

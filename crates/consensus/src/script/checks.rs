@@ -2,17 +2,17 @@
 //!
 //! 1. [`ScriptChecks::new`] walks the spends of the block and prepares each transaction once. What
 //!    it makes borrows nothing: threads that outlive the view can take part.
-//! 2. [`ScriptChecks::run`] is called by as many threads as there are to spare, at any time. It
-//!    takes chunks in block order from a common counter. After a failure no more are taken, but
-//!    those that have been are checked, and all below the failure are among them. So the answer
-//!    does not depend on the number of threads.
+//! 2. [`ScriptChecks::run`] is called by as many threads as are available, at any time. It takes
+//!    chunks in block order from a shared counter. After a failure no more are taken, but those
+//!    already taken are checked, and all below the failure are among them. So the answer does not
+//!    depend on the number of threads.
 //! 3. When all of them have returned, [`ScriptChecks::verdict`] names the first input in block
 //!    order that fails.
 //!
 //! The prepared transactions take about 500 bytes an input and a copy of each script that is spent.
-//! Scripts are short as a rule, and a full block takes less than 10 MB. The bound is 24,390 inputs
-//! (4,000,000 weight units of 164 each) that spend scripts of 10,000 bytes: 244 MB. An
-//! attacker must first have put as many bytes of such outputs into the chain.
+//! Scripts are usually short, and a full block takes less than 10 MB. The bound is 24,390 inputs
+//! (4,000,000 weight units of 164 each) that spend scripts of 10,000 bytes: 244 MB. An attacker
+//! must first have put as many bytes of such outputs into the chain.
 
 use std::convert::Infallible;
 use std::ops::{ControlFlow, Range};
@@ -27,8 +27,8 @@ use crate::params::Params;
 use crate::verifier::{PreparedTx, ScriptVerifier, SpendingTx, VerifyError};
 use crate::view::{CheckError, Spend, UnspentOutputsView};
 
-/// Inputs in a chunk: half a millisecond, much more than taking a chunk costs, and few
-/// enough that threads end together.
+/// Inputs in a chunk: half a millisecond, much more than taking a chunk costs, and few enough that
+/// threads finish at about the same time.
 const CHUNK: usize = 16;
 
 /// The script checks of one block.
@@ -92,7 +92,7 @@ impl<P: PreparedTx> ScriptChecks<P> {
                     .map(|Spend { coin, .. }| TxOut { value: coin.value, script: coin.script }),
             );
             let place = of_one_tx.first().map_or(0, |spend| spend.tx);
-            let prepared = prepare(block, (place, &spent), verifier);
+            let prepared = prepare(block, place, &spent, verifier);
             checks.push(place, prepared.map_err(CheckError::Invalid)?, spent.len());
         }
         Ok(checks)
@@ -120,15 +120,15 @@ impl<P: PreparedTx> ScriptChecks<P> {
             && self.next.load(Ordering::Relaxed) < self.chunks.len()
     }
 
-    /// Takes chunks and checks them, until none is left or `go_on` says no. It is asked before each
-    /// chunk.
+    /// Takes chunks and checks them, until none is left or `go_on`, which is called before each
+    /// chunk, returns false.
     pub fn run(&self, go_on: impl Fn() -> bool) {
         while self.has_work() && go_on() {
             let taken = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(chunk) = self.chunks.get(taken) else { return };
             if let Some(failure) = self.check(chunk) {
                 self.failed.store(true, Ordering::Relaxed);
-                // Nobody else has taken this chunk.
+                // No other thread has taken this chunk.
                 let _ = chunk.failure.set(failure);
             }
             self.done.fetch_add(1, Ordering::Release);
@@ -167,7 +167,8 @@ impl<P: PreparedTx> ScriptChecks<P> {
 
 fn prepare<S: ScriptVerifier>(
     block: &BlockAt<'_>,
-    (place, spent): (usize, &[TxOut<'_>]),
+    place: usize,
+    spent: &[TxOut<'_>],
     verifier: &S,
 ) -> Result<S::Prepared, ScriptError> {
     let tx = block.block().txs().get(place).expect("the view gives the spends of the block");

@@ -1,4 +1,4 @@
-//! The threads with a verifier that fails where it is told to.
+//! The threads with a verifier that fails where the test wants.
 
 use proptest::prelude::*;
 use varve_types::{Amount, Block, Format};
@@ -29,7 +29,7 @@ impl PreparedTx for Amounts {
     }
 }
 
-/// A verifier that could not be asked says nothing about the block.
+/// A verifier that could not run says nothing about the block.
 #[test]
 fn a_question_that_is_refused_is_no_verdict() {
     let failed = |error| ScriptError::Failed {

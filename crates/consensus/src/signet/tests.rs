@@ -17,11 +17,11 @@ fn the_first_push_with_data_is_cut() {
     assert_eq!(solution, [1, 2]);
     let expected = [&[OP_RETURN][..], &pushed(&[7; 36]), &signed(&[]), &signed(&[3])].concat();
     assert_eq!(without, expected);
-    // A header alone is no solution, and such a script stays as it is, even where a push is
-    // longer than it need be.
+    // A header alone is no solution, and such a script is unchanged, even where a push is longer
+    // than necessary.
     let script = [&[OP_RETURN][..], &signed(&[]), &[OP_PUSHDATA1, 1, 9]].concat();
     assert_eq!(cut_solution(&script), (script.clone(), Vec::new()));
-    // Else pushes become as short as they can be, and what is cut off at the end is dropped.
+    // Otherwise pushes are shortened as far as possible, and a truncated one at the end is dropped.
     let script = [&[OP_RETURN, OP_PUSHDATA1, 1, 9][..], &signed(&[5]), &[OP_0, 3, 1]].concat();
     let expected = [&[OP_RETURN, 1, 9][..], &signed(&[]), &[OP_0]].concat();
     assert_eq!(cut_solution(&script), (expected, vec![5]));
@@ -52,7 +52,7 @@ fn solutions_that_do_not_parse() {
     }
 }
 
-/// Answers by the script alone, as a challenge of one opcode would be.
+/// Decides by the script alone, as for a challenge of one opcode.
 struct AnyoneCanSign;
 
 /// Whether it is signed.

@@ -29,7 +29,7 @@ fn most_and_exact() {
     // Not a small number before it, or nothing at all.
     assert_eq!(count(&[1, 3, OP_CHECKMULTISIG], Multisig::Exact), 20);
     assert_eq!(count(&[OP_CHECKMULTISIGVERIFY], Multisig::Exact), 20);
-    // What stands in a push does not count, and a cut push ends the count.
+    // Data in a push does not count, and a truncated push ends the count.
     assert_eq!(count(&[2, OP_CHECKSIG, OP_CHECKSIG, OP_CHECKSIGVERIFY], Multisig::Most), 1);
     assert_eq!(count(&[OP_CHECKSIG, 5, OP_CHECKSIG], Multisig::Most), 1);
 }

@@ -1,4 +1,4 @@
-//! The sums of a block, as its spends go by.
+//! The sums of a block, accumulated spend by spend.
 //!
 //! ```text
 //! open a transaction ─► add its inputs, one by one ─► close it: fee, operations
@@ -6,8 +6,9 @@
 //!          └────────────── the next transaction ◄────────┘
 //! ```
 //!
-//! A view must give every input of the block once and in order. If one did not, a rule would
-//! silently not be applied; so the tally counts, and a view that breaks this is a bug that panics.
+//! A view must report every input of the block once and in order. If it did not, a rule would
+//! silently not be applied; so the tally counts, and panics if a view violates this, which is a
+//! bug.
 
 use varve_types::{Amount, Tx, Txid, Witnesses};
 
@@ -35,7 +36,7 @@ pub(super) struct Tally<'a, A: ?Sized> {
     spending: Spending,
 }
 
-/// The transaction whose inputs are going by.
+/// The transaction whose inputs are being added.
 struct Open<'a> {
     index: usize,
     txid: Txid,
@@ -45,7 +46,7 @@ struct Open<'a> {
     value: Amount,
     /// Its legacy signature operations.
     sigops: u64,
-    /// What the operations of the transactions before cost.
+    /// The cost of the operations of the transactions before.
     sigops_before: u64,
     /// The first input whose relative lock time has not passed.
     locked: Option<usize>,
@@ -159,7 +160,7 @@ impl<'a, A: Ancestors + ?Sized> Tally<'a, A> {
         Ok(())
     }
 
-    /// Notes an input that is locked. Core looks at amounts first, so the verdict waits.
+    /// Records an input that is locked. Core checks amounts first, so the verdict is delayed.
     fn check_relative_lock(&mut self, spend: &Spend<'_>) -> Result<(), SpendError> {
         let height = self.block.height();
         let applies = self.params.has_relative_lock_times(height) && has_relative(self.open.tx);
@@ -196,7 +197,7 @@ fn sigop_flags<A: Ancestors + ?Sized>(
     if !params.network.is_bsv() {
         return Ok(ScriptFlags::of(params, block));
     }
-    // BSV still switches P2SH on by time, and counts nothing from its Genesis upgrade on.
+    // BSV still enables P2SH by time, and counts nothing from its Genesis upgrade on.
     const P2SH_TIME: u32 = 1_333_234_914;
     let below = block.height().checked_sub(1).unwrap_or_default();
     let p2sh = median_time_past(ancestors, below)? >= P2SH_TIME;

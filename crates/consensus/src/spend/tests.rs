@@ -1,4 +1,4 @@
-//! Failures of the view, and blocks that only a careless caller would pass. The rules themselves
+//! Failures of the view, and blocks that only a careless caller would pass in. The rules themselves
 //! are broken one by one in the tests on real data.
 
 use std::convert::Infallible;

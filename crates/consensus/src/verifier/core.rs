@@ -1,7 +1,7 @@
 //! Bitcoin Core's verifier: the interpreter of Core 26, compiled into `varve-script-core`.
 //!
-//! With signatures a large transaction of before segwit stays quadratic, as it is in Core: each
-//! signature hashes the whole of it, and the limit on signature operations bounds it.
+//! Verifying a large transaction with legacy signatures stays quadratic, as in Core: each signature
+//! hashes the whole transaction, and the limit on signature operations bounds the cost.
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! Bitcoin Core's verifier, by `libbitcoinkernel`: the engine of a whole node as a library, of
-//! which only the scripts are used.
+//! which only the script interpreter is used.
 //!
 //! Its interface copies what is shared by a transaction's signatures in each call, 40 bytes an
-//! input and more. That is quadratic still, but only in copied bytes: see ADR 13.
+//! input and more. That is still quadratic, but only in copied bytes: see ADR 13.
 
 use std::fmt;
 

@@ -58,7 +58,7 @@ proptest! {
     #[test]
     fn any_target_agrees(bytes: [u8; 32], shift in 0_u32..256) {
         let number = U256::from_le_bytes(&bytes).shr(shift);
-        // That crate takes 2^256 / 2 to be 2^256 − 1.
+        // That crate computes 2^256 / 2 as 2^256 − 1.
         prop_assume!(number > U256::ONE);
         let ours = Target::new(number).unwrap();
         prop_assert_eq!(ours.to_bits(), theirs(ours).to_compact_lossy().to_consensus());

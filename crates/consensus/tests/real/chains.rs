@@ -37,8 +37,8 @@ fn regtest_kernel_with_segwit_and_taproot() {
     Replay::new(Params::new(Network::Regtest)).connect_all(&blocks);
 }
 
-/// Every block that is given, on every branch, in the order in which it can stand on another.
-/// Returns the number of blocks and the greatest height.
+/// Every given block, on every branch, each after its parent. Returns the number of blocks and the
+/// greatest height.
 fn every_branch(params: Params, blocks: &[Vec<u8>]) -> (usize, Height) {
     let mut above: HashMap<BlockHash, Vec<&Vec<u8>>> = HashMap::new();
     for block in blocks {

@@ -1,4 +1,4 @@
-//! The crate stays pure: it depends on types, on errors, and behind features on the verifiers.
+//! The crate stays pure: it depends on types, on errors and, behind features, on the verifiers.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Single full blocks: with the outputs that they spend under all rules, without them under those
-//! of structure.
+//! Single full blocks: under all rules where the outputs that they spend are available, else under
+//! the structural rules.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -16,7 +16,7 @@ use varve_types::{compress, varint};
 use crate::load;
 use crate::replay::invalid;
 
-/// The headers below a block of which we have none: ten minutes apart.
+/// Assumed headers below a block whose real ones we lack: ten minutes apart.
 pub(crate) struct Assumed {
     height: Height,
     time: u32,

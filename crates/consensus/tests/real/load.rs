@@ -1,4 +1,4 @@
-//! The data, in the forms in which others have kept it.
+//! Loading the data from the formats of other projects.
 
 use std::fs;
 use std::io::Read as _;

@@ -60,7 +60,7 @@ impl Keys {
     }
 }
 
-/// A block with a small transaction and one of so many inputs, and the set below it.
+/// A block with a small transaction and one with `inputs` inputs, and the set below it.
 fn block_and_set(inputs: u32) -> (BlockDraft, MemorySet) {
     let keys = Keys::new();
     let mut set = MemorySet::new(Network::Regtest);
@@ -123,7 +123,7 @@ fn a_transaction_of_14700_inputs_is_prepared_once() {
             assert_eq!(found, (Some((txid, broken)), 2), "{threads} threads");
         }
     }
-    // What is spent is signed too: its amount and its script.
+    // The spent output is signed too: its amount and its script.
     let outpoint = draft.txs[2].inputs[300].outpoint;
     let coin = |value: u64, script: &[u8]| OwnedCoin {
         height: Height::new(1),
@@ -138,7 +138,7 @@ fn a_transaction_of_14700_inputs_is_prepared_once() {
     }
 }
 
-/// Where the system gives no threads, one checks alone. The child's threads would have stacks
+/// If the system refuses threads, the caller checks alone. The child's threads would have stacks
 /// larger than the address space.
 #[test]
 fn threads_that_the_system_refuses_are_done_without() {
@@ -152,6 +152,6 @@ fn threads_that_the_system_refuses_are_done_without() {
     let mut child = Command::new(std::env::current_exe().unwrap());
     let child = child.args(["--exact", name, "--test-threads=1"]).env("RUST_MIN_STACK", STACK);
     let output = child.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

@@ -6,7 +6,7 @@
 use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
 use varve_consensus::{
     BlockAt, BlockError, CoreVerifier, OwnedCoin, Params, PrevoutError, SpendError,
-    check_signet_solution,
+    check_signet_solution, check_work,
 };
 use varve_types::script::opcode::{
     OP_0, OP_1, OP_CHECKMULTISIG, OP_CHECKSIG, OP_EQUAL, OP_HASH160,
@@ -17,6 +17,8 @@ use crate::load;
 use crate::replay::{NOW, Refusal, Replay};
 
 const SUBSIDY: u64 = 50 * 100_000_000;
+/// A height that no chain reaches.
+const NEVER: Height = Height::new(u32::MAX);
 
 struct Chain {
     replay: Replay,
@@ -63,7 +65,7 @@ impl Chain {
         self.draft(vec![first, second])
     }
 
-    /// The verdict on a draft after it was changed and mined anew.
+    /// The verdict on a draft after it was changed and mined again.
     fn refusal(&self, mut draft: BlockDraft, change: impl FnOnce(&mut BlockDraft)) -> Refusal {
         assert!(self.replay.check(&draft.bytes()).is_ok(), "valid before the change");
         change(&mut draft);
@@ -94,8 +96,8 @@ fn headers() {
     assert_eq!(chain.reason(|draft| draft.time = NOW + 7201), "time-too-new");
     assert_eq!(chain.reason(|draft| draft.bits = 0x207f_fffd), "bad-diffbits");
     let mut draft = chain.valid();
-    let target = varve_consensus::Target::from_bits(draft.bits).unwrap();
-    while target.is_met_by(&load::hash(&draft.bytes())) {
+    let params = Params::new(Network::Regtest);
+    while check_work(&params, load::header(&draft.bytes())).is_ok() {
         draft.nonce += 1;
     }
     assert_eq!(chain.replay.check(&draft.bytes()).unwrap_err().reason(), "high-hash");
@@ -178,7 +180,7 @@ fn amounts_and_maturity() {
     let young = chain.coin(12);
     let refusal = chain.refusal(draft, |draft| draft.txs[1].inputs[0].outpoint = young);
     assert_eq!(refusal.reason(), "bad-txns-premature-spend-of-coinbase");
-    // Coins that cannot be: their sum, and the sum of the fees, are more than can exist.
+    // Impossible coins: their sum, and the sum of the fees, exceed the money supply.
     let rich = [3, 4].map(|height| chain.coin(height));
     for outpoint in rich {
         let value = Amount::MAX_MONEY;
@@ -351,9 +353,9 @@ fn a_signature_of_a_real_block() {
 
 #[test]
 fn repeated_coinbases() {
-    // Without BIP34 two coinbases can be alike.
+    // Without BIP34 two coinbases can be equal.
     let mut chain = Chain::new();
-    chain.replay.params.heights.bip34 = varve_consensus::NEVER;
+    chain.replay.params.heights.bip34 = NEVER;
     let repeated = chain.coinbases[1].clone();
     let refusal = chain.refusal(chain.valid(), |draft| draft.txs[0] = repeated.clone());
     assert_eq!(refusal.reason(), "bad-txns-BIP30");
@@ -367,8 +369,8 @@ fn repeated_coinbases() {
     assert_eq!(chain.replay.check(&bytes).unwrap_err().reason(), "bad-txns-BIP30");
     chain.replay.params.bip30_exceptions = vec![(next, load::hash(&bytes))];
     assert!(chain.replay.check(&bytes).is_ok());
-    // Above the block of BIP34 on the known chain nobody asks, until the height where it can
-    // happen again.
+    // Above the block of BIP34 on the known chain this is not checked, until the height where it
+    // can happen again.
     chain.replay.params.bip30_exceptions.clear();
     chain.replay.params.heights.bip34 = Height::new(50);
     chain.replay.params.bip34_hash = Some(chain.replay.headers[50].hash);
@@ -381,7 +383,7 @@ fn repeated_coinbases() {
     assert!(check(&chain.replay));
     chain.replay.params.bip30_again = next;
     assert!(!check(&chain.replay));
-    chain.replay.params.bip30_again = varve_consensus::NEVER;
+    chain.replay.params.bip30_again = NEVER;
     chain.replay.params.bip34_hash = Some(chain.replay.headers[49].hash);
     assert!(!check(&chain.replay), "another chain");
 }
@@ -408,7 +410,7 @@ fn signet_solutions() {
         }
     };
     let commitment = valid.txs[0].outputs.iter().position(|output| output.value == 0).unwrap();
-    let wrong = "it does not answer the challenge";
+    let wrong = "it does not satisfy the challenge";
     assert_eq!(refused(&|draft| draft.time += 1), wrong, "the time is signed");
     assert_eq!(refused(&|draft| draft.version += 1), wrong, "so is the version");
     assert_eq!(refused(&|draft| draft.txs[0].lock_time += 1), wrong, "so are the transactions");

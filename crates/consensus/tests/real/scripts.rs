@@ -196,8 +196,9 @@ fn the_first_failure_does_not_depend_on_threads() {
         check_scripts(&params, &block, &set, &CoreVerifier, threads).map_err(invalid)
     };
     assert_eq!(check(&bytes, 1), Ok(()));
-    // A byte of the signature of every tenth input is changed, from some transaction on. The
-    // transactions that spend outputs of changed ones are left out, for those are gone.
+    // A byte of the signature of every tenth input is changed, from some transaction on.
+    // Transactions that spend outputs of changed ones are left out, because those outputs no longer
+    // exist.
     let block = load::parse(&bytes);
     let own: Vec<_> = block.txids();
     let mut draft = BlockDraft::from(&block);

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use varve_consensus::{MemorySet, Params};
+use varve_testdata::chains::{Answered, height};
 use varve_types::muhash::MuHash;
 use varve_types::{Network, sha256d};
 
@@ -54,12 +55,12 @@ fn shown(hash: [u8; 32]) -> String {
 }
 
 /// Goes up the chain and down again, and compares at every height that has an answer.
-fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
+fn up_and_down(network: Network, chain: &Answered) {
+    let Answered { blocks, answers } = chain;
     let mut replay = Replay::new(Params::new(network));
-    let height_of = |answer: &Value| u32::try_from(answer["height"].as_u64().unwrap()).unwrap();
     let compare = |replay: &Replay| {
         let at = replay.next().to_u32() - 1;
-        let mut found = answers.iter().filter(|answer| height_of(answer) == at).peekable();
+        let mut found = answers.iter().filter(|answer| height(answer) == at).peekable();
         if found.peek().is_some() {
             let stats = Stats::of(&replay.set);
             found.for_each(|answer| stats.assert_is(answer));
@@ -71,50 +72,33 @@ fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
         replay.connect(block).unwrap();
         compare(&replay);
     }
-    let lowest = answers.iter().map(height_of).min().unwrap();
+    let lowest = answers.iter().map(height).min().unwrap();
     while replay.next().to_u32() - 1 > lowest {
         replay.disconnect();
         compare(&replay);
     }
 }
 
-fn check_oracle(network: Network, blocks: Option<Vec<Vec<u8>>>, file: &str, count: usize) {
-    let (Some(blocks), Some(answers)) = (blocks, load::json(file)) else { return };
-    let mut all = answers["heights"].as_array().unwrap().clone();
-    all.push(answers["tip"].clone());
-    assert!(all.len() >= count, "{} answers", all.len());
-    up_and_down(network, &blocks, &all);
-}
-
 #[test]
 fn mainnet() {
-    let file = "vectors/oracle_mainnet_0-4312.json";
-    check_oracle(Network::Mainnet, load::mainnet(), file, 8);
+    let Some(chain) = Answered::mainnet() else { return };
+    up_and_down(Network::Mainnet, &chain);
 }
 
 #[test]
 fn signet() {
-    check_oracle(Network::Signet, load::signet(), "vectors/oracle_signet_0-120.json", 3);
+    let Some(chain) = Answered::signet() else { return };
+    up_and_down(Network::Signet, &chain);
 }
 
 #[test]
 fn regtest_kernel() {
-    let file = "vectors/oracle_regtest_kernel_0-206.json";
-    check_oracle(Network::Regtest, load::kernel(), file, 4);
+    let Some(chain) = Answered::kernel(Network::Regtest.genesis_block()) else { return };
+    up_and_down(Network::Regtest, &chain);
 }
 
 #[test]
 fn regtest_core31() {
-    let (Some(blocks), Some(expected)) =
-        (load::core31(), load::json("regtest-core31/expected.json"))
-    else {
-        return;
-    };
-    let main = expected["blockhash"].as_array().unwrap().iter().map(|hash| {
-        let block = blocks.iter().find(|block| load::hash(block).to_string() == *hash);
-        block.unwrap().clone()
-    });
-    let mut answers: Vec<_> = expected["muhash"].as_object().unwrap().values().cloned().collect();
-    answers.push(expected["hash_serialized_3"].clone());
-    up_and_down(Network::Regtest, &main.collect::<Vec<_>>(), &answers);
+    let Some(chain) = Answered::core31() else { return };
+    up_and_down(Network::Regtest, &chain);
 }

@@ -2,8 +2,8 @@
 //!
 //! A vector is `[[[prevout txid, vout, script, amount?] …], transaction, flags]`. In tx_valid the
 //! flags are those that must be off; in tx_invalid those that make it fail, or `BADTX` when
-//! CheckTransaction refuses it. Flags of policy are unknown to the verifier: a valid transaction
-//! stays valid without them, and an invalid one that needs them is left out, and counted.
+//! CheckTransaction refuses it. The verifier does not know policy flags: a valid transaction stays
+//! valid without them, and an invalid one that needs them is left out, and counted.
 
 use std::collections::HashMap;
 

@@ -118,7 +118,7 @@ fn a_map_never_reaches_past_the_end() {
 fn direct_and_plain_transfers_see_the_same_bytes() {
     let (_dir, disk) = disk();
     direct_matches_plain(&disk);
-    // A filesystem in memory, which may refuse to go past its cache.
+    // A filesystem in memory, which may refuse `O_DIRECT`.
     if let Ok(dir) = tempfile::tempdir_in("/dev/shm") {
         direct_matches_plain(&Disk::open(dir.path()).unwrap());
     }

@@ -5,15 +5,16 @@
 //!
 //! - A write that was not synced is kept whole, lost, cut short, or kept in any subset of its
 //!   512-byte sectors, independently of every other. That includes reordering: keeping a later
-//!   write and losing an earlier one is the same as the disk having turned them round.
+//!   write and losing an earlier one is what a disk that reorders them would leave.
 //! - A length that was not synced may be kept although the bytes are lost: the hole then holds
 //!   zeroes or garbage. It may be lost although the bytes were kept: the file then ends early.
 //! - A cut (truncate) that was not synced may be undone.
 //! - A created, renamed or removed name that was not followed by a directory sync may be undone,
 //!   each independently, even when the file's data was synced. A rename is one step.
 //! - After a *failed* sync the kernel may have dropped the dirty pages, so what was waiting for it
-//!   may be lost even when a later sync succeeds. (Names and cuts are another matter: filesystems
-//!   journal them and stop altogether when the journal fails, so there a later sync does count.)
+//!   may be lost even when a later sync succeeds. (Names and truncations differ: filesystems
+//!   journal them and stop altogether when the journal fails, so a later successful sync covers
+//!   them.)
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ const SECTOR: usize = 512;
 pub enum Crash {
     /// Nothing that was not synced survives.
     LoseAll,
-    /// Everything survives, as after the end of the process alone.
+    /// Everything survives, as when only the process ended.
     KeepAll,
     /// One of the others, always the same for the same seed.
     Seed(u64),
@@ -44,11 +45,11 @@ impl Crash {
     }
 }
 
-/// The operations of a log up to some point, sorted by what is durable and what is not. Going on
-/// from there is cheap, so a sweep over all points of a log reads it once.
+/// The operations of a log up to some point, sorted by what is durable and what is not. Advancing
+/// it is cheap, so a sweep over all points of a log reads the log once.
 #[derive(Debug)]
 pub(super) struct Replay {
-    /// How many operations of the log are in.
+    /// How many operations of the log are applied.
     at: usize,
     files: Vec<History<Content>>,
     dirs: Vec<History<Names>>,
@@ -61,7 +62,7 @@ impl Replay {
         Self { at: 0, files, dirs }
     }
 
-    /// Brings this to the first `n` operations of `log`, which began with `initial`.
+    /// Moves to the state after the first `n` operations of `log`, which began with `initial`.
     pub(super) fn seek(&mut self, initial: &Image, log: &[Change], n: usize) {
         if n < self.at {
             *self = Self::new(initial);
@@ -115,7 +116,7 @@ fn named_files(dirs: &[Names]) -> BTreeSet<FileId> {
     files.collect()
 }
 
-/// A thing's durable state and the changes made to it since.
+/// The durable state of a file or directory, and the changes made to it since.
 #[derive(Debug)]
 struct History<T> {
     durable: T,
@@ -132,9 +133,9 @@ struct Pending {
 enum Promise {
     /// Not synced yet.
     None,
-    /// Synced: will be there.
+    /// Synced: guaranteed to survive.
     Kept,
-    /// A sync failed over it: no later sync promises it.
+    /// A sync of it failed: no later sync guarantees it.
     Broken,
 }
 
@@ -149,8 +150,7 @@ impl<T> History<T> {
         self.since.push(Pending { change: change.clone(), promise });
     }
 
-    /// Makes what was not promised yet durable, or, when the sync failed, data never to be
-    /// promised.
+    /// Makes the unsynced changes durable; after a failed sync, marks data as never guaranteed.
     fn sync(&mut self, done: bool, apply: impl Fn(&mut T, &Change)) {
         for pending in &mut self.since {
             let data = matches!(pending.change, Change::Write { .. });
@@ -188,7 +188,7 @@ impl History<Names> {
 impl History<Content> {
     fn crash_content(&self, crash: Crash, random: &mut Random) -> Content {
         let mut content = self.durable.clone();
-        // Where the promised part ends: the length may be lost down to here.
+        // Where the guaranteed part ends: a crash may shorten the file to here.
         let mut floor = content.len();
         for Pending { change, promise } in &self.since {
             match crash {
@@ -236,7 +236,7 @@ fn maybe_change(content: &mut Content, change: &Change, random: &mut Random) {
     overwrite(content, at, bytes);
 }
 
-/// Keeps each sector of a write, or the part of it that the write covers, by chance.
+/// Keeps random sectors of a write, or the parts of them that the write covers.
 fn keep_sectors(content: &mut Vec<u8>, at: usize, bytes: &[u8], random: &mut Random) {
     let mut from = 0;
     while from < bytes.len() {

@@ -119,7 +119,7 @@ impl File for FaultyFile {
         self.check_writable()?;
         pass(&self.world, Operation::Write, &self.path);
         let changed = offset.get()..offset.plus(bytes.len() as u64).get();
-        self.held.change(("write to", &self.path), changed, || {
+        self.held.change("write to", &self.path, changed, || {
             let mut failing = None;
             let result = write_full(&self.path, offset, bytes, |at, rest| {
                 self.write_step(at, rest, &mut failing)
@@ -131,7 +131,7 @@ impl File for FaultyFile {
     fn truncate(&self, len: FileOffset) -> Result<()> {
         self.check_writable()?;
         pass(&self.world, Operation::Truncate, &self.path);
-        self.held.change(("cut", &self.path), len.get()..u64::MAX, || {
+        self.held.change("cut", &self.path, len.get()..u64::MAX, || {
             let mut world = self.world();
             let result = match world.fault(Operation::Truncate, &self.path) {
                 Some(fault @ (Fault::Io | Fault::NoSpace)) => {

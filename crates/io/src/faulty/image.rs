@@ -32,7 +32,7 @@ pub(super) enum Change {
         file: FileId,
         len: u64,
     },
-    /// Rot: a change nobody made, durable at once.
+    /// Bit rot: a change that no caller made, durable at once.
     Flip {
         file: FileId,
         at: u64,
@@ -221,7 +221,7 @@ pub(super) fn change_names(names: &mut Names, change: &Change) {
     }
 }
 
-/// Puts `bytes` at `at`, with zeroes in between when the content ends before.
+/// Puts `bytes` at `at`, filling any gap after the old end with zeroes.
 pub(super) fn overwrite(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     let end = at + bytes.len();
     if content.len() < end {

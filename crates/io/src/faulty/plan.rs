@@ -29,13 +29,13 @@ pub enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The device fails (`EIO`). A write gets some of its bytes out first; after a failed sync
-    /// nothing that was waiting for it is ever promised again.
+    /// nothing that was waiting for it is ever guaranteed.
     Io,
     /// The disk is full (`ENOSPC`). A write gets some of its bytes out first.
     NoSpace,
-    /// A read or write moves fewer bytes than asked, which is no error.
+    /// A read or write moves fewer bytes than asked, which is not an error.
     Short,
-    /// A read or write is interrupted by a signal, which is no error.
+    /// A read or write is interrupted by a signal, which is not an error.
     Interrupted,
     /// One bit of what a read returns is wrong.
     BitFlip,

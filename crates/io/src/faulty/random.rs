@@ -1,4 +1,4 @@
-//! A small generator of repeatable numbers (SplitMix64), so that a seed means the same for ever.
+//! SplitMix64: a small generator whose sequence for a seed never changes.
 
 #[derive(Debug, Clone)]
 pub(super) struct Random(u64);

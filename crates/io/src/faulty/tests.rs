@@ -131,7 +131,7 @@ fn directories_share_the_log_and_the_poison() {
     assert!(matches!(storage.sync_dir(), Err(Error::Poisoned { .. })));
 }
 
-/// The kernel drops dirty pages after a failed sync: a second one must not be believed.
+/// The kernel drops dirty pages after a failed sync, so a second sync guarantees nothing.
 #[test]
 fn after_a_failed_sync_data_is_read_but_not_promised() {
     let (storage, file) = with_durable(b"old");
@@ -237,7 +237,7 @@ fn the_same_seed_leaves_the_same_bytes() {
     assert!(outcomes(&storage, "f").len() > 400, "and seeds differ");
 }
 
-/// Calls wait at a closed gate, others pass, and all is as if nothing had been once it is open.
+/// Matching calls wait at a closed gate, others pass, and all proceed once it is open.
 #[test]
 fn a_gate_holds_up_what_it_is_closed_for() {
     let storage = Arc::new(FaultyStorage::new(1));

@@ -3,9 +3,9 @@
 //! Opening it touches no file. A sealed file is opened and mapped when a reader first asks for one
 //! of its bytes, and its blocks are verified as always. The unsealed one has a single checksum, so
 //! the first question for it reads all of it once, in pieces that are not kept, and maps it then.
-//! So a reader pays for the files it looks into, and its memory is what it looked at.
+//! So a reader pays only for the files it reads.
 //!
-//! What lies behind the checkpoint was never acknowledged and is not looked at.
+//! What lies after the checkpoint was never acknowledged and is ignored.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};

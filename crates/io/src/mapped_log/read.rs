@@ -24,7 +24,7 @@ pub(super) enum State {
     AtRest(AtRest),
 }
 
-/// The segment that is written to: what is mapped of it, and behind that what is in memory.
+/// The segment that is written to: its mapped part, followed by the part in memory.
 #[derive(Debug)]
 pub(super) struct Last {
     pub(super) front: Option<Map>,
@@ -122,7 +122,7 @@ pub struct LogSnapshot {
 }
 
 impl LogSnapshot {
-    /// The position behind the last byte of this moment.
+    /// The position after the last byte of this snapshot.
     #[must_use]
     pub const fn end(&self) -> GlobalOffset {
         self.end

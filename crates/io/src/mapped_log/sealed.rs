@@ -16,7 +16,7 @@ use crate::storage::{Access, Caching, File, Storage};
 
 const CRC_LEN: usize = size_of::<u32>();
 
-/// The table behind the bytes of segment `number`.
+/// The table that follows the bytes of segment `number`.
 pub(super) fn seal_table(config: &MappedLogConfig, number: u64, bytes: &[u8]) -> Vec<u8> {
     let mut table = Vec::with_capacity((bytes.len().div_ceil(BLOCK) + 1) * CRC_LEN);
     for (index, block) in (0..).zip(bytes.chunks(BLOCK)) {
@@ -36,7 +36,7 @@ fn block_crc(config: &MappedLogConfig, number: u64, index: u64, block: &[u8]) ->
 pub(super) struct Sealed {
     path: PathBuf,
     number: u64,
-    /// The bytes and the table behind them.
+    /// The bytes and the table that follows them.
     map: Map,
     capacity: usize,
     table_verified: OnceLock<()>,

@@ -1,6 +1,7 @@
 //! Logs of plain bytes: sealing, reopening, crashes, damage, a full disk.
 
 use super::*;
+use crate::checksum::{Kind, StoreId};
 use crate::disk::Disk;
 use crate::faulty::{Fault, FaultRule, FaultyStorage, Operation, When};
 
@@ -131,9 +132,9 @@ fn a_full_disk_loses_nothing_and_space_heals() {
     }
 }
 
-/// A segment whose zeroes are written and whose checksums did not fit on the disk is no sealed one.
-/// Whoever then appended something shorter, for which there was room in it, lost that: the file was
-/// thought to hold the whole segment already, and the checkpoint did not open.
+/// Regression: a segment whose filling zeroes were written but whose checksums did not fit on the
+/// disk is not sealed. A shorter piece appended afterwards, for which there was room, was lost: the
+/// file was assumed to hold the whole segment already, and the checkpoint did not open.
 #[test]
 fn what_is_appended_after_a_sealing_that_failed_reaches_the_file() {
     let storage = Arc::new(FaultyStorage::new(1));
@@ -205,8 +206,8 @@ fn readers_see_whole_rows_while_segments_are_sealed_under_them() {
     });
 }
 
-/// A reader at rest gives the rows of the checkpoint and no others, opens a file when it is asked
-/// for it and not before, and finds damage in it then.
+/// A reader at rest returns the rows of the checkpoint and no others, opens a file when it is first
+/// read and not before, and finds damage then.
 #[test]
 fn a_log_at_rest_is_opened_file_by_file() {
     let storage = Arc::new(FaultyStorage::new(1));

@@ -5,14 +5,14 @@
 //!  payload                  ├ a ┼ b ────────────┼ c ┤
 //! ```
 //!
-//! A payload of many blocks is seldom read again soon, and memory for it in the page cache can cost
-//! more than the disk does. So the blocks that it fills (b) are copied into aligned memory and
-//! written past the cache. What shares a block with a neighbour (a, c) goes through it. As long as
-//! the log only grows, no block is written both ways, and maps of the frames before stay as they
-//! are.
+//! A payload of many blocks is seldom read again soon, and allocating page cache for it can cost
+//! more than the write itself. So the blocks that it fills (b) are copied into aligned memory and
+//! written past the cache. The ends that share a block with a neighbour (a, c) go through the
+//! cache. As long as the log only grows, no block is written both ways, and maps of earlier frames
+//! stay valid.
 //!
-//! The file is opened a second time for that. Only the last file is, so that a log of many files
-//! costs one descriptor each.
+//! This takes a second descriptor. Only the last file has one, so that a log of many files costs
+//! one descriptor each.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::offset::FileOffset;
 use crate::storage::File;
 
-/// Payloads from this length on are long.
+/// Payloads of at least this many bytes are long.
 pub(super) const LONG: usize = 1 << 18;
 /// Bytes copied and written at a time.
 const PIECE: usize = 1 << 20;
@@ -37,7 +37,7 @@ pub(super) struct Bulk {
 }
 
 impl Bulk {
-    /// Closes the file: another one is the last, or will have its name.
+    /// Closes the file: it is no longer the last one, or its name will be reused.
     pub(super) fn close(&mut self) {
         self.file = None;
     }

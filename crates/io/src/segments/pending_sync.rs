@@ -14,8 +14,8 @@ pub struct PendingSync {
 }
 
 impl PendingSync {
-    /// Syncs the file that was the last one then, and the names. Those before it are durable since
-    /// they were sealed.
+    /// Syncs the file that was the last one when the sync began, and the directory. Earlier files
+    /// were synced when they were sealed.
     pub fn finish(self) -> Result<()> {
         if let Some(tail) = self.tail {
             tail.sync()?;

@@ -2,9 +2,8 @@
 //!
 //! A frame in a sealed file is a slice of the file's map; a frame in the growing tail is read into
 //! owned memory. Every frame is verified before it is returned. Frames of sealed files
-//! asked for by [`SegmentsReader::frame`] are verified once per opening of the log, at the cost of
-//! a remembered position each (some 16 bytes), so that many reads inside a frame of megabytes cost
-//! one check.
+//! that [`SegmentsReader::frame`] returns are remembered as verified, in a bounded cache
+//! (`verified`), so that many reads inside a frame of megabytes cost one check.
 
 use std::ops::{Deref, Range};
 use std::path::PathBuf;
@@ -44,7 +43,7 @@ impl Frame {
         self.at
     }
 
-    /// The position behind the frame.
+    /// The position after the frame.
     #[must_use]
     pub fn next(&self) -> GlobalOffset {
         self.at.plus(FRAME_HEADER_LEN as u64).plus(self.len() as u64)
@@ -86,7 +85,7 @@ impl SegmentsReader {
         self.series.start()
     }
 
-    /// The position behind the last frame that is held now.
+    /// The position after the last frame that is held now.
     #[must_use]
     pub fn end(&self) -> GlobalOffset {
         self.series.end()
@@ -130,8 +129,8 @@ impl SegmentsReader {
         self.series.list().iter().map(|segment| segment.start..segment.end()).collect()
     }
 
-    /// Reads a frame. A reader that meets a cut half way sees bytes that do not verify; the list of
-    /// segments has changed then, and the new one decides.
+    /// Reads a frame. A reader that races with a truncation sees bytes that do not verify; the list
+    /// of segments has changed then, and the read is repeated with the new one.
     fn read(&self, at: GlobalOffset, remember: bool) -> Result<Frame> {
         loop {
             let list = self.series.list();
@@ -163,10 +162,10 @@ impl SegmentsReader {
         let end = usize::try_from(header.frame_len()).ok();
         let payload = end.and_then(|end| frame.slice(FRAME_HEADER_LEN..end));
         let payload = payload.ok_or_else(|| failed(too_long()))?;
-        if !segment.is_verified(at) {
+        if !segment.verified.contains(at) {
             header.check(&payload).map_err(failed)?;
             if remember {
-                segment.set_verified(at);
+                segment.verified.insert(at);
             }
         }
         Ok(payload)
@@ -183,7 +182,7 @@ impl SegmentsReader {
         }
         segment.file.read_at(place, &mut header)?;
         let header = FrameHeader::decode(&header, self.series.store, at).map_err(failed)?;
-        // Believed only after it verified, and only as far as the file goes.
+        // Used only after the header has verified, and only within the file.
         let length = usize::try_from(header.length).ok();
         let length = length.filter(|_| header.frame_len() <= available);
         let mut payload = vec![0; length.ok_or_else(|| failed(too_long()))?];

@@ -1,24 +1,25 @@
-//! Opening a log: what is there, what counts, what goes.
+//! Opening a log: what is there, what is kept, what is removed.
 //!
 //! 1. List the files by number. Numbers follow one another; a hole is damage, unless it lies
 //!    beyond the durable position.
-//! 2. Each file must have a sound header that starts where the file before it ends. The first file
-//!    whose header is not so, beyond the durable position, begins the junk.
+//! 2. Each file must have a sound header that starts where the file before it ends. Beyond the
+//!    durable position, the first file whose header is not so, and all after it, are junk.
 //! 3. A file before the last ends where the next begins. In the last file, and in any that the
 //!    durable position does not cover, frames are verified one by one from the durable position
 //!    on; the first that fails is where the log ends.
 //! 4. Later files are removed and the directory synced; then the last file is cut and synced. In
-//!    that order no crash in between leaves a file that starts where another ends by accident.
-//!    Both are synced even when there is nothing to remove or cut: a process before this one may
-//!    have done that and died before its sync.
+//!    that order no crash in between leaves a file that starts where another ends by accident. Both
+//!    are synced even when there is nothing to remove or cut: an earlier process may have done so
+//!    and died before its sync.
 //! 5. What was kept beyond the durable position is about to be served, so it is made durable: the
 //!    process that wrote it may have died before its sync, or its sync may have failed. After a
 //!    failed sync the kernel calls the pages clean and a new sync would do nothing, so they are
 //!    written again, the same bytes, and then synced.
 //!
 //! Where every append was synced before the next, one frame at most can be torn. So before anything
-//! is cut, what lies behind the cut is searched for the head of another frame, at every byte: it
-//! proves that the frame at the cut was synced (`synced`), and damage is reported instead.
+//! is cut, what lies after the cut is searched for the header of another frame, at every byte: one
+//! that is found proves that the frame at the cut was synced (`synced`), and damage is reported
+//! instead.
 
 use std::sync::Arc;
 
@@ -109,8 +110,8 @@ pub(super) fn at_rest(
     Ok((found == end).then_some(segments))
 }
 
-/// Writes what a segment holds beyond `durable` once more, with the header when all of it is, and
-/// syncs.
+/// Rewrites what a segment holds beyond `durable`, including the header when the whole segment lies
+/// beyond it, and syncs.
 fn rewrite(segment: &Segment, durable: GlobalOffset) -> Result<()> {
     let place = segment.place(durable).filter(|_| durable > segment.start);
     let mut at = place.unwrap_or(FileOffset::ZERO);
@@ -140,19 +141,20 @@ fn open_next(
         return Ok(None);
     }
     let file = storage.open(&name, Access::Write, Caching::Buffered)?;
-    // A file begun and never synced; the durable position says whether it may be.
+    // A file that was begun and never synced, unless the durable position says otherwise.
     let may_be_junk = begin.unwrap_or_default() >= durable;
     let header = match SegmentHeader::read(file.as_ref()) {
         Ok(header) => header,
         Err(error) if error.is_damage() && may_be_junk => return Ok(None),
         Err(error) => return Err(error),
     };
-    // A first file that is not number 0 is what pruning left: it says itself where it starts.
+    // A first file other than number 0 is what pruning left: its header says where it starts.
     let begin = begin.or((number == 0).then_some(GlobalOffset::ZERO)).unwrap_or(header.start);
     if header.start != begin && may_be_junk {
         return Ok(None);
     }
-    // A sound header of something else is never junk: it is someone else's, or the caller errs.
+    // A sound header that does not match is never junk: the file is foreign, or the caller is
+    // wrong.
     let checked = header.check_is(&config.header(number, begin));
     checked.map_err(|error| error.in_file(file.path(), FileOffset::ZERO))?;
     let body = file.size()?.saturating_sub(segment::HEADER_BYTES);
@@ -202,7 +204,7 @@ fn scan(
     Ok(at)
 }
 
-/// Fails when more than one frame lies behind the end of `last`.
+/// Fails when more than one frame follows the end of `last`.
 fn check_cut(
     storage: &dyn Storage,
     config: &SegmentsConfig,
@@ -220,7 +222,7 @@ fn check_cut(
             (file, FileOffset::new(segment::HEADER_BYTES))
         }
     };
-    // A file is begun when the one before it is synced whole.
+    // A file is begun only after the one before it was synced whole.
     let later_files = if cut.is_some() { junk } else { junk.get(1..).unwrap_or_default() };
     let behind = frames_behind(file.as_ref(), config.store, place, end)?;
     if later_files.is_empty() && !was_synced(end, GlobalOffset::ZERO, behind) {
@@ -230,7 +232,7 @@ fn check_cut(
     Err(Error::Corrupt { path, offset: place, what })
 }
 
-/// The positions of frames in the bytes behind `place`, which is position `at` of the log. A frame
+/// The positions of frames in the bytes after `place`, which is position `at` of the log. A frame
 /// may begin at any byte.
 fn frames_behind(
     file: &dyn File,
@@ -260,7 +262,7 @@ fn remove_junk(
     storage.sync_dir()
 }
 
-/// The log ends before the position that was durable: says where.
+/// The error for a log that ends before the durable position.
 fn missing(
     storage: &dyn Storage,
     config: &SegmentsConfig,

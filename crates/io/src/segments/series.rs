@@ -4,14 +4,14 @@
 //! thing that changes inside is the length of the tail, which the writer stores (release) after
 //! the bytes are written and readers load (acquire) before they read.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::verified::VerifiedFrames;
 use crate::checksum::StoreId;
 use crate::error::{Error, Result};
 use crate::map::Map;
@@ -26,10 +26,10 @@ pub(super) struct Segment {
     pub(super) start: GlobalOffset,
     pub(super) file: Arc<dyn File>,
     len: AtomicU64,
-    /// A map of the frames, as far as they went when it was made.
+    /// A map of the frames, up to the length at the time it was made.
     map: ArcSwapOption<Map>,
-    /// Frames of the mapped file that verified once and are not checked again.
-    verified: Mutex<HashSet<u64>>,
+    /// Frames of the mapped file that have verified and need not be checked again.
+    pub(super) verified: VerifiedFrames,
 }
 
 impl Segment {
@@ -40,7 +40,7 @@ impl Segment {
             file,
             len: AtomicU64::new(len),
             map: ArcSwapOption::empty(),
-            verified: Mutex::default(),
+            verified: VerifiedFrames::default(),
         }
     }
 
@@ -63,13 +63,13 @@ impl Segment {
         at.since(self.start).map(file_offset)
     }
 
-    /// Lets readers see the frames up to `end`, which are written.
+    /// Makes the frames up to `end`, which are written, visible to readers.
     pub(super) fn publish(&self, end: GlobalOffset) {
-        let len = end.since(self.start).expect("the end of a segment lies behind its start");
+        let len = end.since(self.start).expect("the end of a segment lies after its start");
         self.len.store(len, Ordering::Release);
     }
 
-    /// The same file with another length, and nothing known about it.
+    /// The same file with another length, without a map.
     pub(super) fn with_len(&self, len: u64) -> Self {
         Self::new(self.number, self.start, Arc::clone(&self.file), len)
     }
@@ -93,14 +93,6 @@ impl Segment {
         let found = map.slice(start..end);
         self.map.store(Some(Arc::new(map)));
         Ok(found)
-    }
-
-    pub(super) fn is_verified(&self, at: GlobalOffset) -> bool {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).contains(&at.get())
-    }
-
-    pub(super) fn set_verified(&self, at: GlobalOffset) {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner).insert(at.get());
     }
 }
 
@@ -151,6 +143,9 @@ impl Series {
     }
 
     pub(super) fn push(&self, segment: Arc<Segment>) {
+        let follows =
+            |tail: Arc<Segment>| tail.number + 1 == segment.number && tail.end() == segment.start;
+        assert!(self.tail().is_none_or(follows), "segments follow one another without gaps");
         self.change(|list| list.push(segment));
     }
 

@@ -46,8 +46,9 @@ fn frames_are_read_back_by_position_in_order_and_from_the_middle() {
     }
 }
 
-/// Long payloads go past the cache block by block and their ends through it, wherever blocks begin:
-/// readers see the same bytes at once, through maps of the growing file too, and after reopening.
+/// Whole blocks of long payloads go past the cache and their ends through it, wherever blocks
+/// begin: readers see the same bytes at once, also through maps of the growing file, and after
+/// reopening.
 #[test]
 fn long_payloads_begin_and_end_anywhere_in_a_block() {
     let dir = tempfile::tempdir().unwrap();
@@ -77,7 +78,7 @@ fn long_payloads_begin_and_end_anywhere_in_a_block() {
         let places: Vec<_> = all.iter().map(|(place, ..)| *place).collect();
         let payloads_before: Vec<Vec<u8>> = all.drain(..).map(|(_, payload, _)| payload).collect();
         let durable = log.sync().unwrap();
-        // Back to an earlier file, and on: names come to mean other files.
+        // Back to an earlier file, then forward: names are reused for other files.
         log.truncate(places[5]).unwrap();
         for payload in &payloads_before[5..] {
             log.append(&[payload]).unwrap();
@@ -312,8 +313,8 @@ fn readers_follow_the_writer_without_a_lock() {
     });
 }
 
-/// Once, pruning removed the last synced file while the name of the one after it was not synced: a
-/// crash could leave no file at all, and the log did not open. What stays is synced first now.
+/// Regression: pruning removed the last synced file while the name of its successor was not synced;
+/// a crash could leave no file at all, and the log did not open. What stays is now synced first.
 #[test]
 fn pruning_never_removes_the_last_durable_file() {
     let storage = Arc::new(FaultyStorage::new(1));
@@ -331,9 +332,8 @@ fn pruning_never_removes_the_last_durable_file() {
     }
 }
 
-/// A file that could not be removed is still there, so it is still part of the log: were it
-/// forgotten, the next pruning would take the file after it, and the log with the hole would not
-/// open any more.
+/// A file that could not be removed is still part of the log: if it were forgotten, the next
+/// pruning would remove its successor, and the log with the hole would no longer open.
 #[test]
 fn a_file_that_cannot_be_removed_stays_in_the_log() {
     let (storage, mut log, places) = nine();
@@ -346,8 +346,8 @@ fn a_file_that_cannot_be_removed_stays_in_the_log() {
     assert_eq!(payloads(&open(&storage, durable).unwrap(), places[4]).len(), 5);
 }
 
-/// Once, a file that held nothing but a header over which a sync had failed was taken over as it
-/// was. Later syncs did not write the header again, and a crash lost the file with all its frames.
+/// Regression: a file that held only a header whose sync had failed was reused as it was. Later
+/// syncs did not write the header again, and a crash lost the file with all its frames.
 #[test]
 fn an_inherited_header_is_written_again() {
     let storage = Arc::new(FaultyStorage::new(1));
@@ -366,8 +366,8 @@ fn an_inherited_header_is_written_again() {
     assert_eq!(payloads(&open(&after, durable).unwrap(), GlobalOffset::ZERO), [b"frame"]);
 }
 
-/// A sync that was begun makes durable what was there then, also when the writer has gone on to
-/// another file meanwhile.
+/// A pending sync makes durable what was there when it began, even when the writer has moved to
+/// another file since.
 #[test]
 fn a_sync_can_be_finished_while_the_writer_goes_on() {
     let storage = Arc::new(FaultyStorage::new(1));
@@ -387,7 +387,7 @@ fn a_sync_can_be_finished_while_the_writer_goes_on() {
 /// Each frame was synced before the next. A flip in any of them but the last is damage, whichever
 /// file it is in, and nothing is removed; every power cut is still only a torn end.
 #[test]
-fn where_each_frame_is_synced_damage_is_told_from_a_torn_end() {
+fn where_each_frame_is_synced_damage_is_distinguished_from_a_torn_end() {
     let storage = Arc::new(FaultyStorage::new(1));
     let open = |storage: &Arc<FaultyStorage>| {
         let storage: Arc<dyn Storage> = storage.clone();
@@ -404,7 +404,7 @@ fn where_each_frame_is_synced_damage_is_told_from_a_torn_end() {
     let names = storage.list().unwrap();
     assert_eq!(names.len(), 3);
     for (number, name) in (0..).zip(&names) {
-        // Two frames a file, the fifth alone in the last, behind a header of 64 bytes.
+        // Two frames a file, the fifth alone in the last, after a header of 64 bytes.
         for frame in (0..2).filter(|frame| number * 2 + frame < 5) {
             let copy = Arc::new(storage.crash(storage.operations(), Crash::KeepAll));
             assert!(copy.flip_bit(name, FileOffset::new(64 + frame * 66 + 30), 2));
@@ -427,7 +427,7 @@ fn where_each_frame_is_synced_damage_is_told_from_a_torn_end() {
     }
 }
 
-/// A log at rest is read as it is; one that has anything behind its end, or lacks a file, is not at
+/// A log at rest is read as it is; one that has anything past its end, or lacks a file, is not at
 /// rest.
 #[test]
 fn a_log_is_at_rest_only_where_it_was_synced() {
@@ -441,7 +441,7 @@ fn a_log_is_at_rest_only_where_it_was_synced() {
     for (n, place) in (0..).zip(&places) {
         assert_eq!(rest.frame(*place).unwrap()[..], [n; 50]);
     }
-    assert!(at_rest(places[8]).is_none(), "a frame behind the end");
+    assert!(at_rest(places[8]).is_none(), "a frame past the end");
     assert!(at_rest(end.plus(66)).is_none(), "a frame less");
     assert_eq!(storage.operations(), before, "nothing was changed");
     storage.remove("log-000000000002").unwrap();

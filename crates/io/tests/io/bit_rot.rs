@@ -1,6 +1,5 @@
-//! A bit is flipped in every byte of every kind of file, one at a time. Whoever reads gets an error
-//! that names the file, or the right bytes when the flipped one does not matter, and never
-//! wrong ones.
+//! A bit is flipped in every byte of every kind of file, one at a time. A reader gets an error that
+//! names the file, or the right bytes when the flipped one does not matter, and never wrong ones.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

@@ -145,7 +145,7 @@ impl Life {
         self.note(None);
     }
 
-    /// A full disk is endured; anything else ends the process.
+    /// The process survives a full disk; anything else ends it.
     fn fail(&mut self, error: &Error) {
         harmless(error);
         if !error.is_disk_full() {
@@ -188,7 +188,7 @@ fn nothing_acknowledged_is_lost_in_a_hard_life() {
         for n in 0..=storage.operations() {
             let known = life.moments.partition_point(|moment| moment.operations <= n);
             let Some(index) = known.checked_sub(1) else { continue };
-            // Between two moments the disk may be on its way from the one to the other.
+            // Between two moments the disk may hold a state between them.
             let moment = &life.moments[index];
             let mut candidates = moment.candidates.clone();
             candidates

@@ -1,5 +1,5 @@
 //! Both logs, crashed after every operation of random lives, many ways each. What was acknowledged
-//! is there; what is served is what was written, in order; and the log goes on from there.
+//! is there; what is served is what was written, in order; and the log continues from there.
 
 #![expect(
     clippy::unwrap_used,
@@ -150,7 +150,7 @@ fn check_segments(storage: &Arc<FaultyStorage>, moments: &[Moment]) {
             let expected = moment.model.frames.iter().filter(|(at, _)| *at >= log.start());
             let expected: Vec<_> = expected.take(found.len()).cloned().collect();
             assert_eq!(found, expected, "operation {n}, {crash:?}");
-            // And it goes on: what is appended and synced now survives the next crash.
+            // And it continues: what is appended and synced now survives the next crash.
             let place = log.append(&[b"next"]).unwrap()[0];
             let durable = log.sync().unwrap();
             let again = Arc::new(after.crash(after.operations(), crash));

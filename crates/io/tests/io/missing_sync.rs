@@ -58,7 +58,7 @@ impl<'a> PairLog<'a> {
             pairs.insert(key, value);
             end = end.plus(ENTRY as u64);
         }
-        // The cut must be durable before anything is put behind it.
+        // The cut must be durable before anything is written after it.
         file.truncate(end)?;
         file.sync()?;
         Ok(Self { storage, file, end, pairs, mistake })

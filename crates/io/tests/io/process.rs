@@ -29,7 +29,7 @@ fn child(role: &str, directory: &Path) -> Command {
     command
 }
 
-/// Not a test of its own: what a child does. Does nothing when it is not one.
+/// The body of the child processes; a no-op when run as an ordinary test.
 #[test]
 fn play_the_child() {
     let (Ok(role), Some(directory)) = (env::var(ROLE), env::var_os(DIRECTORY)) else { return };
@@ -175,7 +175,7 @@ fn a_bus_error_that_is_not_ours_kills_as_it_would_have() {
     assert!(!String::from_utf8_lossy(&output.stderr).contains("varve: "));
 }
 
-/// A process that was given few descriptors and may have more takes them.
+/// A process with a low soft limit on descriptors raises it.
 #[test]
 fn a_store_of_many_files_asks_for_descriptors() {
     let dir = tempfile::tempdir().unwrap();

@@ -150,8 +150,9 @@ impl Admission<'_> {
                 let first = new.conflicts.first();
                 return first.map_or(Ok(()), |id| Err(in_the_way((*id, ReplaceError::Rate))));
             }
-            Judge::Ours => {}
+            Judge::Ours | Judge::Spends => {}
         }
+        self.policy.check_size(new.body)?;
         let needed = self.floor.rate(self.policy, self.now).fee(new.body.vsize());
         if !terms.fee_waived && new.body.fee < needed {
             return Err(Reject::Fee { txid, paid: new.body.fee, needed });

@@ -31,7 +31,7 @@ use super::version::Version;
 const KEPT: usize = 100_000;
 
 /// The node's mempool at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// All transactions.
     pub txids: Vec<Txid>,

@@ -76,6 +76,12 @@ impl Orphanage {
         Some((tx, judge))
     }
 
+    /// Those that wait for a transaction.
+    pub(super) fn children(&self, parent: &Txid) -> Vec<&Transaction> {
+        let waiting = self.waiting.get(parent).into_iter().flatten();
+        waiting.filter_map(|txid| self.orphans.get(txid)).map(|orphan| &orphan.tx).collect()
+    }
+
     /// Takes out those that wait for a transaction.
     pub(super) fn take_children(&mut self, parent: &Txid) -> Vec<(Transaction, Judge)> {
         let waiting: Vec<Txid> = self.waiting.get(parent).into_iter().flatten().copied().collect();

@@ -28,6 +28,9 @@ const REPLACEABLE_BELOW: u32 = 0xffff_fffe;
 pub enum Judge {
     /// Ours: consensus, scripts included, and [`Policy`].
     Ours,
+    /// Ours, but scripts are taken on trust: whoever gives it vouches for them, as for those of
+    /// blocks.
+    Spends,
     /// A node's, which has accepted it: we check only what could corrupt our own view, and
     /// whoever is in its way gives way.
     Node,
@@ -47,6 +50,12 @@ pub struct Policy {
     pub max_relatives: u64,
     /// Virtual bytes of the same.
     pub max_relatives_vsize: u64,
+    /// The heaviest transaction that is taken, in weight units. Its scripts are executed before it
+    /// is known whether a miner would take it, and the cost of legacy signature hashes grows with
+    /// the square of the length.
+    pub max_weight: u64,
+    /// The highest cost of signature operations that is taken.
+    pub max_sigop_cost: u64,
     /// Whether transactions are replaced that do not signal it.
     pub full_rbf: bool,
     /// How many transactions one replacement may remove.
@@ -72,6 +81,8 @@ impl Default for Policy {
             incremental: FeeRate::per_kvb(100),
             max_relatives: 25,
             max_relatives_vsize: 101_000,
+            max_weight: 400_000,
+            max_sigop_cost: 16_000,
             full_rbf: true,
             max_replaced: 100,
             expiry: 336 * 3_600,
@@ -97,6 +108,18 @@ pub(super) struct Candidate<'a> {
 }
 
 impl Policy {
+    /// Checks the size of a transaction and the cost of its signature operations.
+    pub(super) fn check_size(&self, body: &Body) -> Result<(), Reject> {
+        let txid = body.txid();
+        if body.weight > self.max_weight {
+            return Err(Reject::TooHeavy { txid, weight: body.weight, limit: self.max_weight });
+        }
+        if body.sigop_cost > self.max_sigop_cost {
+            return Err(Reject::TooManySigops { txid, cost: body.sigop_cost });
+        }
+        Ok(())
+    }
+
     /// Checks the limits of relatives as they would be after the replacement.
     pub(super) fn check_relatives(&self, new: &Candidate<'_>) -> Result<(), Reject> {
         let mut line = new.version.ancestors(new.parents);

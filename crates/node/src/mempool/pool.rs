@@ -92,6 +92,12 @@ impl Mempool {
         self.orphans.contains(txid)
     }
 
+    /// The transactions that wait for this parent, which may pay for it.
+    #[must_use]
+    pub fn waiting_for(&self, parent: &Txid) -> Vec<Bytes> {
+        self.orphans.children(parent).into_iter().map(|tx| tx.bytes().clone()).collect()
+    }
+
     /// Takes transactions in, in their order, as one step. Those that wait for one of them follow.
     pub fn accept(
         &mut self,

@@ -3,6 +3,8 @@
 //! All answers are of the same moment. Questions by script or pushed item cost the rows they
 //! return; questions by txid or outpoint cost one search.
 
+use std::collections::BTreeMap;
+
 use varve_types::pushdata::PushdataFlags;
 use varve_types::{Amount, Outpoint, Txid};
 use varve_types::{PushdataHash, ScriptHash};
@@ -31,6 +33,17 @@ pub struct HistoryItem {
     pub height: i32,
     /// The fee.
     pub fee: Amount,
+}
+
+/// What one unconfirmed transaction does to a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptMove {
+    /// The transaction, as in the history.
+    pub item: HistoryItem,
+    /// What it pays to the script.
+    pub received: Amount,
+    /// What it spends from the script.
+    pub sent: Amount,
 }
 
 /// What unconfirmed transactions do to a script.
@@ -148,6 +161,26 @@ impl Version {
         items
     }
 
+    /// What each of them does to the script, in the same order.
+    #[must_use]
+    pub fn moves(&self, script: ScriptHash) -> Vec<ScriptMove> {
+        let mut moves: BTreeMap<Txid, (Amount, Amount)> = BTreeMap::new();
+        let plus = |sum: Amount, value| sum.checked_add(value).unwrap_or(Amount::MAX_MONEY);
+        for row in self.script_rows(script) {
+            let (received, sent) = moves.entry(row.entry.txid()).or_default();
+            match row.side {
+                Side::Output(_) => *received = plus(*received, row.value),
+                Side::Input(_) => *sent = plus(*sent, row.value),
+            }
+        }
+        let items = self.history(script).into_iter();
+        let with_amounts = |item: HistoryItem| {
+            let (received, sent) = moves.get(&item.txid).copied().unwrap_or_default();
+            ScriptMove { item, received, sent }
+        };
+        items.map(with_amounts).collect()
+    }
+
     /// What unconfirmed transactions do to a script: counts, sums, and the balance.
     #[must_use]
     pub fn script_delta(&self, script: ScriptHash) -> ScriptDelta {
@@ -213,6 +246,11 @@ impl Version {
         let start = after.copied().unwrap_or(Txid::ZERO);
         let ids = self.ids.from(&start).map(|(txid, _)| *txid);
         ids.filter(|txid| after != Some(txid)).take(limit).collect()
+    }
+
+    /// Those that pay the highest rates themselves, the best first.
+    pub fn best(&self, count: usize) -> impl Iterator<Item = &Entry> {
+        self.by_rate.iter_back().take(count).map(|((_, id), _)| self.at(*id))
     }
 
     /// The last arrivals, the newest first.

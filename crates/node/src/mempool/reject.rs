@@ -71,6 +71,24 @@ pub enum Reject {
         /// The least fee for its size.
         needed: Amount,
     },
+    /// It is heavier than what is relayed.
+    #[error("{txid} has a weight of {weight}, and {limit} is the most that is relayed")]
+    TooHeavy {
+        /// The transaction.
+        txid: Txid,
+        /// Its weight.
+        weight: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// It has more signature operations than what is relayed.
+    #[error("{txid} has signature operations of cost {cost}, more than is relayed")]
+    TooManySigops {
+        /// The transaction.
+        txid: Txid,
+        /// Their cost.
+        cost: u64,
+    },
     /// It would have too many unconfirmed relatives.
     #[error("{txid} would make a chain of unconfirmed transactions longer than {limit}")]
     TooManyRelatives {
@@ -108,6 +126,17 @@ pub enum Reject {
     /// The transactions are no package: a child and its unconfirmed parents, the child last.
     #[error("these {0} transactions are no package of a child with its parents")]
     NoPackage(usize),
+}
+
+impl Reject {
+    /// Whether no honest node relays such a transaction: it is wrong by itself, whatever the tip.
+    #[must_use]
+    pub(crate) const fn is_offence(&self) -> bool {
+        matches!(
+            self,
+            Self::Decode(_) | Self::Coinbase(_) | Self::Transaction { .. } | Self::Script { .. }
+        )
+    }
 }
 
 /// Which rule of replacement fails (BIP125).

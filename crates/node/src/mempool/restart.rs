@@ -1,11 +1,13 @@
 //! The mempool after a restart, out of its records.
 //!
-//! 1. All unmined records are read, losers of double spends left out. The transactions come from
-//!    the records, or from the blobs of large ones.
+//! 1. All records of transactions are read, losers of double spends left out. The transactions come
+//!    from the records, or from the blobs of large ones. Those that were mined are among them: a
+//!    crash may have come between a commit that took their block away and the step that follows it.
+//!    They are in no block now if what they spend is unspent.
 //! 2. Parents first, otherwise in the order of their creation, each is judged again by consensus
 //!    against the tip: the chain may have moved while nobody looked. Policy and scripts were judged
 //!    when it came.
-//! 3. What is not valid any more, confirmed transactions among it, loses its record.
+//! 3. What is not valid any more loses its record, and what is still mined keeps it for a while.
 //! 4. For the others, parents are imported where they are missing, spends are made good, and what a
 //!    crash left locked is unlocked.
 //! 5. Every other record is put on the list of those that go.
@@ -46,6 +48,8 @@ struct Waiting {
     tx: Transaction,
     /// Milliseconds.
     created_at: u64,
+    /// The heights of the blocks that have it, as far as the records know.
+    mined: Vec<Height>,
 }
 
 impl Mempool {
@@ -75,11 +79,16 @@ impl Mempool {
         let mut admission = self.admission(at)?;
         let inputs = waiting.iter().flat_map(|waiting| waiting.tx.outpoints());
         admission.coins.fetch(inputs)?;
-        for Waiting { tx, created_at } in waiting {
+        for Waiting { tx, created_at, mined } in waiting {
             let time = created_at / 1_000;
             let terms = Terms { judge: Judge::Before, time, fee_waived: true };
-            if verdict(admission.admit(&mut draft, &tx, terms))?.is_err() {
-                dropped.push(tx);
+            match verdict(admission.admit(&mut draft, &tx, terms))? {
+                Ok(txid) => {
+                    let left = mined.into_iter().map(|height| (height, vec![txid]));
+                    draft.blocks.unset.extend(left);
+                }
+                Err(_) if mined.is_empty() => dropped.push(tx),
+                Err(_) => {}
             }
         }
         admission.floor.make_room(&mut draft, admission.policy, at.now);
@@ -114,11 +123,12 @@ impl Mempool {
 /// The transactions that wait for a block, parents first.
 fn waiting(store: &Store) -> Result<Vec<Waiting>, StoreError> {
     let mut found = Vec::new();
-    each_record(store, Scan::Unmined, Fields::TX, |record| {
-        let Record { conflicting, created_at, body, .. } = record;
+    each_record(store, Scan::All, Fields::TX, |record| {
+        let Record { conflicting, created_at, body, blocks, .. } = record;
         // A record of outputs alone was a parent whose block left; it cannot wait for one.
         if let (false, Some(RecordBody::Transaction(tx))) = (conflicting, body) {
-            found.push(Waiting { tx: super::blocks::plain(&tx), created_at });
+            let mined = blocks.iter().map(|block| block.height).collect();
+            found.push(Waiting { tx: super::blocks::plain(&tx), created_at, mined });
         }
     })?;
     found.sort_by_key(|waiting| (waiting.created_at, waiting.tx.txid()));

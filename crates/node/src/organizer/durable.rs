@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::organizer::{Organizer, SyncOptions};
+use crate::organizer::Organizer;
 use crate::script_index::ScriptIndex;
 use crate::stores::Stores;
 
@@ -23,11 +23,30 @@ impl Organizer {
         self.prune()
     }
 
-    /// Merges the archive's search tables once the sync has caught up, so that a lookup costs one
-    /// page. A request to stop ends it: the next sync decides it again.
-    pub(crate) fn tidy(&mut self, options: &SyncOptions) -> Result<(), Error> {
-        self.stores.scripts.as_mut().map_or(Ok(()), ScriptIndex::tidy)?;
-        while !options.is_stopped() && self.stores.archive.tidy()? {
+    /// Merges the archive's search tables and the script history once the sync has caught up, so
+    /// that a lookup costs one page. A request to stop ends it: the next sync decides it again.
+    /// `progress` gets about how many bytes are merged, and how many are to be.
+    pub(crate) fn tidy(
+        &mut self,
+        is_stopped: &dyn Fn() -> bool,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        // One merge may make another due: what is done is never less than before.
+        let (mut finished, mut seen) = (0, 0);
+        while !is_stopped() {
+            let Stores { archive, scripts, .. } = &mut self.stores;
+            let is_merging = scripts.as_mut().map_or(Ok(false), ScriptIndex::tidy)?;
+            if !archive.tidy()? && !is_merging {
+                break;
+            }
+            let (done, all) = archive.merging();
+            let (more, of) = scripts.as_ref().map_or((0, 0), ScriptIndex::merging);
+            let (done, all) = (done + more, all + of);
+            if all < seen {
+                finished += seen - all;
+            }
+            seen = all;
+            progress(finished + done, finished + all);
             std::thread::sleep(TIDY_POLL);
         }
         Ok(())

@@ -12,7 +12,8 @@
 //! 3. Make a checkpoint when it is due. The stores are made durable here and the set by another
 //!    thread, so the joiner keeps working on the blocks that it has.
 //! 4. Submit blocks of the target's branch, while there is room.
-//! 5. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
+//! 5. With no block to be joined, serve the mempool (`tend`).
+//! 6. Take an event of the source; or, while the joiner is full, wait for that instead, so that the
 //!    source does not run ahead.
 //!
 //! It ends with a [`Pause`] when the unspent set must be turned to another branch, when a
@@ -43,6 +44,8 @@ use crate::stores::Stores;
 const SHORT: Duration = Duration::from_millis(2);
 /// How long to wait for the source when there is nothing else to do.
 const LONG: Duration = Duration::from_millis(100);
+/// The same while somebody may hand in a transaction and wait for the answer.
+const ATTENTIVE: Duration = Duration::from_millis(10);
 
 /// Why the feeder came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,13 +149,26 @@ impl Feeder<'_, '_, '_, '_> {
                     self.retired(done)?;
                 }
             } else {
-                let ready = self.in_flight == 0 && self.head != target;
-                let wait = if ready || self.in_flight > 0 { SHORT } else { LONG };
-                if wait == LONG && !self.intake.is_waiting() {
-                    self.stores.archive.tidy()?;
+                let is_busy = self.in_flight > 0 || self.head != target;
+                if !is_busy {
+                    if !self.intake.is_waiting() {
+                        self.stores.archive.tidy()?;
+                        self.stores.scripts.as_mut().map_or(Ok(false), ScriptIndex::tidy)?;
+                    }
+                    self.tend(target)?;
                 }
+                let wait = if is_busy { SHORT } else { self.patience_for_source() };
                 self.intake.take(self.stores, wait)?;
             }
+        }
+    }
+
+    /// How long to wait for the source when there is no block to be joined.
+    fn patience_for_source(&self) -> Duration {
+        match self.stores.mempool.is_open() {
+            _ if self.intake.has_txs() => SHORT,
+            true => ATTENTIVE,
+            false => LONG,
         }
     }
 
@@ -314,11 +330,12 @@ impl Feeder<'_, '_, '_, '_> {
     fn commit(&mut self) -> Result<(), Error> {
         let version = self.version()?;
         if self.is_better(self.target()) {
-            self.stores.commit(self.reached, version)?;
+            self.stores.commit(self.reached, version, (self.intake.options.clock)())?;
             self.unsynced = 0;
             let (height, hash) = self.stores.tip_at();
             self.intake.passed(height);
             (self.intake.report)(Report::Committed { height, hash });
+            self.intake.report_mempool(self.stores);
         } else if self.purpose != Purpose::Settle {
             self.stores.commit_verdicts()?;
         }

@@ -7,9 +7,11 @@
 //! 3. Blocks are asked of each giver along its own branch ([`Fetch`]).
 //! 4. A block that comes is checked by itself ([`Checkers`]) and then stored, in whatever order
 //!    blocks come. Those that the chain needs next stay in memory ([`Kept`]).
-//! 5. What is refused is reported once, however often and in whatever way it comes again.
+//! 5. Unconfirmed transactions wait until there is no block to be joined (`transactions`).
+//! 6. What is refused is reported once, however often and in whatever way it comes again.
 
 mod headers;
+mod transactions;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,6 +19,7 @@ use std::time::Duration;
 use varve_types::{BlockHash, Height};
 use varve_utxo::AsBlock as _;
 
+use self::transactions::TxIntake;
 use super::checker::{Checked, Checkers, Job, Recent};
 use super::fetch::{Aim, Fetch};
 use super::judge::Refusal;
@@ -54,6 +57,7 @@ pub(crate) struct Intake<'a> {
     /// Givers, by name, that were reported for a branch with too little work.
     low: HashSet<String>,
     kept: Kept,
+    txs: TxIntake,
 }
 
 impl<'a> Intake<'a> {
@@ -83,6 +87,7 @@ impl<'a> Intake<'a> {
             left_out,
             low: HashSet::new(),
             kept,
+            txs: TxIntake::default(),
         }
     }
 
@@ -133,6 +138,7 @@ impl<'a> Intake<'a> {
     /// The tip has moved to this height.
     pub(crate) fn passed(&mut self, height: Height) {
         self.kept.pass(height);
+        self.txs.tip_moved();
     }
 
     /// Waits for something to happen and takes it.
@@ -142,7 +148,9 @@ impl<'a> Intake<'a> {
             return self.want(stores);
         }
         let wait = if self.checkers.is_idle() { wait } else { Duration::ZERO };
-        match self.source.next_event(wait)? {
+        let event = self.source.next_event(wait)?;
+        self.txs.is_idle = matches!(event, Event::Idle);
+        match event {
             Event::Headers { headers, giver } => self.headers(stores, headers, giver)?,
             Event::Parent { hash } => {
                 if stores.chain.read().tree.find(&hash).is_some() {
@@ -155,6 +163,11 @@ impl<'a> Intake<'a> {
                 self.fetch.missed(&stores.chain.read().tree, &hash, giver);
             }
             Event::Warning(warning) => self.warn(stores, &warning),
+            // Blocks are not kept waiting for what is asked of their givers.
+            Event::Transactions(news) => {
+                self.tx_news(stores, news);
+                return Ok(());
+            }
             Event::Idle if !self.checkers.is_idle() => self.checked(stores)?,
             Event::Idle => self.idle(stores)?,
         }

@@ -6,13 +6,8 @@
 //! costs the file that was under way. Positions of blocks do not change: rows of the archive, which
 //! point into blocks, and readers that hold bytes notice nothing.
 
-use std::time::Duration;
-
 use super::{Organizer, Report};
 use crate::error::Error;
-
-/// How often finished merges of search tables are looked for.
-const MERGE_POLL: Duration = Duration::from_millis(20);
 
 /// What [`Organizer::compact`] compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,14 +22,15 @@ pub struct Compacted {
 
 impl Organizer {
     /// Compresses every file of blocks but the one that grows, merges the runs of each search
-    /// table into one, and makes all of it durable. `progress` gets the bytes of blocks that are
-    /// compressed and the bytes that were to be.
+    /// table into one, and makes all of it durable. `progress` gets the bytes of blocks and then of
+    /// tables that are done, and those that were to be.
     pub fn compact(&mut self, progress: &mut dyn FnMut(u64, u64)) -> Result<Compacted, Error> {
         let mut compacted = Compacted::default();
         let all = self.stores.blocks.unpacked_bytes();
         progress(0, all);
         while let Some(job) = self.stores.blocks.pack_job()? {
-            let done = job.run()?;
+            let before = compacted.bytes_before;
+            let done = job.run_with(&mut |bytes| progress(before + bytes, all))?;
             compacted.files += 1;
             compacted.bytes_before += done.plain_bytes;
             compacted.bytes_after += done.packed_bytes;
@@ -45,9 +41,7 @@ impl Organizer {
             compacted.bytes_before, all,
             "one writer: no file was added or pruned meanwhile"
         );
-        while self.stores.archive.tidy()? {
-            std::thread::sleep(MERGE_POLL);
-        }
+        self.tidy(&|| false, &mut |done, more| progress(all + done, all + more))?;
         self.checkpoint()?;
         Ok(compacted)
     }

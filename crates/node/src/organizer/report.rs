@@ -2,6 +2,7 @@
 
 use varve_types::{BlockHash, Height};
 
+use crate::mempool;
 use crate::settings::Index;
 use crate::source::Warning;
 
@@ -48,6 +49,13 @@ pub enum Report<'a> {
         /// How many it is to have.
         all: u64,
     },
+    /// Search tables are merged at the end of a sync.
+    Merging {
+        /// About how many bytes are done.
+        done: u64,
+        /// How many are to be.
+        all: u64,
+    },
     /// Scripts of a confirmed block were checked in place.
     ScriptsChecked {
         /// How many blocks are done.
@@ -64,6 +72,21 @@ pub enum Report<'a> {
     Missing {
         /// The block.
         hash: BlockHash,
+    },
+    /// The mempool is open: readers see it.
+    MempoolOpened {
+        /// Transactions that it kept from before.
+        kept: usize,
+    },
+    /// Readers see another version of the mempool, at the same tip or at a new one.
+    MempoolChanged {
+        /// What happened, in its order. A commit that moves the tip comes before.
+        events: &'a [mempool::Event],
+    },
+    /// There is no mempool for a while; the chain goes on.
+    MempoolClosed {
+        /// Why.
+        reason: &'a str,
     },
     /// The source warns.
     Warning(&'a Warning),

@@ -88,6 +88,7 @@ impl Organizer {
             stop_height: None,
             follow: false,
             all_branches: false,
+            mempool: false,
             stop: Arc::default(),
             clock: Arc::new(|| Duration::ZERO),
             now: Arc::new(|| u32::MAX),

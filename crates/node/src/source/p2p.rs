@@ -15,6 +15,8 @@
 //!   link to nothing, is asked in its next turn.
 //! * **Blocks.** The receiver says which blocks a peer is asked for. `download` keeps what is owed,
 //!   and gives up a peer that does not deliver.
+//! * **Transactions.** Peers are told by `feefilter` when to announce them. `relay` keeps what is
+//!   owed and bounds it; what a connection reads beyond that it drops itself.
 //! * **Bad peers.** An [`Offence`] ends the connection and bans the address for the life of the
 //!   source. A lost or silent connection is retried (`slot`).
 //!
@@ -25,24 +27,30 @@
 mod connection;
 mod download;
 mod link;
+mod relay;
 mod slot;
 mod talk;
+mod transactions;
 #[cfg_attr(not(feature = "test-suite"), expect(unreachable_pub, reason = "public for tests"))]
 pub(crate) mod wire;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use varve_types::{BlockHash, Network};
+use varve_types::{BlockHash, Network, Txid};
 
 use self::connection::{Closed, Incoming};
 use self::download::Download;
+use self::relay::Relay;
 use self::slot::{Sign, Slot, State};
 use self::wire::{Inventory, Message};
 use super::queue::{Inbox, Outbox, queue};
+use super::transactions::{OwnTx, TxName};
 use super::{Clock, Event, Giver, HeaderBytes, Outlook, Source, SourceError, Warning};
 
 pub use connection::Offence;
+
+use crate::mempool::FeeRate;
 
 /// Messages that wait for the receiver, of all peers together.
 const INBOX: usize = 4;
@@ -68,6 +76,9 @@ pub struct Settings {
     pub epoch: u64,
     /// A number that no other node draws.
     pub nonce: u64,
+    /// Whether transactions may be wanted later. A node that is told otherwise when it is greeted
+    /// never announces any.
+    pub relay: bool,
 }
 
 /// A source over other nodes.
@@ -79,6 +90,9 @@ pub struct P2p {
     inbox: Inbox<(Giver, Incoming)>,
     sender: Outbox<(Giver, Incoming)>,
     download: Download,
+    relay: Relay,
+    /// The rate from which on transactions are taken; `None` when none are.
+    rate: Option<FeeRate>,
     /// Where peers begin that have not been asked yet, or that announce something.
     locator: Vec<BlockHash>,
     events: VecDeque<Event>,
@@ -103,6 +117,8 @@ impl P2p {
             inbox,
             sender,
             download: Download::default(),
+            relay: Relay::default(),
+            rate: None,
             locator: Vec::new(),
             events: VecDeque::new(),
             turns: 0,
@@ -172,19 +188,21 @@ impl P2p {
     fn take(&mut self, giver: Giver, incoming: Incoming) {
         // What a connection sends after it was closed here does not count.
         if self.slot_mut(giver).is_none() {
-            if let Incoming::Ready(link) = incoming {
+            if let Incoming::Ready { link, .. } = incoming {
                 link.close();
             }
             return;
         }
         match incoming {
-            Incoming::Ready(link) => {
+            Incoming::Ready { link, by_wtxid } => {
                 if let Some(slot) = self.slot_mut(giver) {
                     slot.connected(giver, link);
                 }
                 self.download.add_peer(giver);
                 self.done = false;
+                self.greet_relay(giver, by_wtxid);
             }
+            Incoming::Tx(message) => self.take_tx_message(giver, message),
             Incoming::Headers(headers) => self.headers(giver, headers),
             Incoming::Announced => self.announced(giver),
             Incoming::Block { hash, bytes } => self.block(giver, hash, bytes),
@@ -229,6 +247,7 @@ impl P2p {
     fn lose(&mut self, giver: Giver, reason: &str) {
         let now = (self.settings.clock)();
         let owed = self.download.remove_peer(giver);
+        self.relay.remove_peer(giver);
         let Some(slot) = self.slot_mut(giver) else { return };
         if slot.lost(now, !owed.is_empty(), reason) {
             let (peer, reason) = (slot.address.clone(), reason.to_owned());
@@ -248,6 +267,7 @@ impl P2p {
         }
         for giver in [Some(giver), current].into_iter().flatten() {
             let owed = self.download.remove_peer(giver);
+            self.relay.remove_peer(giver);
             self.missing(giver, owed);
         }
     }
@@ -272,6 +292,8 @@ impl P2p {
         let withholding = self.download.waited(waited, &delivering);
         lost.extend(withholding.into_iter().map(|giver| (giver, WITHHOLDING)));
         lost.into_iter().for_each(|(giver, reason)| self.lose(giver, reason));
+        self.relay.waited(waited);
+        self.ask_all_for_txs();
     }
 
     /// The error when nobody is left to ask.
@@ -364,6 +386,22 @@ impl Source for P2p {
 
     fn bound(&mut self, queued: u64, _: u64) {
         self.inbox.bound(queued);
+    }
+
+    fn relay(&mut self, rate: Option<FeeRate>) {
+        self.set_rate(rate);
+    }
+
+    fn want_txs(&mut self, giver: Giver, names: &[TxName]) {
+        self.offer_txs(giver, names);
+    }
+
+    fn announce(&mut self, tx: OwnTx) {
+        self.announce_own(tx);
+    }
+
+    fn withdraw(&mut self, txids: &[Txid]) {
+        self.withdraw_own(txids);
     }
 
     fn is_trusted(&self) -> bool {

@@ -8,7 +8,6 @@
 //! preallocated, and with a [`Warning`] what else a crash has left in them; but not more than
 //! `GAP_LIMIT`, for a device of zeros has no end.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, BufRead, Read};
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
@@ -17,7 +16,7 @@ use std::time::Duration;
 
 use varve_types::{BlockHash, Header, Network};
 
-use super::linker::{Found, Linker};
+use super::pushed::PushedBlocks;
 use super::queue::{Inbox, Outbox, Weigh, queue};
 use super::{Event, Giver, Source, SourceError, Warning};
 
@@ -33,13 +32,7 @@ pub const WAITING_LIMIT: u64 = 1 << 30;
 /// A source over a pipe.
 pub struct Pipe {
     records: Inbox<Record>,
-    linker: Linker<Vec<u8>, ()>,
-    events: VecDeque<Event>,
-    /// Bytes of the blocks that wait.
-    waiting: u64,
-    limit: u64,
-    /// What was asked for and has not been given since.
-    wanted: BTreeSet<BlockHash>,
+    blocks: PushedBlocks,
     ended: bool,
 }
 
@@ -71,20 +64,12 @@ impl Pipe {
     pub fn new(input: impl Read + Send + 'static, network: Network, limit: u64) -> Self {
         let (sender, records) = queue(AHEAD);
         thread::spawn(move || read_all(input, network, &sender));
-        Self {
-            records,
-            linker: Linker::new(network.genesis_hash(), |_| ()),
-            events: VecDeque::new(),
-            waiting: 0,
-            limit,
-            wanted: BTreeSet::new(),
-            ended: false,
-        }
+        Self { records, blocks: PushedBlocks::new(network, limit), ended: false }
     }
 
     fn take(&mut self, record: Record) -> Result<(), SourceError> {
         match record {
-            Record::Block(bytes) => self.block(bytes)?,
+            Record::Block(bytes) => self.blocks.push(bytes)?,
             Record::Failed(error) => {
                 self.ended = true;
                 return Err(error);
@@ -93,93 +78,39 @@ impl Pipe {
                 self.ended = true;
                 if bytes > 0 {
                     let path = PathBuf::from("-");
-                    self.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
+                    self.blocks.events.push_back(Event::Warning(Warning::Skipped { path, bytes }));
                 }
                 if let Some(offset) = incomplete {
                     let (path, header) = (PathBuf::from("-"), None);
                     let warning = Warning::Incomplete { path, offset, header };
-                    self.events.push_back(Event::Warning(warning));
+                    self.blocks.events.push_back(Event::Warning(warning));
                 }
-                if self.linker.waiting() > 0 {
-                    let count = self.linker.waiting();
-                    self.events.push_back(Event::Warning(Warning::Unlinked { count }));
-                }
-                let missing = std::mem::take(&mut self.wanted).into_iter();
-                let giver = Giver::ONLY;
-                self.events.extend(missing.map(|hash| Event::Missing { hash, giver }));
-                self.events.push_back(Event::HeadersDone);
+                self.blocks.end();
             }
         }
         Ok(())
-    }
-
-    fn block(&mut self, bytes: Vec<u8>) -> Result<(), SourceError> {
-        let header = *bytes.first_chunk().expect("records are not shorter than a header");
-        let hash = Header::new(&header).hash();
-        let is_genesis = Header::new(&header).previous() == BlockHash::ZERO;
-        if self.linker.is_linked(&hash) && !is_genesis {
-            // The receiver has the header, but perhaps not the block, or a copy that is torn.
-            self.events.push_back(Event::Block { hash, bytes, giver: Giver::ONLY });
-            return Ok(());
-        }
-        let (size, before, mut linked) = (bytes.len() as u64, self.linker.waiting(), Vec::new());
-        let unknown = self.linker.push(Found { hash, header, with: bytes }, &mut linked);
-        self.events.extend(unknown.map(|hash| Event::Parent { hash }));
-        // Another copy of one that waits is dropped.
-        let is_taken = !linked.is_empty() || self.linker.waiting() > before;
-        self.waiting += if is_taken { size } else { 0 };
-        if self.linker.waiting() == 0 {
-            self.waiting = 0;
-        }
-        self.give(linked);
-        if self.waiting > self.limit {
-            return Err(SourceError::TooUnordered { limit: self.limit });
-        }
-        Ok(())
-    }
-
-    fn give(&mut self, linked: Vec<Found<Vec<u8>>>) {
-        let giver = Giver::ONLY;
-        for Found { hash, header, with: bytes } in linked {
-            self.waiting = self.waiting.saturating_sub(bytes.len() as u64);
-            self.events.push_back(Event::Headers { headers: vec![header], giver });
-            self.events.push_back(Event::Block { hash, bytes, giver });
-        }
     }
 }
 
 impl Source for Pipe {
     fn seek(&mut self, locator: &[BlockHash]) -> Result<(), SourceError> {
-        locator.iter().for_each(|hash| self.root(*hash));
-        if self.ended {
-            self.events.push_back(Event::HeadersDone);
-        }
+        self.blocks.seek(locator);
         Ok(())
     }
 
     fn root(&mut self, hash: BlockHash) {
-        let mut linked = Vec::new();
-        self.linker.root(hash, &mut linked);
-        self.give(linked);
+        self.blocks.root(hash);
     }
 
     /// Blocks come by themselves. When the pipe has ended, none will.
     fn want(&mut self, giver: Giver, hashes: &[BlockHash]) -> Result<(), SourceError> {
-        if self.ended {
-            let missing = hashes.iter().map(|hash| Event::Missing { hash: *hash, giver });
-            self.events.extend(missing);
-        } else {
-            self.wanted.extend(hashes);
-        }
+        self.blocks.want(giver, hashes);
         Ok(())
     }
 
     fn next_event(&mut self, timeout: Duration) -> Result<Event, SourceError> {
         loop {
-            if let Some(event) = self.events.pop_front() {
-                if let Event::Block { hash, .. } = &event {
-                    self.wanted.remove(hash);
-                }
+            if let Some(event) = self.blocks.pop() {
                 return Ok(event);
             }
             match self.records.recv_timeout(timeout) {
@@ -196,12 +127,11 @@ impl Source for Pipe {
 
     fn bound(&mut self, queued: u64, unordered: u64) {
         self.records.bound(queued);
-        self.limit = self.limit.min(unordered);
+        self.blocks.bound(unordered);
     }
 
-    /// The blocks that may wait for their parents, and the hashes of those that were given.
     fn memory(&self) -> u64 {
-        self.limit + self.linker.memory()
+        self.blocks.memory()
     }
 
     /// There is nobody else to ask: the receiver knows what is invalid.

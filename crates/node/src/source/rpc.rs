@@ -10,6 +10,9 @@
 //! scout and [`FETCHERS`] fetchers have a connection each and ask as long as it takes; `link` says
 //! how a node that does not answer is reported and when it is given up.
 //!
+//! A node with a login is also followed in its mempool (`mempool`), and takes transactions
+//! (`gateway`).
+//!
 //! Only the active chain of the node is seen, with its reorgs but without its stale blocks; the
 //! other sources see those too.
 //!
@@ -17,8 +20,10 @@
 
 mod calls;
 mod client;
+mod gateway;
 mod http;
 mod link;
+mod mempool;
 mod scout;
 
 use std::collections::VecDeque;
@@ -27,14 +32,19 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use varve_types::{BlockHash, Network};
+use varve_types::{BlockHash, Network, Txid};
 
+use self::calls::Calls;
 use self::client::Client;
+use self::gateway::RpcGateway;
 use self::link::{Link, Message, Stop};
+use self::mempool::{Ask, Listener};
 use self::scout::{Scout, Seek};
 use super::pool::{AHEAD, Fetcher, Pool};
 use super::queue::{Inbox, queue};
+use super::transactions::Gateway;
 use super::{Clock, Event, Giver, Source, SourceError};
+use crate::mempool::FeeRate;
 
 pub use calls::Login;
 
@@ -70,6 +80,8 @@ pub struct Rpc {
     scout: thread::JoinHandle<()>,
     pool: Pool<BlockHash>,
     failed: bool,
+    /// The mempool of the node, where there is a login.
+    mempool: Option<(Sender<Ask>, Arc<RpcGateway>)>,
 }
 
 impl Rpc {
@@ -85,9 +97,11 @@ impl Rpc {
         let fetcher = |_| BlockFetcher { link: Arc::clone(&link), client: client() };
         let pool = Pool::new((0..FETCHERS).map(fetcher), &sender);
         let scout = thread::spawn(move || scout.run());
-        let events = VecDeque::new();
+        let has_mempool = follow && !matches!(login, Login::Nobody);
+        let mempool = has_mempool.then(|| follow_mempool(&link, &login));
+        let (sought, seen, events, failed) = (0, 0, VecDeque::new(), false);
         let mut rpc =
-            Self { link, messages, seeks, sought: 0, seen: 0, events, scout, pool, failed: false };
+            Self { link, messages, seeks, sought, seen, events, scout, pool, failed, mempool };
         match rpc.messages.recv_timeout(GREETING) {
             Ok(message) => {
                 let event = rpc.event(message)?;
@@ -101,6 +115,13 @@ impl Rpc {
             }
         }
         Ok(rpc)
+    }
+
+    fn ask(&self, ask: Ask) {
+        if let Some((asks, _)) = &self.mempool {
+            // Where its thread has ended, it has said why.
+            let _ = asks.send(ask);
+        }
     }
 
     /// What a message is to the receiver, if anything.
@@ -119,6 +140,7 @@ impl Rpc {
             Message::Block { hash, bytes: None } => {
                 Some(Event::Missing { hash, giver: Giver::ONLY })
             }
+            Message::Transactions(news) => Some(Event::Transactions(news)),
             Message::Warning(warning) => Some(Event::Warning(warning)),
             Message::Greeted => None,
             Message::Failed(error) => {
@@ -166,6 +188,33 @@ impl Source for Rpc {
 
     /// There is nobody else to ask: the receiver knows what is invalid.
     fn blame(&mut self, _giver: Giver, _reason: &str) {}
+
+    fn relay(&mut self, rate: Option<FeeRate>) {
+        self.ask(Ask::Relay(rate.is_some()));
+    }
+
+    fn fetch_txs(&mut self, txids: &[Txid]) {
+        self.ask(Ask::Fetch(txids.to_vec()));
+    }
+
+    fn list_txs(&mut self) {
+        self.ask(Ask::List);
+    }
+
+    fn gateway(&self) -> Option<Arc<dyn Gateway>> {
+        let (_, gateway) = self.mempool.as_ref()?;
+        Some(Arc::clone(gateway) as Arc<dyn Gateway>)
+    }
+}
+
+/// Starts the thread that follows the mempool.
+fn follow_mempool(link: &Arc<Link>, login: &Login) -> (Sender<Ask>, Arc<RpcGateway>) {
+    let (asks, asked) = channel();
+    let client = Client::of_mempool(Arc::clone(link), login.clone());
+    let listener = Listener::new(Arc::clone(link), client, asked);
+    thread::spawn(move || listener.run());
+    let calls = Calls::new(Arc::clone(link), login.clone());
+    (asks, Arc::new(RpcGateway::new(calls, link.network.format())))
 }
 
 impl Drop for Rpc {

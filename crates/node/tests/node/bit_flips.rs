@@ -24,7 +24,7 @@ type Answers = BTreeMap<String, Vec<u8>>;
 /// A node with every kind of file: runs, undo, filters, scripts, figures, several files of blocks.
 fn options() -> Options {
     let indexes: IndexSet = "filter,script,stats".parse().unwrap();
-    let settings = SettingsChange { prune: None, indexes: Some(indexes) };
+    let settings = SettingsChange { indexes: Some(indexes), ..SettingsChange::default() };
     let undo = UndoConfig { blocks: 4_096, segment_size: 2_000, cache: 0 };
     let parameters =
         Parameters { window: 2, flush_interval: 2, fan_in: 2, ..Parameters::default() };

@@ -194,7 +194,7 @@ fn power_cuts_never_leave_a_claim_too_many() {
 #[test]
 fn a_pruned_folder_says_that_it_cannot() {
     let undo = UndoConfig { blocks: 3, segment_size: 300, cache: 0 };
-    let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let settings = SettingsChange { prune: Some(Prune::To(1)), ..SettingsChange::default() };
     let options = Options { undo, settings, block_segment: 700, ..eager_options() };
     let chain = bytes_of(&Mined::genesis().chain(1, 200));
     let folder = tempfile::tempdir().unwrap();

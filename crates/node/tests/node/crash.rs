@@ -15,6 +15,7 @@ use varve_utxo::{Compaction, Parameters, SetHash, UndoConfig};
 
 use crate::miner::{Mined, bytes_of, young_options};
 use crate::rig::{is_long, pipe, sync, sync_options, tip};
+use crate::scan::{check_node, check_pushes, tiny};
 
 /// Commits every block and checkpoints every few, and brings every part of the set into play.
 pub(crate) fn eager_options() -> Options {
@@ -86,11 +87,24 @@ fn power_cuts_at_every_write_with_late_checkpoints() {
     power_cuts_at_every_write(&lazy_options());
 }
 
+/// With every index, small runs of the script history among them: after every cut each script and
+/// each pushed item is what a scan of the blocks says, before and after the sync that follows.
+#[test]
+fn power_cuts_at_every_write_with_every_index() {
+    let options = tiny("all", eager_options());
+    power_cuts(&options, &|node, is_synced| {
+        if is_synced {
+            assert!(check_node(node) > 1);
+        }
+        check_pushes(&node.snapshot());
+    });
+}
+
 /// Drops blocks in small files as soon as their undo records allow.
 #[test]
 fn power_cuts_at_every_write_with_pruning() {
     let undo = UndoConfig { blocks: 3, ..UndoConfig::default() };
-    let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let settings = SettingsChange { prune: Some(Prune::To(1)), ..SettingsChange::default() };
     let options = Options { undo, settings, block_segment: 700, ..eager_options() };
     let node = power_cuts_at_every_write(&options);
     assert!(node.pruned_below().unwrap().is_some_and(|height| height.to_u32() > 1));
@@ -132,8 +146,13 @@ fn crashes(n: usize) -> Vec<Crash> {
     if is_long() { all.to_vec() } else { vec![all[n % all.len()]] }
 }
 
-/// Returns the node that was never interrupted.
 fn power_cuts_at_every_write(options: &Options) -> Organizer {
+    power_cuts(options, &|_, _| {})
+}
+
+/// Returns the node that was never interrupted. `check` gets each other one, after it was opened
+/// and after it was synced.
+fn power_cuts(options: &Options, check: &dyn Fn(&Organizer, bool)) -> Organizer {
     let blocks = blocks();
     let storage = Arc::new(FaultyStorage::new(5));
     let (mut acknowledged, mut states): (Acknowledged, States) = (vec![(0, 0)], States::new());
@@ -171,10 +190,12 @@ fn power_cuts_at_every_write(options: &Options) -> Organizer {
         assert_eq!(*tip_then, snapshot.tip.1.to_string(), "{name}");
         assert_eq!(*hash_then, hash_of(&snapshot), "{name}");
         check_agreement(&snapshot);
+        check(&node, false);
         sync(&mut node, &mut pipe(Network::Regtest, &blocks), &sync_options()).unwrap();
         assert_eq!(tip(&node), end.0, "{name}");
         assert_eq!(hash_of(&node.snapshot()), states[&end.1].1, "{name}");
         check_agreement(&node.snapshot());
+        check(&node, true);
     }
     node
 }

@@ -18,7 +18,7 @@ use crate::rig::{disk, options, pipe, statistics, sync, sync_options};
 
 fn with(indexes: &str, options: Options) -> Options {
     let indexes: IndexSet = indexes.parse().unwrap();
-    let settings = SettingsChange { prune: None, indexes: Some(indexes) };
+    let settings = SettingsChange { indexes: Some(indexes), ..SettingsChange::default() };
     Options { settings, ..options }
 }
 
@@ -99,7 +99,7 @@ fn an_index_is_not_added_where_blocks_are_gone() {
     let folder = tempfile::tempdir().unwrap();
     let undo = varve_utxo::UndoConfig { blocks: 5, ..Default::default() };
     let plain = Options { undo, block_segment: 2_000, ..young_options() };
-    let prune = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let prune = SettingsChange { prune: Some(Prune::To(1)), ..SettingsChange::default() };
     let pruned = Options { settings: prune, ..plain.clone() };
     let mut node = Organizer::open(disk(folder.path()), pruned).unwrap();
     let blocks = bytes_of(&Mined::genesis().chain(1, 40));

@@ -67,6 +67,12 @@ impl Mined {
         chain
     }
 
+    /// `count` blocks above this one whose coinbases anyone can spend, and nothing else.
+    pub(crate) fn plain(&self, count: usize) -> Vec<Self> {
+        let next = |below: &Self| Some(below.above(0, Vec::new()));
+        std::iter::successors(next(self), next).take(count).collect()
+    }
+
     /// `count` blocks above this one with a coinbase and nothing else. It pays nothing, so the
     /// halvings do not matter.
     pub(crate) fn plain_chain(&self, salt: u8, count: usize) -> Vec<Self> {

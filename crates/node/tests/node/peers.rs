@@ -63,6 +63,7 @@ fn source(speed: u32, network: Network, peers: &[&ScriptPeer]) -> P2p {
         clock: Arc::new(move || begin.elapsed() * speed),
         epoch: 0,
         nonce: 5,
+        relay: false,
     })
 }
 

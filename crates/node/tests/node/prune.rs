@@ -27,7 +27,7 @@ fn plain() -> Options {
 }
 
 fn pruned(bytes: u64) -> Options {
-    let settings = SettingsChange { prune: Some(Prune::To(bytes)), indexes: None };
+    let settings = SettingsChange { prune: Some(Prune::To(bytes)), ..SettingsChange::default() };
     Options { settings, ..plain() }
 }
 
@@ -129,7 +129,7 @@ fn it_goes_on_as_before_and_can_be_ended() {
     assert_eq!(node.settings().prune, Prune::To(u64::MAX));
     assert!(lowest > 100 && lowest <= 241 - UNDO, "{lowest}: nothing more went");
     drop(node);
-    let off = SettingsChange { prune: Some(Prune::Off), indexes: None };
+    let off = SettingsChange { prune: Some(Prune::Off), ..SettingsChange::default() };
     let node = open(folder.path(), Options { settings: off, ..plain() });
     assert_eq!(node.settings().prune, Prune::Off);
     assert_eq!(node.pruned_below().unwrap().unwrap().to_u32(), lowest);
@@ -384,7 +384,8 @@ fn filters_and_figures_are_kept_with_pruned_blocks() {
         node.verify(&mut |_, _| {}).unwrap();
         // Chosen again, from the start, out of archive and blocks.
         drop(whole);
-        let none = SettingsChange { prune: None, indexes: Some(Default::default()) };
+        let none =
+            SettingsChange { indexes: Some(Default::default()), ..SettingsChange::default() };
         whole = open(clean.path(), Options { settings: none, ..plain() });
     }
 }

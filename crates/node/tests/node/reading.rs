@@ -191,7 +191,7 @@ fn the_first_reader_after_a_crash_leaves_the_folder_at_rest() {
 #[test]
 fn a_pruned_folder_is_read_at_rest() {
     let undo = varve_utxo::UndoConfig { blocks: 5, segment_size: 2_000, cache: 0 };
-    let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let settings = SettingsChange { prune: Some(Prune::To(1)), ..SettingsChange::default() };
     let options = Options { undo, settings, block_segment: 2_000, ..eager_options() };
     let all = bytes_of(&Mined::genesis().chain(1, 60));
     let (storage, expected) = synced(&options, &all);

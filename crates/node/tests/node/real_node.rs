@@ -6,12 +6,14 @@
 //! | `deep` | a branch from genesis that overtakes |
 //! | `every_way` | a chain with everything in it, compared at every height |
 //! | `follow` | new blocks and branches, as they come, and a node that is restarted or killed |
+//! | `mempool` | its unconfirmed transactions, by every way that has them |
 //! | `peers` | two nodes that do not agree |
 
 mod deep;
 mod every_way;
 mod follow;
 mod follower;
+mod mempool;
 mod peers;
 
 use std::sync::Arc;
@@ -56,5 +58,6 @@ pub(crate) fn p2p(nodes: &[&Bitcoind]) -> P2p {
         clock: Arc::new(move || begin.elapsed()),
         epoch: 1_700_000_000,
         nonce: 78,
+        relay: true,
     })
 }

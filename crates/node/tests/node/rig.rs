@@ -30,6 +30,7 @@ pub(crate) fn sync_options() -> SyncOptions {
         stop_height: None,
         follow: false,
         all_branches: true,
+        mempool: false,
         stop: Arc::default(),
         clock: Arc::new(move || start.elapsed()),
         now: Arc::new(|| 4_000_000_000),

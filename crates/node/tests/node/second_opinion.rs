@@ -91,7 +91,7 @@ fn a_set_with_another_script_marks_no_block() {
 #[test]
 fn a_pruned_folder_goes_by_the_set() {
     let undo = UndoConfig { blocks: 3, segment_size: 300, cache: 0 };
-    let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let settings = SettingsChange { prune: Some(Prune::To(1)), ..SettingsChange::default() };
     let options = || Options { undo, settings, block_segment: 700, ..eager_options() };
     let storage = Arc::new(FaultyStorage::new(3));
     let chain = Mined::genesis().chain(1, 60);

@@ -183,7 +183,7 @@ fn power_cuts_at_every_write_of_a_verdict() {
 #[test]
 fn a_block_below_the_horizon_of_a_pruned_folder_is_not_marked() {
     let undo = UndoConfig { blocks: 3, segment_size: 300, cache: 0 };
-    let settings = SettingsChange { prune: Some(Prune::To(1)), indexes: None };
+    let settings = SettingsChange { prune: Some(Prune::To(1)), ..SettingsChange::default() };
     let options = varve_node::Options { undo, settings, block_segment: 700, ..eager_options() };
     let main = Mined::genesis().chain(1, 200);
     let folder = tempfile::tempdir().unwrap();

@@ -25,7 +25,7 @@ pub(crate) fn receive(stream: &mut TcpStream) -> Option<Message> {
 /// Greets as a node does that has these services.
 pub(crate) fn greet(stream: &mut TcpStream, network: Network, services: u64) {
     let (agent, time, nonce, height) = ("/script/".to_owned(), 0, 1, 0);
-    let version = Version { version: 70_016, services, time, nonce, agent, height };
+    let version = Version { version: 70_016, services, time, nonce, agent, height, relay: false };
     send(stream, network, &Message::Version(version));
     send(stream, network, &Message::Verack);
 }

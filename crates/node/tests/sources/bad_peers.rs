@@ -101,7 +101,7 @@ fn source(peers: Vec<String>) -> P2p {
 fn source_at(speed: u32, peers: Vec<String>) -> P2p {
     let begin = Instant::now();
     let clock = Arc::new(move || begin.elapsed() * speed);
-    P2p::new(Settings { network: NETWORK, peers, clock, epoch: 0, nonce: 5 })
+    P2p::new(Settings { network: NETWORK, peers, clock, epoch: 0, nonce: 5, relay: false })
 }
 
 /// A bad peer beside a good one that waits for it: everything comes, and the bad one is banned.

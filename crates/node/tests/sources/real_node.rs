@@ -24,6 +24,7 @@ pub(crate) fn p2p(peers: &[String]) -> P2p {
         clock: Arc::new(move || begin.elapsed()),
         epoch: 1_700_000_000,
         nonce: 77,
+        relay: false,
     })
 }
 

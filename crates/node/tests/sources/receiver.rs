@@ -132,7 +132,7 @@ impl Receiver {
             }
             Event::HeadersDone => self.done = true,
             Event::Warning(warning) => self.warnings.push(warning),
-            Event::Idle => {}
+            Event::Transactions(_) | Event::Idle => {}
         }
         self.want(source);
     }

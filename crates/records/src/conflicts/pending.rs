@@ -24,6 +24,9 @@ use crate::intent::{Intent, IntentId};
 use crate::record::BlockId;
 use crate::store::{Store, StoreError};
 
+/// Intents that are asked for together. Hardly ever is there more than one.
+const INTENTS_PAGE: usize = 100;
+
 /// What became of the intents that were found.
 #[derive(Clone, Debug, Default)]
 pub struct Replayed {
@@ -47,7 +50,7 @@ pub struct Retry<'a> {
 /// stuck may wait for another, so it is tried again as long as others come to their end. An error
 /// is that of the storage.
 pub fn replay(store: &Store) -> Result<Replayed> {
-    let _alone = store.resolve_alone();
+    let _alone = store.resolve_alone()?;
     let mut left = give_up_contradicted(store)?;
     let mut done = 0;
     loop {
@@ -75,7 +78,7 @@ pub fn replay(store: &Store) -> Result<Replayed> {
 /// Resumes an intent. If it is stuck, the losers are looked for again, as for a new block. Returns
 /// the losers.
 pub fn retry(store: &Store, id: IntentId, with: &Retry<'_>) -> Result<Vec<Txid>> {
-    let _alone = store.resolve_alone();
+    let _alone = store.resolve_alone()?;
     let intent = find(store, id)?;
     let Retry { now_ms, budget, is_ancestor } = *with;
     let (height, hash) = (intent.height, intent.block);
@@ -93,7 +96,7 @@ pub fn retry(store: &Store, id: IntentId, with: &Retry<'_>) -> Result<Vec<Txid>>
 
 /// Gives an intent up and returns it.
 pub fn abandon(store: &Store, id: IntentId) -> Result<Intent> {
-    let _alone = store.resolve_alone();
+    let _alone = store.resolve_alone()?;
     let plan = Plan::of(find(store, id)?);
     plan.abandon(store)?;
     Ok(plan.into_intent())
@@ -183,6 +186,14 @@ pub(crate) fn owners(store: &Store, intents: &[Intent]) -> Result<Vec<Txid>> {
 impl Store {
     /// Conflict resolutions that were begun and are not finished, in the order of their ids.
     pub fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        Ok(self.engine().intents()?)
+        let mut found: Vec<Intent> = Vec::new();
+        loop {
+            let page = self.engine().intents(found.last().map(Intent::id), INTENTS_PAGE)?;
+            let more = page.len() == INTENTS_PAGE;
+            found.extend(page);
+            if !more {
+                return Ok(found);
+            }
+        }
     }
 }

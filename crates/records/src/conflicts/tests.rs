@@ -30,7 +30,7 @@ fn refused(store: &Store, winners: &[&Transaction]) -> ConflictError {
     let before = store.everything();
     let error = win(store, winners).unwrap_err();
     assert!(store.everything() == before, "{error}");
-    assert!(store.engine().intents().unwrap().is_empty());
+    assert!(store.intents().unwrap().is_empty());
     error
 }
 
@@ -75,7 +75,7 @@ fn the_winner_takes_what_the_loser_and_its_descendants_held() {
         assert_eq!(flags(&case.parent), (false, false));
         assert_eq!(store.record(&case.winner).delete_at, None);
         assert!(store.record(&case.loser).delete_at.is_some());
-        assert!(store.engine().intents().unwrap().is_empty());
+        assert!(store.intents().unwrap().is_empty());
     });
 }
 
@@ -304,7 +304,7 @@ fn cut_off_anywhere(new: fn() -> Arc<dyn Engine>, case: fn(&Store) -> Case) {
         } else {
             assert!(after == expected, "cut off after {left} operations");
         }
-        assert!(whole.engine().intents().unwrap().is_empty());
+        assert!(whole.intents().unwrap().is_empty());
         if done {
             break;
         }
@@ -384,7 +384,7 @@ fn one_who_takes_what_was_freed_loses_too() {
             assert!(plain.record(tx).conflicting);
         }
         assert!(plain.everything().iter().all(|record| !record.locked), "a lock is left");
-        assert!(plain.engine().intents().unwrap().is_empty());
+        assert!(plain.intents().unwrap().is_empty());
     });
 }
 
@@ -446,7 +446,7 @@ fn an_intent_that_waits_for_another_is_done_after_it() {
             }
             assert_eq!(replay(&store).unwrap().done, 2);
             assert_eq!(store.spender(&case.parent, 0), Some(case.winner.txid()));
-            assert!(store.engine().intents().unwrap().is_empty());
+            assert!(store.intents().unwrap().is_empty());
             let other = child(&[(&case.parent, 0)], 1, 3);
             store.add_conflicting(&other);
             let hopeless = Intent { txids: vec![other.txid()], ..intent(&[]) };

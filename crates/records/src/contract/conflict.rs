@@ -4,7 +4,7 @@ use varve_types::{BlockHash, Height, Outpoint, Txid};
 
 use super::draft::{Coin, TxDraft};
 use super::{Disk, World, errors};
-use crate::engine::{Engine, Scan};
+use crate::engine::Scan;
 use crate::error::{ErrorCode, SlotError};
 use crate::intent::{Intent, IntentKind};
 use crate::operation::{Operation, SpendRules, Unit, Unspend};
@@ -135,12 +135,12 @@ pub fn a_note_survives_a_crash<D: Disk>(disk: &D) {
     drop(world);
     disk.crash();
     let world = World::new(disk.open());
-    let found = world.engine.intents().expect("the storage works");
+    let found = world.intents();
     let mut expected = vec![intent(1), intent(2)];
     expected.sort_by_key(Intent::id);
     assert_eq!(found, expected, "each once, as it was first written");
     for _ in 0..2 {
         world.ok(Operation::CompleteIntent(intent(1).id()));
-        assert_eq!(world.engine.intents().expect("the storage works"), [intent(2)]);
+        assert_eq!(world.intents(), [intent(2)]);
     }
 }

@@ -49,9 +49,8 @@ pub fn exactly_one_of_many_spenders_wins<D: Disk>(disk: &D) {
                 TxDraft::spending(&coins, 1).tag(number).build()
             })
             .collect();
-        let results = at_once(|number| {
-            world.outcome(world.spend_and_create(&rivals[number as usize])).result
-        });
+        let results =
+            at_once(|number| world.attempt(world.spend_and_create(&rivals[number as usize])));
         let winners: Vec<_> = (0..).zip(&results).filter(|(_, r)| r.is_ok()).collect();
         assert_eq!(winners.len(), 1, "exactly one wins");
         let winner: usize = winners[0].0;
@@ -75,7 +74,7 @@ pub fn exactly_one_of_many_creators_wins<D: Disk>(disk: &D) {
     let world = World::new(disk.open());
     let tx = TxDraft::root(1, 10).build();
     let unit = world.create(&tx, &world.options());
-    let results = at_once(|_| world.outcome(unit.clone()).result);
+    let results = at_once(|_| world.attempt(unit.clone()));
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
     let errors = results.iter().filter_map(|result| result.as_ref().err());
     assert!(errors.into_iter().all(|error| error.code() == ErrorCode::TxExists));
@@ -99,8 +98,8 @@ pub fn a_freeze_and_a_spend_race<D: Disk>(disk: &D) {
         let coin = Coin::of(&parent, 0);
         let tx = TxDraft::spending(std::slice::from_ref(&coin), 1).build();
         let results = at_once(|number| match number {
-            0 => world.outcome(world.spend_and_create(&tx)).result,
-            _ => world.outcome(Operation::Freeze(coin.slot())).result,
+            0 => world.attempt(world.spend_and_create(&tx)),
+            _ => world.attempt(Operation::Freeze(coin.slot())),
         });
         let worked = results.iter().filter(|result| result.is_ok()).count();
         assert_eq!(worked, 1, "spent, or frozen by one of the orders");

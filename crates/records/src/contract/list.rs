@@ -137,6 +137,9 @@ macro_rules! engine_contract {
             paging::a_part_without_slots_is_spent,
             paging::locks_hold_for_every_part,
             paging::scans_come_in_pages,
+            paging::a_record_comes_again_in_the_batch_that_removes_it,
+            paging::a_foreign_cursor_is_refused,
+            paging::intents_come_in_pages,
             reading::fields_are_selected,
             reading::reads_keep_the_order_of_the_question,
             reading::a_slot_brings_the_state_of_its_record,
@@ -162,6 +165,7 @@ macro_rules! engine_contract {
             random::random_operations_agree_with_the_oracle,
             random::random_operations_survive_crashes,
             random::random_crowds_leave_no_half_units,
+            random::random_records_can_be_restored,
         }
     };
     (@tests $new:expr; $($module:ident :: $case:ident),* $(,)?) => {

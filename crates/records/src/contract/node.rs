@@ -188,7 +188,7 @@ impl Node {
 
     /// Nothing is left to be done, nothing is locked, and a crash changes nothing.
     pub(super) fn end<D: Disk<Engine: 'static>>(self, disk: &D) {
-        assert_eq!(self.store.engine().intents().expect("the storage works"), []);
+        assert_eq!(self.store.intents().expect("the storage works"), []);
         let before = self.everything();
         assert!(before.iter().all(|record| !record.locked), "a lock is left");
         drop(self);

@@ -1,16 +1,17 @@
 //! Records of many parts.
 
-use varve_types::Height;
+use varve_types::{BlockHash, Height};
 
 use super::draft::{Coin, TxDraft};
 use super::{Disk, World};
-use crate::engine::{Engine, Scan};
+use crate::engine::{Cursor, Engine, EngineError, Scan};
 use crate::error::{ErrorCode, SlotError};
+use crate::intent::{Intent, IntentKind};
 use crate::key::BatchSize;
 use crate::operation::{Operation, Unspend};
 use crate::prepare::CreateOptions;
 use crate::record::{Body, PartCounts};
-use crate::spending_data::SpendingData;
+use crate::spending_data::{PLACEHOLDER, SpendingData};
 
 /// Forty-five thousand outputs make three parts.
 pub fn forty_five_thousand_outputs_are_three_parts<D: Disk>(disk: &D) {
@@ -105,4 +106,59 @@ pub fn scans_come_in_pages<D: Disk>(disk: &D) {
     }
     let empty = world.engine.scan(Scan::Conflicting, None, 5).expect("the storage works");
     assert!(empty.txids.is_empty() && empty.next.is_none());
+}
+
+/// A record that goes and comes again in one batch has the slots of the new one, in every part.
+pub fn a_record_comes_again_in_the_batch_that_removes_it<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let tx = world.root(1, 30);
+    world.child(&[Coin::of(&tx, 29), Coin::of(&tx, 0)], 1);
+    let spender = TxDraft::spending(&[Coin::of(&tx, 12)], 2).build();
+    let batch: Vec<Operation> = vec![
+        Operation::Delete { txid: tx.txid() },
+        world.create(&tx, &world.mined()).into(),
+        world.spend_and_create(&spender).into(),
+    ];
+    let outcomes = world.engine.apply(&world.context, &batch).expect("the storage works");
+    assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()), "{outcomes:?}");
+    let spent = world.record(tx.txid()).spending_datas();
+    let expected = |vout| (vout == 12).then_some(SpendingData::new(spender.txid(), 0));
+    assert!(spent.into_iter().eq((0..30).map(expected)));
+    let batch = [batch[1].clone(), Operation::Delete { txid: tx.txid() }];
+    world.engine.apply(&world.context, &batch).expect("the storage works");
+    assert_eq!(world.find(tx.txid()), None);
+}
+
+/// Bytes that no page ended with are refused, and not taken for a place.
+pub fn a_foreign_cursor_is_refused<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    world.root(1, 1);
+    for bytes in [&b""[..], b"next", &[7; 37]] {
+        for scan in [Scan::All, Scan::Unmined] {
+            let page = world.engine.scan(scan, Some(Cursor(bytes.to_vec())), 5);
+            assert!(matches!(page, Err(EngineError::Cursor)), "{scan:?}");
+        }
+    }
+}
+
+/// Intents come in pages too, each once.
+pub fn intents_come_in_pages<D: Disk>(disk: &D) {
+    let world = World::new(disk.open());
+    let intent = |height| Intent {
+        kind: IntentKind::ResolveConflicts,
+        height: Height::new(height),
+        block: BlockHash::from_bytes([7; 32]),
+        txids: vec![PLACEHOLDER],
+        created_at: 1,
+    };
+    let mut expected: Vec<Intent> = (1..=5).map(intent).collect();
+    for intent in &expected {
+        world.ok(Operation::BeginIntent(intent.clone()));
+    }
+    expected.sort_by_key(Intent::id);
+    assert_eq!(world.intents(), expected);
+    let ids: Vec<_> = expected.iter().map(Intent::id).collect();
+    let behind = |id, limit| world.engine.intents(Some(id), limit).expect("the storage works");
+    assert_eq!(behind(ids[1], 2), expected[2..4]);
+    assert_eq!(behind(ids[4], 2), []);
 }

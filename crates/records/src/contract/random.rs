@@ -27,6 +27,7 @@ use varve_types::{Height, Outpoint};
 
 use super::{Disk, scan_all};
 use crate::engine::{Context, Engine, Scan};
+use crate::extended::Transaction;
 use crate::fields::Fields;
 use crate::memory::{MemoryDisk, MemoryEngine};
 use crate::operation::{Operation, Unit};
@@ -93,6 +94,44 @@ pub fn walk<D: Disk>(disk: &D, walk: &Walk) {
     }
 }
 
+/// What another engine has can be restored as it is: nothing that readers see and nothing that
+/// later operations do says where a record came from.
+pub fn random_records_can_be_restored<D: Disk>(disk: &D) {
+    let mut generator = Generator::new(4);
+    let oracle = MemoryDisk::default();
+    let memory = MemoryEngine::open(oracle);
+    let engine = disk.open();
+    let everything = |generator: &Generator| -> Vec<Operation> {
+        let txids: Vec<_> = generator.universe().txs().iter().map(Transaction::txid).collect();
+        let records = memory.read(&txids, Fields::ALL).expect("maps do not fail");
+        let restore = |record: Record| Operation::Restore(Box::new(record));
+        records.into_iter().flatten().map(restore).collect()
+    };
+    for step in 0..300 {
+        let (context, batch) = generator.next_batch();
+        let expected = memory.apply(&context, &batch).expect("maps do not fail");
+        if step > 200 {
+            let outcomes = engine.apply(&context, &batch).expect("the storage works");
+            compare_outcomes(4, step, &batch, &outcomes, &expected);
+        }
+        if step == 200 || step == 250 {
+            // The second time they replace what is there.
+            let all = everything(&generator);
+            assert!(all.len() > 5, "there is something to restore");
+            let outcomes = engine.apply(&context, &all).expect("the storage works");
+            assert!(outcomes.iter().all(|outcome| outcome.result.is_ok()), "{outcomes:?}");
+            for intent in super::all_intents(&memory) {
+                let begin = Operation::BeginIntent(intent);
+                engine.apply(&context, &[begin]).expect("the storage works");
+            }
+        }
+        if step % 16 == 8 && step > 200 {
+            let state = State::of(&engine, generator.universe());
+            state.compare(&State::of(&memory, generator.universe()), &format!("batch {step}"));
+        }
+    }
+}
+
 fn compare_outcomes(
     seed: u64,
     step: u32,
@@ -140,7 +179,7 @@ struct State {
 
 impl State {
     fn of(engine: &impl Engine, universe: &Universe) -> Self {
-        let txids: Vec<_> = universe.txs().iter().map(crate::Transaction::txid).collect();
+        let txids: Vec<_> = universe.txs().iter().map(Transaction::txid).collect();
         let records = engine.read(&txids, Fields::ALL).expect("the storage works");
         records.iter().flatten().for_each(check_counts);
         let outpoints: Vec<_> =
@@ -154,7 +193,7 @@ impl State {
             records,
             slots: engine.slots(&outpoints).expect("the storage works"),
             scans: scans.map(|scan| (scan, scan_all(engine, scan, 5))).collect(),
-            intents: engine.intents().expect("the storage works"),
+            intents: super::all_intents(engine),
         }
     }
 

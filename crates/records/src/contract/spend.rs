@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::{ErrorCode, SlotError};
 use crate::freeze_window::Tier;
 use crate::operation::{Operation, SpendRules, Unit};
-use crate::outcome::{Reply, Spent, SpentHow};
+use crate::outcome::{Outcome, Reply, Spent, SpentHow};
 use crate::record::BlockId;
 use crate::spending_data::SpendingData;
 
@@ -199,8 +199,8 @@ pub fn a_batch_is_done_in_order<D: Disk>(disk: &D) {
         world.spend_and_create(&grandchild).into(),
     ];
     let outcomes = world.engine.apply(&world.context, &batch).expect("the storage works");
-    let codes: Vec<_> =
-        outcomes.iter().map(|outcome| outcome.result.as_ref().err().map(|e| e.cause())).collect();
+    let code = |outcome: &Outcome| Some(outcome.result.as_ref().err()?.refusal()?.cause());
+    let codes: Vec<_> = outcomes.iter().map(code).collect();
     let (missing, spent) = (Some(ErrorCode::TxNotFound), Some(ErrorCode::UtxoSpent));
     assert_eq!(codes, [missing, None, None, spent, None]);
     assert_eq!(world.engine.apply(&world.context, &[]).expect("nothing to do"), []);
@@ -235,7 +235,7 @@ pub fn a_window_counts_by_tier<D: Disk>(disk: &D) {
     let tx = TxDraft::spending(&[Coin::of(&parent, 0)], 1).build();
     let spend = |height, tier| {
         let rules = SpendRules { tier, ..SpendRules::at(Height::new(height)) };
-        world.outcome(Unit::spend(&tx, rules).expect("it is extended")).result
+        world.attempt(Unit::spend(&tx, rules).expect("it is extended"))
     };
     let frozen = |height, tier| spend(height, tier).is_err();
     assert!(frozen(150, Tier::Policy), "before the window");

@@ -86,7 +86,7 @@ pub fn trouble_05_a_freeze_ends_at_its_height<D: Disk>(disk: &D) {
         let tx = TxDraft::spending(&[coin], 1).build();
         let spend = |height| {
             let rules = SpendRules { tier: Tier::Consensus, ..SpendRules::at(Height::new(height)) };
-            world.outcome(Unit::spend(&tx, rules).expect("it is extended")).result
+            world.attempt(Unit::spend(&tx, rules).expect("it is extended"))
         };
         assert!(spend(1_099).is_err(), "the last frozen height");
         assert!(spend(1_100).is_ok(), "the first free one");
@@ -183,7 +183,7 @@ pub fn trouble_10_a_cut_off_resolution_is_remembered<D: Disk>(disk: &D) {
     drop(world);
     disk.crash();
     let world = World::new(disk.open());
-    assert_eq!(world.engine.intents().expect("the storage works"), [intent]);
+    assert_eq!(world.intents(), [intent]);
     assert!(world.record(loser.txid()).conflicting);
 }
 

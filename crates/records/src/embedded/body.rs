@@ -22,7 +22,7 @@ const OUTPUTS: u8 = 4;
 const FORMS: [(Format, u8); 3] = [(Format::Legacy, 1), (Format::Segwit, 2), (Format::Extended, 3)];
 
 /// Appends a body.
-pub(super) fn encode(inputs: &[Outpoint], body: &Body, out: &mut Vec<u8>) {
+pub(crate) fn encode(inputs: &[Outpoint], body: &Body, out: &mut Vec<u8>) {
     varint::write(inputs.len() as u64, out);
     inputs.iter().for_each(|input| out.extend_from_slice(&input.to_bytes()));
     match body {
@@ -41,7 +41,7 @@ pub(super) fn encode(inputs: &[Outpoint], body: &Body, out: &mut Vec<u8>) {
 }
 
 /// The length of what [`encode`] appends.
-pub(super) fn encoded_len(inputs: &[Outpoint], body: &Body) -> usize {
+pub(crate) fn encoded_len(inputs: &[Outpoint], body: &Body) -> usize {
     let bytes = match body {
         Body::External => 0,
         Body::Outputs(bytes) => bytes.len(),
@@ -51,12 +51,12 @@ pub(super) fn encoded_len(inputs: &[Outpoint], body: &Body) -> usize {
 }
 
 /// The inputs in a body.
-pub(super) fn inputs(body: &[u8]) -> Result<Vec<Outpoint>, DecodeError> {
+pub(crate) fn inputs(body: &[u8]) -> Result<Vec<Outpoint>, DecodeError> {
     read_inputs(&mut Reader::new(body))
 }
 
 /// The inputs in a body, and the transaction.
-pub(super) fn decode(body: &[u8], txid: Txid) -> Result<(Vec<Outpoint>, Body), DecodeError> {
+pub(crate) fn decode(body: &[u8], txid: Txid) -> Result<(Vec<Outpoint>, Body), DecodeError> {
     let mut reader = Reader::new(body);
     let inputs = read_inputs(&mut reader)?;
     let at = reader.clone();

@@ -25,59 +25,64 @@ use crate::spending_data::SpendingData;
 use crate::utxo_hash::UtxoHash;
 
 /// Slots in a chunk.
-pub(super) const CHUNK: u32 = 8;
+pub(crate) const CHUNK: u32 = 8;
+
+/// The number of chunks of a record, the first included.
+pub(crate) const fn chunks(outputs: u32) -> u32 {
+    if outputs == 0 { 1 } else { outputs.div_ceil(CHUNK) }
+}
 
 /// Some slots of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     /// One place an output.
-    pub(super) slots: Vec<Option<Slot>>,
+    pub(crate) slots: Vec<Option<Slot>>,
     /// Set when there is anything to note.
-    pub(super) notes: Option<Box<Notes>>,
+    pub(crate) notes: Option<Box<Notes>>,
 }
 
 /// What is rarely known about slots.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Notes {
-    pub(super) resting: Vec<(u32, Height)>,
-    pub(super) windows: Vec<(u32, FreezeWindow)>,
+pub(crate) struct Notes {
+    pub(crate) resting: Vec<(u32, Height)>,
+    pub(crate) windows: Vec<(u32, FreezeWindow)>,
     /// With the number that says in which order they came in the whole record.
-    pub(super) reassignments: Vec<(u32, Reassignment)>,
-    pub(super) pruned: Vec<Txid>,
+    pub(crate) reassignments: Vec<(u32, Reassignment)>,
+    pub(crate) pruned: Vec<Txid>,
 }
 
 impl Chunk {
     /// A chunk of new slots.
-    pub(super) fn new(hashes: &[Option<UtxoHash>], spending: Option<SpendingData>) -> Self {
+    pub(crate) fn new(hashes: &[Option<UtxoHash>], spending: Option<SpendingData>) -> Self {
         let slot = |hash| Slot { hash, spending };
         Self { slots: hashes.iter().map(|hash| hash.map(slot)).collect(), notes: None }
     }
 
     /// The notes, to be changed.
-    pub(super) fn notes_mut(&mut self) -> &mut Notes {
+    pub(crate) fn notes_mut(&mut self) -> &mut Notes {
         self.notes.get_or_insert_default()
     }
 
     /// The height from which on an output can be spent.
-    pub(super) fn resting(&self, vout: u32) -> Option<Height> {
+    pub(crate) fn resting(&self, vout: u32) -> Option<Height> {
         let resting = &self.notes.as_ref()?.resting;
         resting.iter().find(|(output, _)| *output == vout).map(|(_, height)| *height)
     }
 
     /// When an output is frozen.
-    pub(super) fn window(&self, vout: u32) -> Option<FreezeWindow> {
+    pub(crate) fn window(&self, vout: u32) -> Option<FreezeWindow> {
         let windows = &self.notes.as_ref()?.windows;
         windows.iter().find(|(output, _)| *output == vout).map(|(_, window)| *window)
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         encode_slots(&self.slots, self.notes.is_some(), out);
         if let Some(notes) = &self.notes {
             notes.encode(out);
         }
     }
 
-    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let [places, filled, spent, noted] = *reader.array("a chunk of slots")?;
         if u32::from(places) > CHUNK {
             return Err(reader.error(varve_types::DecodeErrorKind::CountTooLarge {
@@ -116,7 +121,7 @@ fn encode_slots(slots: &[Option<Slot>], noted: bool, out: &mut Vec<u8>) {
 }
 
 /// Appends a chunk of slots that were created and not changed since.
-pub(super) fn encode_new(
+pub(crate) fn encode_new(
     hashes: &[Option<UtxoHash>],
     spending: Option<SpendingData>,
     out: &mut Vec<u8>,

@@ -22,7 +22,7 @@ use varve_io::GlobalOffset;
 use varve_types::{Outpoint, Txid};
 
 use super::body;
-use super::chunk::CHUNK;
+use super::chunk::{CHUNK, chunks};
 use super::commit::Commit;
 use super::entry::EntryHead;
 use super::facts::Facts;
@@ -30,7 +30,7 @@ use super::key::{Key, Part};
 use super::log::Entry;
 use super::overlay::{BodyPlace, HeldRecord, Value};
 use super::read::{Miss, retry};
-use super::working::{chunks, intent_key};
+use super::working::intent_key;
 use crate::engine::EngineError;
 use crate::operation::Operation;
 use crate::slot::Slot;
@@ -71,6 +71,7 @@ impl Commit {
                 Operation::SetConflicting { txid, .. } => (txid, Reach::Parents),
                 Operation::Prune { txid, .. } => (txid, Reach::Family),
                 Operation::Delete { txid } => (txid, Reach::Own),
+                Operation::Restore(record) => (&record.txid, Reach::Own),
                 _ => continue,
             };
             self.fetch_record(*txid, reach, &mut fetched)?;
@@ -267,6 +268,7 @@ fn add_keys(operation: &Operation, keys: &mut Vec<Key>) {
         | Operation::PreserveUntil { txid, .. }
         | Operation::ExpirePreservation { txid, .. }
         | Operation::Prune { txid, .. } => keys.push(Key::record(*txid)),
+        Operation::Restore(record) => keys.push(Key::record(record.txid)),
         Operation::BeginIntent(intent) => keys.push(intent_key(&intent.id())),
         Operation::CompleteIntent(id) => keys.push(intent_key(id)),
     }

@@ -10,7 +10,7 @@ use super::number::read_count;
 use crate::intent::{Intent, IntentKind};
 
 /// Appends an intent.
-pub(super) fn encode(intent: &Intent, out: &mut Vec<u8>) {
+pub(crate) fn encode(intent: &Intent, out: &mut Vec<u8>) {
     out.push(intent.kind as u8);
     out.extend_from_slice(&intent.height.to_u32().to_le_bytes());
     out.extend_from_slice(intent.block.as_bytes());
@@ -20,7 +20,7 @@ pub(super) fn encode(intent: &Intent, out: &mut Vec<u8>) {
 }
 
 /// The intent in a payload.
-pub(super) fn decode(payload: &[u8]) -> Result<Intent, DecodeError> {
+pub(crate) fn decode(payload: &[u8]) -> Result<Intent, DecodeError> {
     let mut reader = Reader::new(payload);
     let kind = match reader.u8("the kind of an intent")? {
         1 => IntentKind::ResolveConflicts,

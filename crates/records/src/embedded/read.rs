@@ -12,20 +12,17 @@ use varve_io::{Error, GlobalOffset};
 use varve_types::{Outpoint, Txid};
 
 use super::body;
-use super::chunk::{CHUNK, Chunk};
+use super::chunk::{CHUNK, Chunk, chunks};
 use super::commit::{Commit, storage};
 use super::entry::Before;
 use super::fetch::Fetched;
 use super::key::{Key, Part};
 use super::lookup::Lookup;
 use super::overlay::{BodyPlace, HeldRecord, Value};
-use super::working::chunks;
+use super::slots::{self, Slots, view};
 use crate::engine::{EngineError, SlotView};
 use crate::fields::Fields;
-use crate::record::{Reassignment, Record};
-
-/// Fields that are kept with the slots.
-const WITH_SLOTS: [Fields; 3] = [Fields::UTXOS, Fields::ALERTS, Fields::CHILDREN];
+use crate::record::Record;
 
 /// Chunks that are brought into memory together.
 const WARM: usize = 4_096;
@@ -114,8 +111,8 @@ impl Commit {
             record.body = fields.contains(Fields::TX).then_some(body);
             record.inputs = if fields.contains(Fields::INPOINTS) { inputs } else { Vec::new() };
         }
-        if WITH_SLOTS.into_iter().any(|field| fields.contains(field)) {
-            let mut slots = Slots { record: &mut record, reassignments: Vec::new() };
+        if slots::are_needed(fields) {
+            let mut slots = Slots::of(&mut record);
             slots.add(&held.state.first);
             self.each_chunk(txid, at, 1..chunks(head.total_utxos), |chunk| slots.add(chunk))?;
             slots.finish();
@@ -141,20 +138,7 @@ impl Commit {
             let keep = |chunk: &Chunk| further = Some(chunk.clone());
             self.each_chunk(outpoint.txid, at, number..number + 1, keep)?;
         }
-        let first = Some(&held.state.first).filter(|_| number == 0 && vout < head.total_utxos);
-        let chunk = first.or(further.as_ref());
-        let slot = chunk.and_then(|chunk| chunk.slots.get((vout % CHUNK) as usize));
-        Ok(Some(SlotView {
-            slot: slot.copied().flatten(),
-            spendable_in: chunk.and_then(|chunk| chunk.resting(vout)),
-            window: chunk.and_then(|chunk| chunk.window(vout)),
-            spending_height: head.spending_height,
-            lock_time: head.lock_time,
-            conflicting: head.conflicting,
-            locked: head.locked,
-            creating: head.creating,
-            blocks: head.blocks.clone(),
-        }))
+        Ok(Some(view(&held.state, further.as_ref(), vout)))
     }
 
     /// The newest state of a record, and where it lies. Its versions are looked up unless they are
@@ -220,37 +204,6 @@ impl Commit {
             None => Ok(()),
             Some(_) => Err(Miss::Failed(storage(self.base.missing(at)))),
         }
-    }
-}
-
-/// The fields that are kept with the slots, on their way into a record.
-struct Slots<'a> {
-    record: &'a mut Record,
-    reassignments: Vec<(u32, Reassignment)>,
-}
-
-impl Slots<'_> {
-    fn add(&mut self, chunk: &Chunk) {
-        let Self { record, reassignments } = self;
-        let fields = record.fields;
-        if fields.contains(Fields::UTXOS) {
-            record.utxos.extend_from_slice(&chunk.slots);
-        }
-        let Some(notes) = &chunk.notes else { return };
-        if fields.contains(Fields::ALERTS) {
-            record.alerts.spendable_in.extend(notes.resting.iter().copied());
-            record.alerts.windows.extend(notes.windows.iter().copied());
-            reassignments.extend_from_slice(&notes.reassignments);
-        }
-        if fields.contains(Fields::CHILDREN) {
-            record.children.deleted.extend(notes.pruned.iter().copied());
-        }
-    }
-
-    fn finish(mut self) {
-        self.reassignments.sort_by_key(|(order, _)| *order);
-        let reassignments = self.reassignments.into_iter().map(|(_, one)| one).collect();
-        self.record.alerts.reassignments = reassignments;
     }
 }
 

@@ -22,8 +22,8 @@ use super::index::{List, Listed, Row, Slot};
 use super::key::{Key, Place, SHARDS};
 use super::overlay::Value;
 use super::read::retry;
-use crate::engine::{CURSOR_LEN, Cursor, EngineError, Scan, ScanPage};
-use crate::intent::Intent;
+use crate::engine::{Cursor, EngineError, Scan, ScanPage};
+use crate::intent::{Intent, IntentId};
 
 /// Where in a shard a scan is: height, tag, txid.
 type Spot = (u32, u32, Txid);
@@ -36,7 +36,7 @@ impl Commit {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<ScanPage, EngineError> {
-        let after = after.map(decode);
+        let after = after.map(|cursor| cursor.place()).transpose()?;
         let place = |txid| self.base.hasher.hash(&Key::record(txid)).place();
         let after = after.map(|(height, txid)| (height, place(txid), txid));
         let first = after.map_or(0, |(_, place, _)| place.shard());
@@ -53,7 +53,8 @@ impl Commit {
         }
         let more = found.len() > limit;
         found.truncate(limit);
-        let next = found.last().filter(|_| more).map(|(height, txid)| encode(*height, txid));
+        let next =
+            found.last().filter(|_| more).map(|(height, txid)| Cursor::behind(*height, txid));
         Ok(ScanPage { txids: found.into_iter().map(|(_, txid)| txid).collect(), next })
     }
 
@@ -123,8 +124,12 @@ impl Commit {
         listed.iter().map(read).collect()
     }
 
-    /// All intents, in the order of their ids.
-    pub(super) fn intents(&self) -> Result<Vec<Intent>, EngineError> {
+    /// Intents behind an id, in the order of their ids. Few are ever pending, so all are looked at.
+    pub(super) fn intents(
+        &self,
+        after: Option<IntentId>,
+        limit: usize,
+    ) -> Result<Vec<Intent>, EngineError> {
         retry(|| {
             let places: Vec<GlobalOffset> = self.index()?.intents().collect();
             let read = |at: &GlobalOffset| {
@@ -135,7 +140,9 @@ impl Commit {
                 }
             };
             let mut intents = places.iter().map(read).collect::<varve_io::Result<Vec<_>>>()?;
+            intents.retain(|intent| Some(intent.id()) > after);
             intents.sort_by_key(Intent::id);
+            intents.truncate(limit);
             Ok(intents)
         })
     }
@@ -146,20 +153,6 @@ fn complete_to(listed: &[Listed], from: Place, room: usize) -> u32 {
     let behind = listed.iter().filter(|found| found.tag != from.tag());
     let last = behind.clone().map(|found| found.tag).max();
     last.filter(|_| behind.count() >= room).unwrap_or(u32::MAX)
-}
-
-fn encode(height: u32, txid: &Txid) -> Cursor {
-    let mut bytes = [0; CURSOR_LEN];
-    let (first, rest) = bytes.split_at_mut(4);
-    first.copy_from_slice(&height.to_le_bytes());
-    rest.copy_from_slice(txid.as_bytes());
-    Cursor(bytes)
-}
-
-fn decode(Cursor(bytes): Cursor) -> (u32, Txid) {
-    let (height, txid) = bytes.split_first_chunk::<4>().expect("a cursor has 36 bytes");
-    let txid = txid.first_chunk::<32>().expect("a cursor has 36 bytes");
-    (u32::from_le_bytes(*height), Txid::from_bytes(*txid))
 }
 
 /// The list that a scan goes through, and up to which height; `None` for everything.

@@ -32,17 +32,17 @@ use crate::rules::{Head, Parts};
 
 /// Where a body lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BodyAt {
+pub(crate) struct BodyAt {
     /// The whole entry that has it.
-    pub(super) at: GlobalOffset,
-    pub(super) len: u32,
+    pub(crate) at: GlobalOffset,
+    pub(crate) len: u32,
 }
 
 /// A record without its body and its further slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub(super) head: Head,
-    pub(super) first: Chunk,
+pub(crate) struct State {
+    pub(crate) head: Head,
+    pub(crate) first: Chunk,
 }
 
 impl State {
@@ -59,7 +59,7 @@ impl State {
     }
 
     /// Appends where the body is, and the state. A body that lies here follows.
-    pub(super) fn encode(&self, at: Option<GlobalOffset>, body_len: u32, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, at: Option<GlobalOffset>, body_len: u32, out: &mut Vec<u8>) {
         varint::write(at.map_or(0, |at| at.get() + 1), out);
         varint::write(u64::from(body_len), out);
         encode_head(&self.head, out);
@@ -68,7 +68,7 @@ impl State {
 
     /// Reads the payload of the entry at `at`: the state, where its body lies, and the body when
     /// it lies here.
-    pub(super) fn decode(
+    pub(crate) fn decode(
         payload: &[u8],
         at: GlobalOffset,
     ) -> Result<(Self, BodyAt, &[u8]), DecodeError> {

@@ -10,7 +10,7 @@ use varve_types::{DecodeError, Height, Outpoint, Reader, Txid};
 
 use super::base::Base;
 use super::body;
-use super::chunk::{CHUNK, Chunk};
+use super::chunk::{CHUNK, Chunk, chunks};
 use super::entry::{Before, ENTRY_HEAD_LEN, EntryKind};
 use super::fetch::Fetched;
 use super::index::{Index, Row};
@@ -26,7 +26,6 @@ use crate::record::Reassignment;
 use crate::rules::{Head, Working};
 use crate::slot::Slot;
 use crate::spending_data::SpendingData;
-pub(super) use further::chunks;
 
 /// What the operations of one caller work on.
 #[derive(Debug)]

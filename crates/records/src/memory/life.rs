@@ -4,7 +4,9 @@ use varve_types::{Height, Outpoint, Txid};
 
 use super::unit::distinct;
 use super::{Result, Work, above, written};
+use crate::engine::Limits;
 use crate::error::RecordError;
+use crate::fields::Fields;
 use crate::operation::{MinedBlockInfo, SlotRef, Unspend};
 use crate::outcome::{Effect, Reply};
 use crate::record::{BlockId, Record};
@@ -119,6 +121,24 @@ impl Work<'_> {
         if record.external {
             self.effects.push(Effect::PreserveUntil { txid, height });
         }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn restore(&mut self, record: &Record, limits: Limits) -> Result<Reply> {
+        let txid = record.txid;
+        let refused = |reason| Err(RecordError::Processing { txid, reason });
+        if txid == PLACEHOLDER {
+            return refused("the placeholder is no transaction");
+        }
+        let body = match &record.body {
+            Some(body) if record.fields == Fields::ALL => body,
+            _ => return refused("a record is restored with all its fields"),
+        };
+        let size = body.bytes().map_or(0, |bytes| bytes.len() as u64);
+        if size > limits.body {
+            return Err(RecordError::TooBig { txid, size, limit: limits.body });
+        }
+        self.state.records.insert(txid, record.clone());
         Ok(Reply::Done)
     }
 

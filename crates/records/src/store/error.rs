@@ -67,7 +67,7 @@ impl StoreError {
     pub(super) const NAMED: usize = 10;
 }
 
-fn list(txids: &[Txid]) -> String {
+pub(super) fn list(txids: &[Txid]) -> String {
     let names: Vec<String> = txids.iter().map(Txid::to_string).collect();
     names.join(", ")
 }

@@ -7,6 +7,7 @@ use varve_types::{Height, Txid};
 
 use super::{Result, Store, StoreError};
 use crate::blob::BlobError;
+use crate::engine::Task;
 use crate::fields::Fields;
 use crate::outcome::Effect;
 use crate::record::Record;
@@ -86,9 +87,10 @@ impl Store {
     /// stopped, wrapping around at the last file. Removes blobs that no record needs, and
     /// puts the heights beside the others right. A blob without a record goes when the height
     /// beside it is reached, or at once when there is none. Files that fail are counted and passed
-    /// over.
+    /// over. While another process cleans, nothing is done.
     pub fn clean_blobs(&self, height: Height, limit: usize) -> Result<CleanReport> {
         let mut report = CleanReport::default();
+        let Some(_alone) = self.alone(Task::CleanBlobs)? else { return Ok(report) };
         let begun = self.blobs.cleaned_to()?;
         let mut after = begun.clone();
         let mut left = limit;

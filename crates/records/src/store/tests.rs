@@ -1,5 +1,7 @@
 //! The contract of the store beyond that of its engine: blobs, batches, decoration.
 
+mod outcomes;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -96,17 +98,22 @@ fn what_an_engine_refuses_as_too_big_goes_outside() {
         ) -> Result<crate::engine::ScanPage, crate::EngineError> {
             self.0.scan(scan, after, limit)
         }
-        fn intents(&self) -> Result<Vec<crate::intent::Intent>, crate::EngineError> {
-            self.0.intents()
+        fn intents(
+            &self,
+            after: Option<crate::intent::IntentId>,
+            limit: usize,
+        ) -> Result<Vec<crate::intent::Intent>, crate::EngineError> {
+            self.0.intents(after, limit)
         }
         fn limits(&self) -> Limits {
-            Limits { body: u64::MAX }
+            Limits::NONE
         }
         fn status(&self) -> Result<crate::engine::EngineStatus, crate::EngineError> {
             self.0.status()
         }
     }
-    let engine = MemoryEngine::with_limits(MemoryDisk::default(), Limits { body: 500 });
+    let engine =
+        MemoryEngine::with_limits(MemoryDisk::default(), Limits { body: 500, ..Limits::NONE });
     let store = crate::fixture::store(Arc::new(Surprised(engine)));
     let big = root(1, 100);
     let small = child(&[(&big, 0)], 1, 1);

@@ -105,7 +105,7 @@ impl UnminedTx {
 impl Unmined<'_> {
     fn next_page(&mut self) -> Result<()> {
         let engine = self.store.engine();
-        let page = engine.scan(Scan::Unmined, self.cursor, PAGE)?;
+        let page = engine.scan(Scan::Unmined, self.cursor.take(), PAGE)?;
         let records = engine.read(&page.txids, Fields::INPOINTS)?;
         let found: Vec<UnminedTx> = records.into_iter().flatten().filter_map(unmined).collect();
         self.page = found.into_iter();

@@ -5,5 +5,6 @@
 mod embedded;
 mod kill;
 mod memory;
+mod postgres;
 mod prepare;
 mod walk;

@@ -18,7 +18,7 @@ impl Disk for SmallDisk {
     type Engine = MemoryEngine;
 
     fn open(&self) -> MemoryEngine {
-        MemoryEngine::with_limits(self.0.clone(), Limits { body: 1_000 })
+        MemoryEngine::with_limits(self.0.clone(), Limits { body: 1_000, ..Limits::NONE })
     }
 }
 

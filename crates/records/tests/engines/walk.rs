@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use varve_records::conflicts::Intent;
+use varve_records::conflicts::{Intent, IntentId};
 use varve_records::contract::Disk;
 use varve_records::contract::random::{Generator, Rng, Walk, walk};
 use varve_records::engine::{Context, Cursor, EngineStatus, Limits, Scan, ScanPage, SlotView};
-use varve_records::operation::{Effect, Outcome, Reply};
+use varve_records::operation::{Effect, Failure, Outcome, Reply};
 use varve_records::{
     Engine, EngineError, Fields, MemoryDisk, MemoryEngine, Operation, Record, RecordError,
     SlotError,
@@ -56,10 +56,10 @@ fn walks_meet_everything() {
 fn note(outcome: &Outcome, seen: &mut BTreeSet<String>) {
     let refused = |error: SlotError| format!("!{}", variant(error));
     match &outcome.result {
-        Err(RecordError::Spend(items)) => {
+        Err(Failure::Refused(RecordError::Spend(items))) => {
             seen.extend(items.iter().filter_map(|item| item.error).map(refused));
         }
-        Err(RecordError::Slot { error, .. }) => seen.extend([refused(*error)]),
+        Err(Failure::Refused(RecordError::Slot { error, .. })) => seen.extend([refused(*error)]),
         Ok(Reply::Unit(spent)) => {
             seen.extend(spent.iter().map(|spent| format!("={:?}", spent.how)));
         }
@@ -68,7 +68,8 @@ fn note(outcome: &Outcome, seen: &mut BTreeSet<String>) {
     }
     match &outcome.result {
         Ok(reply) => seen.insert(format!("={}", variant(reply))),
-        Err(error) => seen.insert(format!("!{}", variant(error))),
+        Err(Failure::Refused(error)) => seen.insert(format!("!{}", variant(error))),
+        Err(other) => panic!("this engine never fails so: {other}"),
     };
     seen.extend(outcome.effects.iter().map(|effect: &Effect| format!("~{}", variant(effect))));
 }
@@ -140,8 +141,8 @@ impl Engine for BadEngine<'_> {
         self.inner.scan(scan, after, limit)
     }
 
-    fn intents(&self) -> Result<Vec<Intent>, EngineError> {
-        self.inner.intents()
+    fn intents(&self, after: Option<IntentId>, limit: usize) -> Result<Vec<Intent>, EngineError> {
+        self.inner.intents(after, limit)
     }
 
     fn limits(&self) -> Limits {

@@ -52,8 +52,7 @@ fn a_dying_oldest_run_takes_everything_with_it() {
     assert_eq!(chosen(&[(10, 60, 0); 4]), Choice::Merge(0..4), "the other rules still hold");
 }
 
-/// While the runs from a place on are being merged, those before it go on being merged, when that
-/// takes much less.
+/// While old runs are being merged, younger ones can be merged beside them if that takes much less.
 #[test]
 fn young_runs_are_merged_beside_a_long_merge() {
     let beside = |pages: &[u64], busy| {

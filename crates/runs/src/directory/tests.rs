@@ -49,7 +49,7 @@ fn build<K: Keys>(leaves: &[Vec<K::Key>]) -> Directory<K> {
     for (index, keys) in leaves.iter().enumerate() {
         page += if index % 10 == 9 { 4 } else { 1 };
         let leaf = builder.next().unwrap();
-        builder.push(leaf, (keys[0], *keys.last().unwrap()), PageNumber(page));
+        builder.push(leaf, keys[0], *keys.last().unwrap(), PageNumber(page));
     }
     builder.finish()
 }
@@ -120,8 +120,8 @@ fn twenty_thousand_siblings_have_one_leaf_each() {
     check(&leaves(keys, 130));
 }
 
-/// A million keys that agree in their first bytes, however many, are searched by halving: the
-/// steps are counted, since a clock would count the machine's other work.
+/// A million keys with equal first bytes are searched by halving. Steps are counted, because a
+/// clock would also measure other work of the machine.
 #[test]
 fn ground_prefixes_cost_a_logarithm() {
     let count: u32 = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };

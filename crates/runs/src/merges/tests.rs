@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::fixture::{KEY, Row, Tiny, TinyError, collect, disk, write_run};
 use crate::run_error::RunError;
 
-/// Runs 1 to `count`, the youngest first, of one row each with a key of its own.
+/// Runs 1 to `count`, the youngest first, of one row each, with different keys.
 fn runs(storage: &Arc<dyn Storage>, count: u64) -> Runs<Tiny> {
     (1..=count).fold(Runs::empty(KEY), |runs, number| {
         runs.with_youngest(write_run(storage, number, None, &[(number, 1)]))
@@ -18,7 +18,7 @@ fn merges(storage: &Arc<dyn Storage>, stop: &Stop, compaction: Compaction) -> Me
 
 fn into(number: u64) -> MergeInto {
     let (number, buffers) = (RunNumber(number), Buffers::SMALL);
-    MergeInto { number, whole: true, filter: None, buffers }
+    MergeInto { number, whole: false, filter: None, buffers }
 }
 
 fn numbers(runs: &Runs<Tiny>) -> Vec<u64> {
@@ -53,8 +53,9 @@ fn a_merge_takes_the_place_of_its_inputs() {
     assert_eq!(merges.take(&mut runs, true).unwrap(), None);
 }
 
-/// While the main merge is under way the other rule is asked, about the runs younger than its
-/// inputs; then nobody is, until both are taken in, in whatever places they are by then.
+/// While the main merge is in progress, the second rule chooses among the runs younger than its
+/// inputs; after that, neither rule is consulted until both merges are taken in, wherever their
+/// inputs are by then.
 #[test]
 fn a_short_merge_goes_on_beside_the_main_one() {
     let (_dir, storage) = disk();

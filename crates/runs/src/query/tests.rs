@@ -25,7 +25,7 @@ fn expected(parts: &[Vec<Row>], keys: &[u64]) -> Vec<Row> {
     keys.iter().flat_map(of_key).collect()
 }
 
-/// A busy key over dozens of leaves, its neighbours, and keys that are nowhere.
+/// A frequent key over dozens of leaves, its neighbours, and absent keys.
 #[test]
 fn all_rows_of_a_key_are_found_over_many_leaves() {
     let (_dir, storage) = disk();
@@ -78,7 +78,7 @@ fn keys_out_of_order_are_found_in_every_chunk() {
     assert_eq!(look_up(&runs, &shuffled).unwrap().len(), shuffled.len());
 }
 
-/// The filter says no for nearly all keys that are not there; without one, a key costs one page.
+/// The filter rejects nearly all absent keys; without one, an absent key costs one page.
 #[test]
 fn pages_looked_into_for_nothing() {
     let (_dir, storage) = disk();

@@ -137,8 +137,8 @@ fn failed_reads_are_errors_and_a_full_disk_leaves_nothing_behind() {
     assert_eq!(storage.list().unwrap(), ["0000000001.run"]);
 }
 
-/// From every key, present or not, also between leaves and behind the last row; with keys whose
-/// rows fill several leaves.
+/// From every key, present or not, also between leaves and after the last row; with keys whose rows
+/// fill several leaves.
 #[test]
 fn a_cursor_from_a_key_stands_at_its_first_row() {
     let (_dir, storage) = disk();

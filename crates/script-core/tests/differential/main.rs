@@ -132,7 +132,7 @@ proptest! {
 }
 
 /// The generator makes what it says: each kind passes as it was signed, and fails when the amount
-/// of a segwit output or one bit of the signature is another.
+/// of a segwit output or one bit of the signature differs.
 #[test]
 fn what_is_signed_passes() {
     for kind in Kind::ALL {
@@ -210,6 +210,6 @@ fn questions_that_are_none() {
     let longer = [&bytes[..], &[0]].concat();
     assert!(Transaction::new(&longer, &outputs[..1]).is_err());
     assert!(Transaction::new(&[], &[]).is_err());
-    // An input count of four thousand million with nothing behind it.
+    // An input count of four thousand million with nothing after it.
     assert!(Transaction::new(&[1, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0xff], &[]).is_err());
 }

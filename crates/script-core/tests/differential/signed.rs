@@ -218,7 +218,7 @@ impl Signer<'_> {
             }
             Kind::WshSeparator => {
                 let code = separated(key);
-                // What is signed begins behind the separator.
+                // The signed script begins after the separator.
                 let signed = ScriptBuf::from_bytes(code.as_bytes()[3..].to_vec());
                 let items = [self.segwit(&signed, key), code.into_bytes()];
                 (ScriptBuf::new(), Witness::from_slice(&items))

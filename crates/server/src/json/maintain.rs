@@ -15,6 +15,7 @@ struct Entry<'a> {
     name: &'static str,
     kept: bool,
     height: Option<u32>,
+    bytes: Option<u64>,
     damaged: Option<&'a str>,
 }
 
@@ -26,6 +27,7 @@ impl<'a> From<&'a varve::Status> for Indexes<'a> {
                 name: index.name(),
                 kept: kept.is_some(),
                 height: kept.and_then(|kept| kept.height).map(Height::to_u32),
+                bytes: kept.map(|kept| kept.bytes),
                 damaged: kept.and_then(|kept| kept.damaged.as_deref()),
             }
         };

@@ -1,9 +1,12 @@
 //! The answer about a script.
 
 use serde::Serialize;
-use varve::{BlockHash, Script, ScriptHash, ScriptSummary, ScriptTx, ScriptUnspent, Tip, Txid};
+use varve::{
+    BlockHash, Mempool, Outpoint, Script, ScriptHash, ScriptMove, ScriptSummary, ScriptTx,
+    ScriptUnspent, Tip, Txid, UnspentOutput,
+};
 
-use super::text;
+use super::{optional_text, text};
 
 /// `varve address`.
 #[derive(Debug, Serialize)]
@@ -35,10 +38,10 @@ struct Counts {
 struct Entry {
     #[serde(serialize_with = "text")]
     txid: Txid,
-    height: u32,
-    #[serde(serialize_with = "text")]
-    blockhash: BlockHash,
-    position: u32,
+    height: i64,
+    #[serde(serialize_with = "optional_text")]
+    blockhash: Option<BlockHash>,
+    position: Option<u32>,
     received: u64,
     sent: u64,
 }
@@ -49,7 +52,7 @@ struct Unspent {
     txid: Txid,
     vout: u32,
     value: u64,
-    height: u32,
+    height: i64,
 }
 
 #[derive(Debug, Serialize)]
@@ -70,9 +73,9 @@ impl Address {
     ) -> Self {
         let entry = |tx: &ScriptTx| Entry {
             txid: tx.txid,
-            height: tx.height.to_u32(),
-            blockhash: tx.block,
-            position: tx.position,
+            height: i64::from(tx.height.to_u32()),
+            blockhash: Some(tx.block),
+            position: Some(tx.position),
             received: tx.received.to_sat(),
             sent: tx.sent.to_sat(),
         };
@@ -80,7 +83,7 @@ impl Address {
             txid: output.outpoint.txid,
             vout: output.outpoint.vout,
             value: output.value.to_sat(),
-            height: output.height.to_u32(),
+            height: i64::from(output.height.to_u32()),
         };
         let Tip { height, hash } = script.tip();
         Self {
@@ -93,4 +96,38 @@ impl Address {
             cursor,
         }
     }
+
+    /// The same with what unconfirmed transactions do to the script. The last page of the history
+    /// ends with them; outputs that they spend are not unspent, and theirs are.
+    #[must_use]
+    pub fn with_mempool(mut self, mempool: &Mempool, is_first_page: bool) -> Self {
+        let script = self.script_hash;
+        self.balance.unconfirmed = mempool.script_delta(script).balance();
+        if self.cursor.is_none() {
+            self.history.extend(mempool.moves(script).iter().map(unconfirmed));
+        }
+        if is_first_page {
+            let spent = mempool.spent_confirmed(script);
+            self.utxos.retain(|output| !spent.contains(&Outpoint::new(output.txid, output.vout)));
+            self.utxos.extend(mempool.unspent(script).iter().map(unspent));
+        }
+        self
+    }
+}
+
+/// An unconfirmed transaction: height 0, or −1 when one that it builds on is unconfirmed too.
+fn unconfirmed(tx: &ScriptMove) -> Entry {
+    Entry {
+        txid: tx.item.txid,
+        height: i64::from(tx.item.height),
+        blockhash: None,
+        position: None,
+        received: tx.received.to_sat(),
+        sent: tx.sent.to_sat(),
+    }
+}
+
+fn unspent(output: &UnspentOutput) -> Unspent {
+    let Outpoint { txid, vout } = output.outpoint;
+    Unspent { txid, vout, value: output.value.to_sat(), height: i64::from(output.height) }
 }

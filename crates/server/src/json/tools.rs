@@ -31,6 +31,26 @@ pub struct Sim<'a> {
     pub expected: &'a str,
 }
 
+/// `varve serve`: where the servers listen, as `host:port`.
+#[derive(Debug, Serialize)]
+pub struct Serve<'a> {
+    /// The network of the chain.
+    #[serde(serialize_with = "text")]
+    pub network: Network,
+    /// The folder.
+    pub datadir: &'a str,
+    /// The process.
+    pub pid: u32,
+    /// REST, the explorer, metrics and health.
+    pub http: Option<String>,
+    /// Electrum over TCP.
+    pub electrum: Option<String>,
+    /// Electrum over TLS.
+    pub electrum_tls: Option<String>,
+    /// Electrum over WebSocket.
+    pub electrum_ws: Option<String>,
+}
+
 /// `varve demo`.
 #[derive(Debug, Serialize)]
 pub struct Demo {
@@ -58,6 +78,26 @@ pub struct Demo {
     pub parse_mb_per_s: f64,
     /// Megabytes synced in a second.
     pub sync_mb_per_s: f64,
+    /// What was mined and asked for while it was served.
+    pub live: DemoLive,
+}
+
+/// The part of `varve demo` that is served.
+#[derive(Debug, Serialize)]
+pub struct DemoLive {
+    /// The height of the tip.
+    pub height: u32,
+    /// The tip.
+    #[serde(serialize_with = "text")]
+    pub bestblock: BlockHash,
+    /// Blocks that were mined, on all branches.
+    pub blocks: u64,
+    /// How often a branch overtook another.
+    pub reorgs: u64,
+    /// Transactions that were sent ahead of their blocks.
+    pub mempool_transactions: u64,
+    /// Answers of the servers that were compared with the node's.
+    pub answers: u32,
 }
 
 /// `varve records bench`.

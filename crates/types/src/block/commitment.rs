@@ -1,13 +1,13 @@
 //! The commitment to the witnesses of a block (BIP141).
 //!
-//! Some output of the coinbase, the last one that fits, carries it:
+//! It is in the last output of the coinbase that has this form:
 //!
 //! ```text
 //! │ 6a │ 24 │ aa 21 a9 ed │ commitment 32 │ … │
 //! commitment = double SHA-256 of (merkle root over the wtxids ‖ reserved value 32)
 //! ```
 //!
-//! The wtxid of the coinbase counts as zeros, for its witness holds the reserved value.
+//! The wtxid of the coinbase counts as zeros, because its witness holds the reserved value.
 
 use super::Block;
 use crate::hash::{Wtxid, sha256d};

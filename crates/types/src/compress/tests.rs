@@ -45,7 +45,7 @@ fn amounts_of_core() {
         assert_eq!(compress_amount(amount), number);
     }
     assert_eq!(decompress_amount(u64::MAX), None);
-    // Beyond all money the number wraps around, and must not panic.
+    // Beyond the money supply the number wraps around, and must not panic.
     let _ = compress_amount(Amount::from_sat(u64::MAX));
 }
 
@@ -127,7 +127,7 @@ proptest! {
         let mut back = vec![0xee];
         let mut reader = Reader::new(&bytes);
         prop_assert_eq!(read_output(&mut reader, &mut back), Ok(Amount::from_sat(sat)));
-        prop_assert_eq!(&back[1..], &script[..], "appended behind what was there");
+        prop_assert_eq!(&back[1..], &script[..], "appended after what was there");
         prop_assert!(reader.rest().is_empty());
         for end in 0..bytes.len() {
             let error = read_output(&mut Reader::new(&bytes[..end]), &mut Vec::new()).unwrap_err();

@@ -3,14 +3,14 @@
 use super::reduce;
 use crate::hash::{MerkleRoot, sha256d};
 
-/// The hashes beside the way from a leaf to the root, from below.
+/// The siblings on the path from a leaf to the root, bottom up.
 ///
 /// ```text
 /// for leaf 2 of a b c:   [c, ab]
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MerkleBranch {
-    /// The place of the leaf, from zero. Its bits say left or right, level by level.
+    /// The index of the leaf, from zero. Its bits say left or right, level by level.
     pub index: u64,
     /// The sibling at each level.
     pub siblings: Vec<[u8; 32]>,

@@ -79,7 +79,7 @@ fn multiply_rows<const N: usize>(a: &[u64; N], b: &[u64; N], out: &mut [u64]) {
 fn difference<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N], bool) {
     let mut difference = *a;
     let borrow = subtract(&mut difference, b);
-    // The negation in two's complement, without a branch that could be guessed wrong.
+    // The negation in two's complement, without a branch that could be mispredicted.
     let mask = 0_u64.wrapping_sub(borrow);
     let mut carry = borrow;
     for limb in &mut difference {

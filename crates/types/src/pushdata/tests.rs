@@ -55,10 +55,10 @@ fn a_cut_push_gives_what_is_left_of_it() {
     assert_eq!(outputs(Conduit, &cut), [(20, 1), (3, 1)]);
     assert_eq!(outputs(Documented, &cut), [(20, 1), (3, 1)]);
     assert_eq!(inputs(Documented, &cut), [(20, 2), (3, 2)]);
-    // It is listed by the length that it claims.
+    // It is listed according to the length that it claims.
     assert_eq!(outputs(Documented, &[19, 1, 2, 3]), []);
     assert_eq!(outputs(Documented, &[OP_PUSHDATA4, 0xff, 0xff, 0xff, 0xff, 9]), [(1, 1)]);
-    // Nothing is left of these.
+    // These have no bytes left.
     let nothing: [&[u8]; 4] = [&[33], &[OP_PUSHDATA1], &[OP_PUSHDATA2, 99], &[OP_PUSHDATA1, 40]];
     for script in nothing {
         assert_eq!(outputs(Documented, script), [], "{script:?}");

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! The patterns are those of Core's `Solver`, except that `OP_RETURN` is the class of everything
-//! that begins with that opcode, also of what Core would not relay. A class is a matter of form
-//! only: on BSV the same forms exist, but P2SH is only an equation there after Genesis, and the
+//! that begins with that opcode, also of what Core would not relay. A class is a pattern only: BSV
+//! has the same patterns, but after its Genesis upgrade P2SH is a plain hash comparison there, and
 //! witness programs are ordinary scripts.
 
 use std::fmt;
@@ -124,7 +124,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// Whether the first byte of a public key fits its length. The curve is not asked.
+/// Whether the first byte of a public key fits its length. Not whether it is on the curve.
 fn is_key(key: &[u8]) -> bool {
     match key {
         [2 | 3, rest @ ..] => rest.len() == 32,
@@ -135,7 +135,7 @@ fn is_key(key: &[u8]) -> bool {
 
 /// `m key … key n CHECKMULTISIG` with n keys and 1 ≤ m ≤ n ≤ 20.
 fn is_multisig(script: &[u8]) -> bool {
-    // Few scripts end so, and only those are walked.
+    // Few scripts end like this, and only those are walked.
     if script.last() != Some(&OP_CHECKMULTISIG) {
         return false;
     }

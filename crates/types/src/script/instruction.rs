@@ -40,7 +40,7 @@ impl<'a> Instructions<'a> {
         self.reader.offset()
     }
 
-    /// The data of a push whose opcode has been read, or `None` when it is cut off.
+    /// The data of a push whose opcode has been read, or `None` when it is truncated.
     fn data(&mut self, opcode: u8) -> Option<&'a [u8]> {
         let what = "a push";
         let length = match opcode {

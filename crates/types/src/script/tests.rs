@@ -129,7 +129,7 @@ proptest! {
     }
 
     /// With one difference: any 33 or 65 bytes are a public key to the `bitcoin` crate. To us, as
-    /// to Core's `Solver`, they are one only if the first byte stands for a key of that length.
+    /// to Core's `Solver`, they are one only if the first byte matches a key of that length.
     #[test]
     fn classes_as_the_bitcoin_crate_sees_them(
         head in prop::sample::select(vec![

@@ -11,7 +11,7 @@ use crate::reader::Reader;
 pub struct TxIn<'a> {
     /// The output that it spends.
     pub outpoint: Outpoint,
-    /// The script that answers the script of that output.
+    /// The script that satisfies the script of that output.
     pub script: &'a [u8],
     /// The sequence number.
     pub sequence: u32,

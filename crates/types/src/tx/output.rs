@@ -9,9 +9,9 @@ use crate::reader::Reader;
 /// One output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxOut<'a> {
-    /// What it is worth.
+    /// The amount.
     pub value: Amount,
-    /// What spending it takes.
+    /// The locking script.
     pub script: &'a [u8],
 }
 

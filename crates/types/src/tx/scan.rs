@@ -1,4 +1,4 @@
-//! One pass over a transaction that checks everything and notes where the parts are.
+//! One pass over a transaction that checks everything and records where the parts are.
 //!
 //! ```text
 //! │ version │ 00 01 │ inputs │ outputs │ witness of each input │ lock time │
@@ -16,7 +16,7 @@ use crate::reader::Reader;
 
 /// The smallest input: outpoint, empty script, sequence.
 const MIN_INPUT: u64 = 36 + 1 + 4;
-/// The smallest input in extended format: and the value and the empty script that it spends.
+/// The smallest input in extended format: also the value and the empty script of the spent output.
 const MIN_EXTENDED_INPUT: u64 = MIN_INPUT + 8 + 1;
 /// The smallest output: value, empty script.
 const MIN_OUTPUT: u64 = 8 + 1;
@@ -94,8 +94,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Core's reading of a segwit flag of zero: no inputs, and no count of outputs either, for
-    /// the flag is that count.
+    /// Core's reading of a segwit flag of zero: no inputs, and no separate count of outputs,
+    /// because the flag is that count.
     fn empty(mut self) -> Result<Layout, DecodeError> {
         let at = self.reader.offset();
         let end = self.lock_time()?;
@@ -160,8 +160,8 @@ impl Scan<'_> {
         self.reader.take(length, what).map(|_| ())
     }
 
-    /// A count of things that take at least `smallest` bytes each. Any more than the bytes can
-    /// hold is refused here, before anything is done with the number.
+    /// A count of items of at least `smallest` bytes each. A count that the remaining bytes cannot
+    /// hold is refused here, before the number is used.
     #[inline]
     fn count(&mut self, smallest: u64, what: &'static str) -> Result<usize, DecodeError> {
         let start = self.reader.offset();

@@ -191,7 +191,7 @@ proptest! {
             }
             // That crate reads a flag of 0 as an unknown one, where Core reads no outputs.
             (Ok(ours), Err(_)) => prop_assert_eq!(ours.inputs().len(), 0),
-            // And it takes a flag of 1 without inputs, where Core misses the witness.
+            // And it accepts a flag of 1 without inputs, where Core requires a witness.
             (Err(error), Ok(theirs)) => {
                 prop_assert!(theirs.input.is_empty(), "{theirs:?}");
                 prop_assert_eq!(error.kind, DecodeErrorKind::SuperfluousWitness);

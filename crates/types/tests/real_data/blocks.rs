@@ -1,4 +1,4 @@
-//! Every real block: parsed, put together again, hashed, and compared with the `bitcoin` crate.
+//! Every real block: parsed, reassembled, hashed, and compared with the `bitcoin` crate.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use varve_types::{Block, DecodeError, Format, Tx, compact_size};
 
 use crate::load::{self, RealBlock};
 
-/// The heights from which on every coinbase begins with its height.
+/// The height from which every coinbase begins with its height.
 const BIP34: u32 = 227_931;
 
 #[test]
@@ -24,7 +24,7 @@ fn every_block_parses_and_hashes() {
         with_witness += block.txs().iter().filter(|tx| tx.has_witness()).count();
         committed += usize::from(block.witness_commitment().is_some());
     }
-    // What the data held when this was written; more data may be added, none may vanish.
+    // What the data held when this was written; data may be added, but not removed.
     println!(
         "{} blocks, {} distinct, {txs} transactions, {with_witness} with witness, \
          {committed} blocks with commitment",
@@ -63,7 +63,7 @@ fn coinbase_height(block: &Block<'_>) -> Option<u32> {
     Some(u32::from_le_bytes(bytes))
 }
 
-/// The block out of its fields, without a look at its bytes.
+/// The block reassembled from its fields, without using its bytes.
 fn reassemble(block: &Block<'_>) -> Vec<u8> {
     let mut out = Vec::with_capacity(block.bytes().len());
     out.extend_from_slice(block.header().bytes());

@@ -1,4 +1,4 @@
-//! Every block of the data, out of its container.
+//! Every block of the data, extracted from its container.
 
 use std::fs;
 use std::io::Read as _;
@@ -13,9 +13,9 @@ pub(crate) struct RealBlock {
     pub(crate) source: String,
     pub(crate) format: Format,
     pub(crate) bytes: Vec<u8>,
-    /// The hash that the file is named by.
+    /// The hash in the file's name.
     pub(crate) hash: Option<BlockHash>,
-    /// The height that the file is named by.
+    /// The height in the file's name.
     pub(crate) height: Option<u32>,
 }
 

@@ -37,7 +37,7 @@ fn hashes_of_keys_in_inputs() {
     assert!(hashes.iter().map(String::as_str).eq(list.lines()));
 }
 
-/// Every published proof is ours, where a repeated node is spelled out; ours mark it.
+/// Every published proof equals ours, except that it spells out repeated nodes, which ours mark.
 #[test]
 fn tsc_proofs_of_every_transaction() {
     let Some(proofs) = varve_testdata::data("vectors/conduit/block413567_tsc_merkle_proofs") else {

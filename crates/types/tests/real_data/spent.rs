@@ -1,7 +1,7 @@
 //! Real outputs, compressed and decompressed.
 //!
 //! Beside eight blocks of mainnet and testnet lie the outputs that they spend, one for each input
-//! in block order, as plain outputs. They must fit the blocks, or they would prove nothing.
+//! in block order, as plain outputs. It is checked that they match the blocks.
 
 use std::collections::HashMap;
 use std::fs;
@@ -46,7 +46,7 @@ fn outputs(bytes: &[u8]) -> Vec<(Amount, &[u8])> {
     outputs
 }
 
-/// One output for each input; those of the block itself are the same; and the coinbase takes no
+/// One output for each input; those of the block itself are the same; and the coinbase claims no
 /// more than subsidy and fees.
 fn fits(block: &Block<'_>, height: Height, spent: &[(Amount, &[u8])]) {
     let mut spent = spent.iter();

@@ -13,7 +13,7 @@ fn entries(file: &str) -> Option<Vec<Value>> {
     Some(entries.filter(|entry| entry.as_array().unwrap().len() > 1).cloned().collect())
 }
 
-/// Decodes, puts together again, and compares with the `bitcoin` crate.
+/// Decodes, reassembles, and compares with the `bitcoin` crate.
 fn check(bytes: &[u8]) {
     let tx = Tx::parse(bytes, Format::Segwit).unwrap();
     let mut out = Vec::new();

@@ -141,7 +141,8 @@ fn entries_out_of_order_are_refused() {
     assert_eq!(storage.list().unwrap(), [""; 0], "unfinished files are taken away");
 }
 
-/// As many as a page takes, whatever their size, and then an error instead of a torn outpoint.
+/// As many births as a page holds, whatever their size, and then an error instead of a split
+/// outpoint.
 #[test]
 fn an_outpoint_with_many_births_stays_in_one_page() {
     let (_dir, storage) = disk();
@@ -237,7 +238,7 @@ fn a_damaged_leaf_is_noticed_by_the_lookup_that_reads_it() {
         let place = query.place(candidate).damage(2_000, "here");
         let RunError::Storage(varve_io::Error::Corrupt { offset, .. }) = place else { panic!() };
         assert!(faulty.flip_bit(&run.info().number.file_name(), offset, 3));
-        // The map was taken when the run was opened: it has the byte as it was.
+        // The old map was made when the run was opened and has the original byte, so reopen.
         let run = Arc::new(Run::open(&*storage, &KEY, &run.info()).unwrap());
         run.set_access(access);
         let runs = Runs::empty(KEY).with_youngest(run);

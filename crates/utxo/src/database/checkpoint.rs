@@ -1,26 +1,26 @@
 //! Makes the set durable as it is at one step.
 //!
-//! A checkpoint is *whole*: manifest, runs, window file and undo log are all of the same step. The
-//! writer records that step: the runs, an image of the window, the end of the undo log. Then, in a
-//! thread beside the steps that follow:
+//! A checkpoint is *whole*: manifest, runs, window file and undo log all belong to the same step.
+//! The writer records that step: the runs, an image of the window, the end of the undo log. Then,
+//! in a thread beside the steps that follow:
 //!
 //! 1. The window file is written and synced. (Run files were synced by those who wrote them.)
-//! 2. The undo log's lane has written all records of that step; then the log is synced as far as it
-//!    went then, and the names of files are.
-//! 3. The manifest is replaced atomically. From here on the checkpoint counts.
+//! 2. When the undo log's lane has written all records up to that step, the log is synced up to
+//!    there, and so are the names of files.
+//! 3. The manifest is replaced atomically. From here on the checkpoint is in force.
 //! 4. Files that neither the manifest nor the running set needs are removed.
 //!
 //! A crash anywhere leaves one whole checkpoint, the old or the new. It is *due* when a pane has
 //! become a run since the last one and `flush_interval` steps have been made (so the small panes of
 //! a small budget do not cost a window file each), or when the owner asks for one.
 //!
-//! **Naming.** A merge changes no coin, at any step. So a manifest in which the merged run stands
-//! in place of its parts is a checkpoint of the same step as before, with the same window file, and
-//! costs nothing but itself. It is made after a merge whose parts are all in the manifest, so that
-//! they can be removed; other merges come in with the next whole checkpoint.
+//! **Naming.** A merge changes no coin, at any step. So a manifest that lists the merged run in
+//! place of its parts is a checkpoint of the same step as before, with the same window file, and
+//! costs only the manifest itself. It is made after a merge whose parts are all in the manifest, so
+//! that they can be removed; other merges come in with the next whole checkpoint.
 //!
-//! Only one is under way at a time. [`Database::flush`] waits for it and then makes another in the
-//! caller's thread; it does not wait for pane flushes or merges.
+//! Only one is in progress at a time. [`Database::flush`] waits for it and then makes another in
+//! the caller's thread; it does not wait for pane flushes or merges.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) struct Saved {
     manifest: Manifest,
     /// Bytes of the window file.
     window: u64,
-    /// The result of removing files. The checkpoint counts in any case.
+    /// The result of removing files. The checkpoint is in force in any case.
     swept: Result<usize, RunError>,
 }
 
@@ -117,8 +117,8 @@ impl Database {
         self.plan(manifest, whole)
     }
 
-    /// The plan of a manifest that names the last checkpoint's runs as they are merged now, if it
-    /// would name others.
+    /// The plan of a manifest that lists the last checkpoint's runs as merged since, if that
+    /// changes the list.
     fn naming(&mut self) -> Option<Plan> {
         let runs = renamed(&self.manifest.runs, &self.merged);
         self.merged.clear();
@@ -146,6 +146,10 @@ impl Database {
                 return Err(error);
             }
         };
+        assert!(
+            manifest.checkpoint.sequence >= self.manifest.checkpoint.sequence,
+            "a checkpoint never goes back"
+        );
         self.work.written.windows += window;
         self.manifest = Manifest { next_run: self.manifest.next_run, ..manifest };
         let tips = self.tip.zip(self.manifest.checkpoint.tip);
@@ -232,7 +236,7 @@ mod tests {
     }
 
     /// Run 9 was flushed after the checkpoint: what it holds is in the checkpoint's window file.
-    /// That it cancelled run 4 to nothing must not take run 4 from the manifest.
+    /// That its merge with run 4 left nothing must not remove run 4 from the manifest.
     #[test]
     fn a_merge_with_a_run_that_is_not_named_takes_nothing() {
         assert_eq!(after(&[4, 3], &[(&[9, 4], None)]), [4, 3]);

@@ -4,12 +4,12 @@
 //! coins were found before, at any version, and leaves the publication to others: the joiner's way.
 //!
 //! What was found is brought up to date (`prepare`), and the step is tried. It refuses a coin that
-//! is not alive at the place in the window where it was found. That is rare: another block has
-//! spent it, or a run has taken it over. Then such coins are looked up again, and the second try
-//! or the verdict counts. Lookups may read from the disk, so the joiner makes them without holding
-//! the set: it calls [`Database::append_current`] itself, and does beside it what is done here.
-//! Where that has to wait for the disk, it gives a [`Pause`], which the joiner finishes without the
-//! set.
+//! is not alive at the location in the window where it was found. That is rare: another block has
+//! spent it, or a run has taken it over. Then such coins are looked up again, and the result of the
+//! second try, or the verdict, is final. Lookups may read from the disk, so the joiner makes them
+//! without holding the set: it calls [`Database::append_current`] itself and does the rest outside.
+//! Where that has to wait for the disk, it returns a [`Pause`], which the joiner finishes without
+//! holding the set.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -87,8 +87,8 @@ impl Database {
         Ok(Appended { version: Arc::clone(&self.latest), view })
     }
 
-    /// Makes the step of a block that was prepared at any version. What was found for it is right
-    /// for the set below it afterwards.
+    /// Makes the step of a block that was prepared at any version. Afterwards the coins found for
+    /// it are those of the set below it.
     fn connect(&mut self, block: &BlockAt<'_>, prepared: &mut Prepared) -> Result<(), Error> {
         prepared.bring_up_to(&self.latest)?;
         let connected = match self.append_waiting(block, prepared) {
@@ -113,8 +113,8 @@ impl Database {
     }
 
     /// Makes the step of a block for which everything was found at the latest version, without
-    /// waiting for a disk. [`Error::is_moved`] says of an error whether to find coins again. A
-    /// pause means that nothing was done: finish it and call again.
+    /// waiting for a disk. [`Error::is_moved`] says whether an error means that coins must be
+    /// looked up again. A pause means that nothing was done: finish it and call again.
     pub(crate) fn append_current(
         &mut self,
         block: &BlockAt<'_>,
@@ -143,7 +143,7 @@ impl Database {
         };
         let staged = self.undo.stage(&head, places.len(), |out| {
             let write = |out: &mut Vec<u8>| prepared.write_spent(&places, out);
-            head.encode((places.len(), write), &prepared.txs, out);
+            head.encode(places.len(), write, &prepared.txs, out);
         })?;
         let adds = prepared
             .adds
@@ -181,8 +181,8 @@ pub(crate) struct SpenderSearch {
 }
 
 impl SpenderSearch {
-    /// The same reason, with the transaction that spent a missing coin before, where that is found.
-    /// A record that cannot be read does not change the verdict.
+    /// The same reason, naming the transaction that spent a missing coin earlier, if it is found. A
+    /// record that cannot be read does not change the verdict.
     pub(crate) fn name(&self, reason: PrevoutError) -> PrevoutError {
         match reason {
             PrevoutError::Missing { outpoint, spender, spent_by: None } => {
@@ -203,7 +203,7 @@ impl SpenderSearch {
     }
 }
 
-/// The coins that go with a block: those that it spends, and those that it overwrites. With the
+/// The coins that a block removes: those that it spends and those that it overwrites, with the
 /// place of each among the keys.
 fn gone(changes: &Changes, coins: &Coins) -> (Vec<usize>, Vec<Spend>) {
     let prevouts = changes.spends();
@@ -212,7 +212,7 @@ fn gone(changes: &Changes, coins: &Coins) -> (Vec<usize>, Vec<Spend>) {
     for (place, outpoint) in changes.keys.iter().enumerate() {
         let Some(birth) = coins.birth(place) else { continue };
         if place >= prevouts {
-            // What the block both spends and makes again goes once.
+            // A coin that the block both spends and makes again is removed once.
             let spent = spent.get_or_insert_with(|| changes.prevouts().iter().collect());
             if spent.contains(outpoint) {
                 continue;

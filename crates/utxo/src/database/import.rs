@@ -1,12 +1,12 @@
 //! Fills a new set from a snapshot of Core.
 //!
-//! 1. The set must be new: no step was ever made in it. A checkpoint of the empty set that is under
-//!    way is waited for, so that it cannot replace what comes next.
+//! 1. The set must be new: no step was ever made in it. A checkpoint of the empty set that is in
+//!    progress is waited for, so that it cannot replace the new manifest.
 //! 2. The coins are written as one run, while they are read.
 //! 3. The manifest that names the run, and the base block as tip, replaces that of the empty set.
 //!
-//! Until then the set is empty, also after a crash; what was written of the run is swept.
-//! Afterwards there is no undo below the base block.
+//! Until then the set is empty, also after a crash; the unfinished run is removed. Afterwards there
+//! is no undo below the base block.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::window::Window;
 
 impl Database {
     /// Loads a snapshot file of Core into this set, which must be new. The file does not contain
-    /// the height of its base block, so `base_height` supplies it. `progress` gets the coins done
-    /// and the coins in all.
+    /// the height of its base block, so `base_height` supplies it. `progress` gets the number of
+    /// coins done and the total.
     ///
     /// The format has no checksum: compare [`Version::statistics`](crate::Version::statistics)
     /// afterwards with a hash that you trust.

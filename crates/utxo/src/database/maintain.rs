@@ -1,15 +1,15 @@
 //! Maintenance: keeps the window small and the runs few.
 //!
 //! Before every step the writer takes in what threads have finished, decides what is due, and
-//! starts it (in lanes of `varve-runs`). None of it changes which coins there are.
+//! starts it (in lanes of `varve-runs`). None of it changes which coins exist.
 //!
 //! 1. **Flush.** The oldest pane is *due* when it is sealed and the tip is `window` blocks above
 //!    its highest, or when the window needs its memory (`budget`). Its living entries are written
-//!    as a run beside the steps that follow: the window notes what dies in the pane meanwhile. With
-//!    the next step after that, the run replaces the pane.
+//!    as a run beside the steps that follow: the window records what dies in the pane meanwhile.
+//!    With the next step after that, the run replaces the pane.
 //! 2. **Merge**, when the policy finds something. A merged run replaces its inputs as soon as it is
-//!    taken in, in a version of the same step. While a merge takes long, short ones among the
-//!    younger runs run in a second lane (`varve_runs::Merges`).
+//!    taken in, in a version of the same step. During a long merge, short ones among the younger
+//!    runs proceed in a second lane (`varve_runs::Merges`).
 //! 3. **Checkpoint**: see `checkpoint`.
 //!
 //! Undo records are written by a lane too (`undo/writer.rs`).
@@ -20,8 +20,8 @@
 //! without holding the set ([`Database::maintain_or_wait`]), so its caller is not blocked.
 //!
 //! **When a job fails**, the next step reports its error and changes nothing: the pane is still in
-//! the window, the runs are as they were, the last checkpoint counts. Before the step after that,
-//! the same is decided again and retried.
+//! the window, the runs are as they were, the last checkpoint is in force. Before the step after
+//! that, the same job is chosen again and retried.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -255,7 +255,7 @@ impl Database {
         Ok(())
     }
 
-    /// The number of a new file. It is never reused, even if the file comes to nothing.
+    /// The number of a new file. It is never reused, even if no file results.
     pub(super) fn next_number(&mut self) -> RunNumber {
         let number = self.manifest.next_run;
         self.manifest.next_run.0 += 1;
@@ -295,7 +295,7 @@ impl FlushJob {
             return Ok(None);
         }
         let run = writer.finish()?;
-        // Its coins were in memory, and the youngest are asked for most.
+        // Its coins were in memory, and the youngest coins are looked up most.
         run.warm()?;
         Ok(Some(run))
     }

@@ -1,17 +1,16 @@
 //! Replays a block from the undo record that survived a crash.
 //!
 //! A block that was connected before a crash and after the last checkpoint has an undo record that
-//! may have survived. The record holds every coin that the block took, with its birth: when the
+//! may have survived. The record holds every coin that the block spent, with its birth: when the
 //! owner appends the block again, nothing has to be looked up on disk.
 //!
-//! **Why it may be believed.** Every step that was made pushes to the undo log or disconnects the
-//! tip, and nothing else does: a block that was refused has no record. The log gives its next
-//! survivor only, cuts all of them off at the first push that differs, and gives
-//! none whose parent is not the present tip. So when a survivor has the sequence of the step to
-//! come, the steps since the checkpoint have been the same as before the crash: the set is the
-//! same, and the record is the one that looking up would lead to. That it names the same block,
-//! prevouts and outputs is compared all the same, and so is that no coin of it is one that the
-//! window knows to be gone.
+//! **Why it can be trusted.** Every step pushes to the undo log or disconnects the tip, and nothing
+//! else does: a refused block has no record. The log returns only its next survivor, discards all
+//! of them at the first push that differs, and returns none whose parent is not the current tip. So
+//! when a survivor has the sequence of the next step, the steps since the checkpoint have been the
+//! same as before the crash: the set is the same, and the record is the one that lookups would
+//! produce. It is checked nevertheless that the record names the same block, prevouts and outputs,
+//! and that the window does not know any of its coins to be spent.
 
 use varve_consensus::BlockAt;
 use varve_runs::Sequence;
@@ -49,8 +48,8 @@ impl Database {
         Ok(true)
     }
 
-    /// The spends of a record, with the places of those that the window has. `None` when the window
-    /// says that one of them is not there.
+    /// The spends of a record, with the locations of those that the window has. `None` when the
+    /// window says that one of them is not there.
     fn spends_of(&self, record: &UndoRecord) -> Option<Vec<Spend>> {
         let keys: Vec<Outpoint> = record.spent.iter().map(|entry| entry.outpoint).collect();
         let mut found = Vec::with_capacity(keys.len());

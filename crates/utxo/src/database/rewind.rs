@@ -4,8 +4,8 @@
 //! are added again, from its undo record. Where the record is no longer kept, or damaged, the
 //! caller passes a source that knows them ([`SpentCoins`]). From there on the undo log is empty:
 //! the blocks below have no usable records, and blocks connected next start a new chain. (A record
-//! below a damaged one is useless: it names coins by their births, and coins that a source gave
-//! back have new ones.)
+//! below a damaged one is useless: it names coins by their births, and coins restored from a source
+//! have new ones.)
 
 use varve_runs::Sequence;
 use varve_types::{BlockHash, Height};
@@ -71,7 +71,8 @@ impl Database {
     }
 
     /// Disconnects all blocks above `height`, one step each. After an error, the blocks
-    /// disconnected so far stay disconnected; [`Database::tip`] says where the set stands.
+    /// disconnected so far stay disconnected; [`Database::tip`] says where the set is.
+    #[cfg(feature = "test-suite")]
     pub fn rewind_to(&mut self, height: Height) -> Result<(), Error> {
         while self.tip.is_some_and(|(tip, _)| tip > height) {
             self.rewind()?;
@@ -111,7 +112,7 @@ impl Database {
         Ok(())
     }
 
-    /// By the undo record of the tip; `None` when none is kept.
+    /// Disconnects by the undo record of the tip; `None` when none is kept.
     fn by_record(
         &self,
         height: Height,
@@ -123,7 +124,7 @@ impl Database {
             Err(error) => return Err(error.into()),
         };
         if (record.height, record.block) != (height, hash) {
-            return Err(self.inconsistent("the undo log stands at another block than the set"));
+            return Err(self.inconsistent("the undo log is at another block than the set"));
         }
         let spends = spends_of_disconnect(self.window.version(), &record);
         let step = Disconnect { previous: record.previous, adds: record.spent, spends };

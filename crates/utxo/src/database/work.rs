@@ -8,6 +8,7 @@ use varve_runs::{Buffers, Compaction, Lane, Merges, RunInfo, RunNumber, Slot, St
 use super::checkpoint::Saved;
 use crate::codec::{CoinCodec, Run};
 use crate::error::Error;
+use crate::layers::MergeUnderWay;
 use crate::pane::PaneId;
 use crate::run_error::RunError;
 
@@ -80,6 +81,14 @@ impl Work {
     pub(super) fn numbers(&self) -> impl Iterator<Item = RunNumber> {
         let flushing = self.flush.about().map(|flushing| flushing.number);
         flushing.into_iter().chain(self.merges.outputs())
+    }
+
+    /// The merges that are under way.
+    pub(super) fn merging(&self) -> impl Iterator<Item = MergeUnderWay> {
+        self.merges.jobs().map(|(inputs, output)| MergeUnderWay {
+            inputs: inputs.iter().map(|number| number.0).collect(),
+            output: output.0,
+        })
     }
 
     /// Bytes of buffers of all jobs.

@@ -48,7 +48,7 @@ fn bytes_of_an_entry() {
     let coin = Coin { height, coinbase: true, value, script: &script };
     bytes.clear();
     write_entry(&Entry::add(outpoint, Sequence::new(12), coin), &mut bytes);
-    // vout 1 and add; height 10 and coinbase; two behind the height; one coin; P2PKH.
+    // vout 1 and add; height 10 and coinbase; birth two above the height; one coin; P2PKH.
     assert_eq!(bytes, [&[7; 32][..], &[3, 21, 4, 9, 0], &[9; 20]].concat());
     let distances = [0, -1, 1, -2, 2, i64::from(u32::MAX), -i64::from(u32::MAX)];
     assert!(distances.iter().all(|distance| unzigzag(zigzag(*distance)) == *distance));

@@ -1,4 +1,4 @@
-//! The forecast holds the bar, and its sizes are those of real files.
+//! The forecast stays below the bar, and its sizes are those of real files.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn coin(number: u32) -> (Outpoint, Owned) {
     )
 }
 
-/// Compares `bytes` of `count` things with the size that is reckoned for each.
+/// Compares the mean size of `count` items in `bytes` with the assumed size.
 fn compare(what: &str, bytes: usize, count: usize, reckoned: f64) {
     let found = bytes as f64 / count as f64;
     assert!((found / reckoned - 1.0).abs() < 0.06, "{what}: {found:.1} bytes, not {reckoned}");

@@ -2,7 +2,8 @@
 //!
 //! The state's lock is held for a decision; the database's while a step is made or rewound in
 //! memory, by the one worker that the state has chosen for it, so that no worker waits for another.
-//! No thread waits for the disk while it holds the database, so the caller gets it soon too.
+//! No thread waits for the disk while it holds the database, so the caller does not wait long for
+//! it either.
 
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ use crate::error::Error;
 use crate::prepare::Repeats;
 use crate::view::DatabaseView;
 
-/// What the caller checks.
+/// The caller's check.
 pub(super) type Check<'d, R, E> =
     &'d (dyn Fn(&BlockAt<'_>, &DatabaseView) -> Result<R, E> + Sync + 'd);
 

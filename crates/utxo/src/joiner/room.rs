@@ -3,8 +3,8 @@
 //! A block is charged when it is submitted, four times its bytes: for the block itself, its txids
 //! and keys, the coins found, its undo record and what it adds to the window. Dense blocks of small
 //! transactions take about that much; blocks of large data take less. What the owner's check takes
-//! comes on top ([`JoinerOptions::check`](super::JoinerOptions::check)). Pages that are read for it
-//! are charged on top while it has them. All is given back when it leaves.
+//! is added ([`JoinerOptions::check`](super::JoinerOptions::check)). Pages that are read for it are
+//! charged as well while it holds them. The whole charge is released when the block leaves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct Room {
     check: usize,
     limit: usize,
     taken: usize,
-    /// Where the owner of the set sees how much it is.
+    /// Shares the current use with the owner of the set.
     shown: Arc<AtomicUsize>,
 }
 

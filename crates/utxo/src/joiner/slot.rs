@@ -7,14 +7,14 @@ use varve_types::Height;
 use crate::database::Appended;
 use crate::prepare::{Prepared, Repeats};
 
-/// How far a block has come.
+/// The state of a block in the joiner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JoinState {
     /// Submitted.
     Init,
     /// Walked: its keys are known.
     Parsed,
-    /// Looked up, but for pages that are being read.
+    /// Looked up, except for pages that are being read.
     Queried,
     /// All its coins are known as far as they can be before its turn.
     Fetched,
@@ -30,8 +30,7 @@ pub enum JoinState {
 
 impl JoinState {
     /// Whether a block may change from this state to `next`.
-    #[must_use]
-    pub const fn leads_to(self, next: Self) -> bool {
+    const fn leads_to(self, next: Self) -> bool {
         use JoinState::{Appended, Cancelled, Failed, Fetched, Init, Joined, Parsed, Queried};
         matches!(
             (self, next),
@@ -56,7 +55,7 @@ impl JoinState {
     }
 }
 
-/// Which submission: heights are submitted again after a failure, tickets never are.
+/// Identifies a submission: a height may be submitted again after a failure, a ticket is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(pub(super) u32);
 
@@ -76,7 +75,7 @@ pub(super) enum Held<R, X> {
     Prepared(Box<Prepared>),
     /// Appended.
     Appended(Box<Appended>),
-    /// Joined: the version to publish, and what the check gave.
+    /// Joined: the version to publish, and the result of the check.
     Joined(Arc<crate::version::Version>, R),
     /// Failed.
     Error(X),

@@ -1,4 +1,4 @@
-//! What is to be done next: the joiner's decisions, without its threads.
+//! The joiner's decisions, without its threads.
 //!
 //! Slots are kept by height. `next` is the lowest height that has not retired, `append` the lowest
 //! whose step has not been made, so `next ≤ append`, and the blocks between are appended and not
@@ -36,7 +36,7 @@ pub(super) struct State<T, R, E> {
     writing: bool,
     /// The lowest block that has failed: no work starts at or above it.
     failed: Option<Height>,
-    /// A failure has not been reported yet; or, if `stuck`, it cannot be recovered from.
+    /// A failure has not been reported yet; or, if `stuck`, recovery is impossible.
     broken: bool,
     stuck: bool,
     /// The workers should exit.
@@ -166,7 +166,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         let begun = self.slots.iter_mut().take_while(|(height, _)| Some(**height) != failed);
         for (height, slot) in begun.filter(|(_, slot)| !slot.busy) {
             let task = match (slot.state, std::mem::replace(&mut slot.held, Held::Nothing)) {
-                // Beyond its memory the joiner begins with the block that the others wait for only.
+                // When its memory is exceeded, the joiner starts only the block that the others
+                // wait for.
                 (JoinState::Init, _) if !crowded || *height <= append => {
                     slot.seen = append;
                     Task::Prepare(Arc::clone(&self.newest), slot.repeats)
@@ -209,7 +210,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
         self.slots.get_mut(&id.height).filter(|slot| slot.ticket == id.ticket)
     }
 
-    /// The block has come this far and has more before it.
+    /// The block has reached this state and is not finished.
     pub(super) fn reached(&mut self, id: BlockId, state: JoinState) {
         if let Some(slot) = self.slot(id) {
             slot.state.go_to(state);
@@ -245,6 +246,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
             Ok(appended) => appended,
             Err(error) => return self.fail(id, JoinError::Set(error)),
         };
+        assert_eq!(id.height, self.append, "blocks are appended in order");
         self.newest = Arc::clone(&appended.version);
         self.append = id.height.checked_add(1).unwrap_or(id.height);
         if let Some(slot) = self.slot(id) {
@@ -283,6 +285,7 @@ impl<T: AsBlock, R, E> State<T, R, E> {
                 self.retired.push_back(Retired { block, result: Ok(given) });
             }
             self.next = self.next.checked_add(1).unwrap_or(self.next);
+            assert!(self.next <= self.append, "a block is appended before it retires");
         }
     }
 
@@ -325,7 +328,8 @@ impl<T: AsBlock, R, E> State<T, R, E> {
 
 /// Whether a block that was prepared when `seen` was the next to be appended should be refreshed
 /// now that `append` is: when half of the blocks between have been appended since. So a block is
-/// refreshed a few times, ever closer to its turn, and misses the outputs of a few blocks at last.
+/// refreshed a few times, at shrinking distances from its turn, and in the end lacks the outputs of
+/// only a few blocks.
 fn is_stale(height: Height, seen: Height, append: Height) -> bool {
     let (was, is) = (height.since(seen).unwrap_or(0), height.since(append).unwrap_or(0));
     was > REFRESH_MIN && is > 0 && is <= was / 2
@@ -335,7 +339,8 @@ fn is_stale(height: Height, seen: Height, append: Height) -> bool {
 mod tests {
     use super::*;
 
-    /// How often a block that is prepared so far from its turn is refreshed, and its last distance.
+    /// How often a block prepared at this distance from its turn is refreshed, and its last
+    /// distance.
     fn refreshes(distance: u32) -> (u32, u32) {
         let height = Height::new(1_000);
         let (mut seen, mut count) = (1_000 - distance, 0);

@@ -1,4 +1,4 @@
-//! A worker: takes the lowest block that something can be done for, and does it.
+//! A worker: takes the lowest block that can proceed, and does the next step for it.
 //!
 //! Each worker has its own ring, so rings are never shared. Blocks whose pages are being read stay
 //! with the worker that requested them; it collects completions between two jobs, and waits for
@@ -38,7 +38,7 @@ struct Waiting<T> {
     id: BlockId,
     block: Arc<T>,
     queried: Queried,
-    /// Reads that have not come.
+    /// Reads that have not completed.
     left: usize,
     /// The first that failed.
     error: Option<RunError>,
@@ -133,8 +133,8 @@ impl<'p, 'd, T: AsBlock + Send + Sync, R: Send, E: Send> Worker<'p, 'd, T, R, E>
         Ok(self.pool.with_database(|set| Arc::clone(set.latest())))
     }
 
-    /// Writes to the set until that is done. Whatever it has to wait for in between, it waits for
-    /// without holding the set.
+    /// Retries a write to the set until it is done, waiting for pauses in between without holding
+    /// the set.
     fn write_set(
         &self,
         mut write: impl FnMut(&mut Database) -> Result<Option<Pause>, Error>,

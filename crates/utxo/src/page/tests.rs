@@ -127,7 +127,7 @@ proptest! {
                 let of_it: Vec<&Put> = puts.iter().filter(|put| put.0 == outpoint).collect();
                 let mut gone = Vec::new();
                 let mut adds = of_it.iter().filter(|put| put.2.is_some()).map(|put| put.1);
-                // Each coin is found when all before it are gone, and at last there is none.
+                // Each coin is found once all before it are deleted, and in the end there is none.
                 loop {
                     let found = leaf.find(hash(&outpoint), &outpoint, &mut gone).unwrap();
                     prop_assert_eq!(found.map(|found| found.birth.to_u32()), adds.next());

@@ -1,10 +1,10 @@
 //! A pane on its way to a run: its living entries at one moment, in the order of a run.
 //!
 //! A flush is taken at a sequence *S* and can be read in another thread. Meanwhile the window takes
-//! further steps, and notes what dies in the pane after *S* (`shard/writer.rs`).
+//! further steps, and records what dies in the pane after *S* (`shard/writer.rs`).
 //!
-//! Entries are sorted by outpoint, then birth. A coin of a run that was spent and given back by
-//! a disconnected block left a delete and an add of the same birth here: they cancel, and the run
+//! Entries are sorted by outpoint, then birth. A coin of a run that was spent and restored by a
+//! disconnected block leaves a delete and an add of the same birth here: they cancel, and the run
 //! keeps the coin.
 
 use std::cmp::Ordering;
@@ -32,7 +32,7 @@ impl Flush {
         Self { pane, at }
     }
 
-    /// The pane: the step in which the run takes its place names it.
+    /// The pane, which the step that replaces it by its run names.
     #[must_use]
     pub fn pane(&self) -> PaneId {
         self.pane.id()
@@ -90,13 +90,13 @@ pub struct FlushEntries<'p> {
 }
 
 impl<'p> FlushEntries<'p> {
-    /// How many there are at most; fewer when some cancel.
+    /// An upper bound of their number; there are fewer when some cancel.
     #[must_use]
     pub(crate) const fn len_max(&self) -> usize {
         self.order.len() - self.next
     }
 
-    /// The next entry, cancelled or not. Entries lie anywhere in memory, so those of a group are
+    /// The next entry, cancelled or not. Entries are scattered in memory, so those of a group are
     /// loaded together instead of one after another.
     fn advance(&mut self) -> Option<Entry<'p>> {
         if self.next.is_multiple_of(GROUP) {

@@ -53,7 +53,7 @@ fn a_delete_and_an_add_in_one_run_are_the_coin() {
 
 /// A pane is flushed at S, its coin is reorganised away after S, the same outpoint is made again in
 /// the next pane, and the late delete comes a pane later still. The youngest run with an entry then
-/// says "deleted" of a coin that is there.
+/// has a delete although the outpoint has a coin.
 #[test]
 fn a_late_delete_of_an_older_birth_does_not_hide_the_coin() {
     let (_dir, storage) = disk();
@@ -146,8 +146,7 @@ fn pages_are_read_once_and_only_where_access_is_direct() {
     query.join(&mut Coins::default(), |key| key).unwrap();
 }
 
-/// The filter says no for nearly all keys that are not there, so that a lookup reads one page a
-/// coin.
+/// The filter rejects nearly all absent keys, so that a lookup reads one page a coin.
 #[test]
 #[cfg(not(feature = "weak-hash"))]
 fn few_pages_are_read_for_nothing() {
@@ -159,7 +158,7 @@ fn few_pages_are_read_for_nothing() {
     assert!(pages <= 10, "{pages}");
 }
 
-/// Ground txids cost what random ones cost: counted in pages that are looked into.
+/// Chosen txids cost the same as random ones, counted in pages read.
 #[test]
 fn ground_txids_need_one_page_each() {
     let (_dir, storage) = disk();

@@ -8,10 +8,10 @@
 //!  scripts   those longer than 36 bytes, one after another
 //! ```
 //!
-//! Everything is written before the batch is shared and never again, with one exception: `until`,
+//! Everything is written before the batch is shared and never changed, with one exception: `until`,
 //! the sequence at which the entry dies, is set when that happens.
 //!
-//! The window spends its time waiting for memory, so an entry lies in one place: comparing the key,
+//! The window's time is spent waiting for memory, so an entry is contiguous: comparing the key,
 //! deciding whether a reader sees it, reading amount and script and spending the coin all touch the
 //! same two cache lines. All scripts of the common kinds fit in 36 bytes.
 
@@ -24,17 +24,17 @@ use super::table::BATCH_ENTRIES_MAX;
 use crate::entry::Entry;
 use crate::sync::{AtomicU32, Ordering};
 
-/// In the length of a script: the entry is a delete.
+/// Flag in the length of a script: the entry is a delete.
 const DELETE: u32 = 1 << 31;
-/// In the length of a script: the coin is of a coinbase transaction.
+/// Flag in the length of a script: the coin is of a coinbase transaction.
 const COINBASE: u32 = 1 << 30;
-/// The rest of it is the length: 1 GiB less a byte at most.
+/// The remaining bits are the length: at most 1 GiB less a byte.
 const LENGTH: u32 = COINBASE - 1;
 
-/// The longest script that lies in its entry.
+/// The longest script that is stored in its entry.
 const INLINE: usize = 36;
 
-/// One entry, but for a long script.
+/// One entry, without a long script.
 #[derive(Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Head {
@@ -48,28 +48,28 @@ pub(crate) struct Head {
     script: [u8; INLINE],
 }
 
-/// Bytes of an entry, but for a long script.
+/// Bytes of an entry, without a long script.
 pub(crate) const HEAD_LEN: usize = size_of::<Head>();
 #[cfg(not(loom))]
 const _: () = assert!(HEAD_LEN == 96);
 
 impl Head {
-    /// The sequence from which on the entry is no more.
+    /// The sequence from which the entry no longer exists.
     #[inline]
     pub(crate) fn until(&self) -> Sequence {
         Sequence::new(self.until.load(Ordering::Relaxed))
     }
 
-    /// Loads both cache lines of the entry, so that many are under way at once. What comes back is
-    /// for [`std::hint::black_box`].
+    /// Loads both cache lines of the entry, so that many loads are in flight at once. Pass the
+    /// result to [`std::hint::black_box`].
     #[inline]
     pub(crate) fn touch(&self) -> u32 {
         let ([first, ..], [.., last]) = (self.outpoint.txid.as_bytes(), &self.script);
         u32::from(*first) ^ u32::from(*last)
     }
 
-    /// Ends the entry, or lets it live on with [`Sequence::MAX`]. Only the writer calls this, and
-    /// only with sequences that no reader has reached.
+    /// Ends the entry, or revives it with [`Sequence::MAX`]. Only the writer calls this, and only
+    /// with sequences that no reader has reached.
     #[inline]
     pub(crate) fn set_until(&self, sequence: Sequence) {
         debug_assert!(self.is_add(), "only adds die");
@@ -116,13 +116,13 @@ impl Batch {
         self.from <= at && at < head.until()
     }
 
-    /// The entry behind a head of this batch.
+    /// The entry of a head of this batch.
     #[inline]
     pub(crate) fn entry<'b>(&'b self, head: &'b Head) -> Entry<'b> {
         Entry { outpoint: head.outpoint, birth: head.birth, coin: self.coin(head) }
     }
 
-    /// The coin behind a head of this batch; `None` when it is a delete.
+    /// The coin of a head of this batch; `None` when it is a delete.
     #[inline]
     pub(crate) fn coin<'b>(&'b self, head: &'b Head) -> Option<Coin<'b>> {
         if !head.is_add() {
@@ -156,7 +156,7 @@ pub(crate) enum BatchFull {
     Batch,
 }
 
-/// A batch in the making.
+/// A batch being built.
 #[derive(Debug)]
 pub(crate) struct BatchBuilder {
     from: Sequence,
@@ -165,7 +165,7 @@ pub(crate) struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Begins the batch of step `from` with room for what is known to come.
+    /// Begins the batch of step `from` with room for `entries` entries.
     pub(crate) fn new(from: Sequence, entries: usize) -> Self {
         Self { from, heads: Vec::with_capacity(entries), scripts: Vec::new() }
     }
@@ -196,7 +196,7 @@ impl BatchBuilder {
         Ok(index)
     }
 
-    /// Puts a script into its entry or behind the others, and returns its length.
+    /// Stores a script in its entry or after the others, and returns its length.
     #[inline]
     fn push_script(&mut self, script: &[u8], inline: &mut [u8; INLINE]) -> Result<u32, BatchFull> {
         let length = u32::try_from(script.len()).ok().filter(|length| *length <= LENGTH);
@@ -211,8 +211,8 @@ impl BatchBuilder {
         Ok(length)
     }
 
-    /// The same entries as those of step `from`, which are born by it if they were born by the step
-    /// that the batch was created for.
+    /// Moves the batch to step `from`: entries born by the step that the batch was created for are
+    /// born by `from` instead.
     pub(crate) fn at(mut self, from: Sequence) -> Self {
         if self.from != from {
             for head in self.heads.iter_mut().filter(|head| head.birth == self.from) {
@@ -228,7 +228,7 @@ impl BatchBuilder {
         self.heads.reserve_exact(entries);
     }
 
-    /// Puts the entries of another batch behind its own.
+    /// Appends the entries of another batch.
     pub(crate) fn absorb(&mut self, other: Self) -> Result<(), BatchFull> {
         let start = u32::try_from(self.scripts.len()).map_err(|_| BatchFull::Batch)?;
         let end = self.scripts.len().checked_add(other.scripts.len());
@@ -254,7 +254,7 @@ impl BatchBuilder {
         &self.heads
     }
 
-    /// The batch, never to change again but for the deaths of its entries.
+    /// The finished batch, which never changes except for the deaths of its entries.
     pub(crate) fn finish(self) -> Batch {
         let Self { from, heads, scripts } = self;
         Batch { from, heads, scripts }

@@ -1,19 +1,19 @@
-//! The table of a shard: finds an entry by its hash, one cache line as a rule.
+//! The table of a shard: finds an entry by its hash, usually in one cache line.
 //!
 //! ```text
 //!  slot  │ tag 24 bits │ batch + 1, 12 bits │ index in the batch, 28 bits │      0 = empty
 //! ```
 //!
 //! Open addressing with linear probing, in slots of one atomic word each, at most seven tenths of
-//! them taken. A search looks at the slots from the hash's place on and ends at an empty
-//! one. It is given the slots whose tag agrees: nearly always none or the right one, and the entry
-//! itself decides.
+//! them taken. A search examines the slots from the hash's place on and ends at an empty one. It
+//! returns the slots whose tag agrees: nearly always none or the right one, and the entry itself
+//! decides.
 //!
-//! Slots are only ever filled, so a reader needs no lock beside the writer: it sees a slot or does
-//! not see it yet, and a slot it should not know leads to a batch that is not there yet or is too
-//! young for it. A full table is replaced by a larger one; readers of older versions keep the old
-//! one, which has all that they may see. (A refused step takes its own slots back, the last first.
-//! None of them was visible to anyone, and with them gone in that order no search is cut short.)
+//! Slots are only ever filled, so readers need no lock: a reader sees a slot or does not see it
+//! yet, and a slot of a later step leads to a batch that is not filled in yet or is too young for
+//! it. A full table is replaced by a larger one; readers of older versions keep the old one, which
+//! has all that they may see. (A refused step empties its own slots again, the last first. None of
+//! them was visible to a reader, and in that order no search is cut short.)
 
 #![expect(clippy::indexing_slicing, reason = "places are below the length by construction")]
 
@@ -56,7 +56,7 @@ impl Slot {
     #[inline]
     pub(crate) const fn place(self) -> Place {
         let batch = (self.0 >> INDEX_BITS) & ((1 << BATCH_BITS) - 1);
-        // An empty slot is no slot, so the number is at least one.
+        // A `Slot` is never empty, so the number is at least one.
         let batch = batch.wrapping_sub(1) as u16;
         Place { batch, index: (self.0 & ((1 << INDEX_BITS) - 1)) as u32 }
     }
@@ -75,7 +75,7 @@ impl Table {
         Self { slots: (0..len).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// How many entries go in before it should be replaced by a larger one.
+    /// How many entries it takes before it should be replaced by a larger one.
     pub(crate) fn room(&self) -> usize {
         self.slots.len() / 10 * 7
     }
@@ -99,7 +99,7 @@ impl Table {
         std::hint::black_box(sum);
     }
 
-    /// The next slot whose tag agrees, and the probe behind it.
+    /// The next slot whose tag agrees, and the probe after it.
     #[inline]
     pub(crate) fn next(&self, hash: OutpointHash, probe: Probe) -> Option<(Slot, Probe)> {
         let Probe { mut at, mut slot } = probe;
@@ -114,9 +114,9 @@ impl Table {
         None
     }
 
-    /// Fills the first free slot of the hash, unless `conflict` says of a slot met on the way,
-    /// whose tag agrees, that the entry must not be; false then. Called by the writer, which keeps
-    /// to [`Table::room`], so there is a free slot.
+    /// Fills the first free slot of the hash. Returns false, changing nothing, when `conflict`
+    /// objects to a slot with the same tag on the way. Called by the writer, which respects
+    /// [`Table::room`], so there is a free slot.
     #[inline]
     pub(crate) fn insert_unless(
         &self,
@@ -138,7 +138,7 @@ impl Table {
         }
     }
 
-    /// Empties the slot that was filled last of all that are still there.
+    /// Empties the most recently filled slot of those still filled.
     pub(crate) fn take_back(&self, hash: OutpointHash, place: Place) {
         let slot = Slot::new(hash, place).0;
         let mut at = hash.place(self.slots.len());
@@ -154,7 +154,7 @@ impl Table {
     }
 }
 
-/// A search that has come to a slot.
+/// A search that has reached a slot.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Probe {
     at: usize,

@@ -3,16 +3,16 @@
 //! A step has two phases. [`ShardWriter::stage`] does everything that can fail, in a way
 //! that no reader of a published version can see:
 //!
-//! 1. Spends set `until` of the coins they spend. Readers are all before the step, and to them an
+//! 1. Spends set `until` of the coins they spend. All readers are before the step, and to them an
 //!    entry that dies at the step is as alive as one that never dies.
 //! 2. When the step replaces the oldest pane by its run: coins of the pane that died after the
 //!    run's moment are still in the run, so a delete is made for each. If such a coin has been
 //!    added again since (a block that spent it was disconnected), the run and the younger add would
-//!    both have it: then the younger one ends here, and the coin is the run's again.
-//! 3. What the step adds comes laid out as a batch (`window/layout.rs`); deletes go behind it. The
-//!    table gets their slots, which lead to a cell that is still empty.
+//!    both have it: then the younger one ends here, and the run's coin is the valid one.
+//! 3. What the step adds is already laid out as a batch (`window/layout.rs`); deletes are appended
+//!    to it. The table gets their slots, which lead to a cell that is still empty.
 //!
-//! Then [`ShardWriter::commit`] fills the cell, or [`ShardWriter::roll_back`] takes back slots and
+//! Then [`ShardWriter::commit`] fills the cell, or [`ShardWriter::roll_back`] reverts slots and
 //! deaths. The window commits only when every shard has staged.
 
 use std::collections::VecDeque;
@@ -33,19 +33,19 @@ use crate::window::{LaidOut, Location, Spend, StepError};
 /// Entries whose memory is prefetched together, for the reason given in `window/version.rs`.
 const GROUP: usize = 32;
 
-/// What a step asks of one shard.
+/// The part of a step that concerns one shard.
 pub(crate) struct ShardStep<'s> {
     pub(crate) sequence: Sequence,
-    /// Entries to add, and the rank in the step of the first that it adds to any shard.
+    /// Entries to add, and the rank in the step of the first add of any shard.
     pub(crate) adds: LaidOut,
     pub(crate) first_add: usize,
     /// Coins to spend: rank in the step, spend.
     pub(crate) spends: Vec<(usize, &'s Spend)>,
-    /// Whether the oldest pane gives way to its run.
+    /// Whether the oldest pane is replaced by its run.
     pub(crate) replaces_oldest: bool,
 }
 
-/// Why a step was refused, and by which of its parts: the first one counts.
+/// Why a step was refused, and by which of its parts: the first one is reported.
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) rank: usize,
@@ -72,18 +72,18 @@ struct ShardPane {
     living: usize,
     /// Bytes of the batches.
     bytes: usize,
-    /// Whether a run is being made of the pane; deaths are noted then.
+    /// Whether the pane is being flushed; deaths are then recorded.
     flushing: bool,
     late: Vec<Place>,
 }
 
-/// What a step did that can still be taken back.
+/// The effects of a step that can still be reverted.
 #[derive(Default)]
 struct Staged {
     batch: Option<BatchBuilder>,
     /// The hashes of the batch's entries.
     hashes: Vec<OutpointHash>,
-    /// The entries whose slots are filled, in the order in which they were.
+    /// The entries whose slots are filled, in the order of filling.
     filled: Vec<Range<u32>>,
     /// Deaths: the position of the pane, and the place.
     killed: Vec<(usize, Place)>,
@@ -94,7 +94,7 @@ impl ShardWriter {
         Self { number, hasher, panes: VecDeque::new(), staged: Staged::default() }
     }
 
-    /// Begins with a new pane. Its table has the size that the last one came to need.
+    /// Begins a new pane. Its table has the size that the last one needed in the end.
     pub(crate) fn push_pane(&mut self, pane: Arc<Pane>) {
         let expected = self.panes.back().map_or(0, |last| last.slots);
         self.panes.push_back(ShardPane {
@@ -121,7 +121,7 @@ impl ShardWriter {
             .map_or((0, 0), |pane| (pane.living, pane.bytes + pane.table.memory()))
     }
 
-    /// Notes deaths in the oldest pane from now on, or no longer.
+    /// Starts or stops recording deaths in the oldest pane.
     pub(crate) fn set_flushing(&mut self, flushing: bool) {
         if let Some(oldest) = self.panes.front_mut() {
             oldest.flushing = flushing;
@@ -129,8 +129,8 @@ impl ShardWriter {
         }
     }
 
-    /// Does all of a step that can fail. Whatever comes of it, [`ShardWriter::commit`] or
-    /// [`ShardWriter::roll_back`] must follow.
+    /// Does everything of a step that can fail. [`ShardWriter::commit`] or
+    /// [`ShardWriter::roll_back`] must follow in any case.
     pub(crate) fn stage(&mut self, step: ShardStep<'_>) -> Result<(), Refused> {
         let mut deletes = Vec::new();
         for group in step.spends.chunks(GROUP) {
@@ -138,8 +138,8 @@ impl ShardWriter {
             for (rank, spend) in group {
                 match spend.location.and_then(|at| Some((self.position(at.pane())?, at.place()))) {
                     None => deletes.push((*rank, Entry::delete(spend.outpoint, spend.birth))),
-                    Some(found) => self
-                        .spend(found, spend, step.sequence)
+                    Some((position, place)) => self
+                        .spend(position, place, spend, step.sequence)
                         .map_err(|error| Refused { rank: *rank, error })?,
                 }
             }
@@ -171,7 +171,7 @@ impl ShardWriter {
         }
     }
 
-    /// Leaves nothing of the staged step.
+    /// Reverts the staged step completely.
     pub(crate) fn roll_back(&mut self) {
         let Staged { hashes, filled, killed, .. } = std::mem::take(&mut self.staged);
         if let Some(youngest) = self.panes.back() {
@@ -194,7 +194,7 @@ impl ShardWriter {
         Some(id.since(oldest)?).filter(|position| *position < self.panes.len())
     }
 
-    /// Loads what will be spent, all at once instead of one after another.
+    /// Loads the coins to be spent, all at once instead of one after another.
     fn touch(&self, locations: impl Iterator<Item = Location>) {
         let mut sum = 0;
         for location in locations {
@@ -205,10 +205,11 @@ impl ShardWriter {
         std::hint::black_box(sum);
     }
 
-    /// Ends the coin at a place of the pane at a position, if it is the spend's and lives.
+    /// Ends the coin at a place of the pane at a position, if it is the one to spend and is alive.
     fn spend(
         &mut self,
-        (position, place): (usize, Place),
+        position: usize,
+        place: Place,
         spend: &Spend,
         sequence: Sequence,
     ) -> Result<(), StepError> {
@@ -261,8 +262,8 @@ impl ShardWriter {
     ) -> Option<(usize, Place)> {
         let hash = self.hasher.hash(outpoint);
         self.panes.iter().enumerate().skip(1).find_map(|(position, pane)| {
-            let search = (hash, pane.table.first(hash));
-            let mut seen = pane.pane.shard(self.number).search(&pane.table, search, (outpoint, at));
+            let (shard, first) = (pane.pane.shard(self.number), pane.table.first(hash));
+            let mut seen = shard.search(&pane.table, hash, first, outpoint, at);
             let add = seen.find(|seen| seen.head.is_add() && seen.head.birth == birth)?;
             Some((position, add.place))
         })
@@ -355,8 +356,8 @@ impl ShardWriter {
         Err(Refused { rank, error })
     }
 
-    /// Replaces the table of the youngest pane when `count` more slots would crowd it. Only what
-    /// lives goes into the new one: it is for readers of this step and later.
+    /// Replaces the table of the youngest pane when `count` more slots would crowd it. Only living
+    /// entries go into the new one: it is for readers of this step and later.
     fn make_room(&mut self, count: usize, sequence: Sequence) {
         let Some(youngest) = self.panes.back_mut() else { return };
         let staged = &self.staged.hashes;
@@ -379,8 +380,8 @@ impl ShardWriter {
     }
 }
 
-/// Whether `new` cannot join the set while `head` is in it: the coin exists, or is deleted,
-/// already.
+/// Whether `new` cannot be added while `head` is in the set: the coin already exists, or is already
+/// deleted.
 fn conflicts(head: &Head, new: &Head) -> bool {
     if head.outpoint != new.outpoint || head.until() != Sequence::MAX {
         return false;

@@ -1,9 +1,8 @@
 //! Writes a snapshot: one walk over a version, one transaction at a time.
 //!
-//! The header contains the number of coins, which comes before the first of them. A separate walk
-//! to count them would double the work. Instead the number is computed: the manifest has the adds
-//! and deletes of every run, and the window is in memory (`Version::coin_count`). The walk then
-//! confirms it.
+//! The header, which precedes the coins, contains their number. A separate walk to count them would
+//! double the work. Instead the number is computed: the manifest has the adds and deletes of every
+//! run, and the window is in memory (`Version::coin_count`). The walk then confirms it.
 //!
 //! Coins go from page to file as they are packed. Memory: the walk's, and one transaction's coins.
 
@@ -16,12 +15,12 @@ use super::{SnapshotError, SnapshotHeader, TxCoins, core_order};
 use crate::codec::Record;
 use crate::error::Error;
 use crate::run_error::RunError;
-use crate::statistics::TELL_EVERY;
+use crate::statistics::PROGRESS_INTERVAL;
 use crate::version::Version;
 
 impl Version {
     /// Writes the set as Core's `dumptxoutset` does, and returns the number of coins. `progress`
-    /// gets the coins done and the coins in all. `out` is written one transaction at a time and
+    /// gets the number of coins done and the total. `out` is written one transaction at a time and
     /// flushed at the end: pass a buffered writer.
     pub fn export(
         &self,
@@ -49,7 +48,7 @@ impl Version {
     ) -> Result<u64, Error> {
         let mut records = self.records()?;
         let mut tx: Option<TxCoins> = None;
-        let (mut done, mut told) = (0_u64, 0);
+        let (mut done, mut reported) = (0_u64, 0);
         let mut bytes = Vec::new();
         while let Some(Record { outpoint, birth, coin }) = records.head() {
             let coin = coin.ok_or(RunError::Count { outpoint, birth, count: -1 })?;
@@ -57,8 +56,8 @@ impl Version {
             if tx.txid != outpoint.txid {
                 write_tx(tx, &mut bytes, out)?;
                 tx.restart(outpoint.txid);
-                if done - told >= TELL_EVERY {
-                    told = done;
+                if done - reported >= PROGRESS_INTERVAL {
+                    reported = done;
                     progress(done);
                 }
             }

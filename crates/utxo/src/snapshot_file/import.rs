@@ -2,16 +2,16 @@
 //!
 //! 1. The header is checked before anything is written.
 //! 2. Transactions must come in ascending order, the coins of one in the order of Core's keys; both
-//!    strictly, so that nothing comes twice. A file in another order is not one that Core wrote.
+//!    strictly, so that nothing occurs twice. A file in another order was not written by Core.
 //! 3. Every coin is unpacked, and must be of the base block or one below it. The run packs it
-//!    again, so that also an unusual encoding becomes the usual one.
+//!    again, so that an unusual encoding becomes the usual one.
 //! 4. The coins of a transaction are sorted by number and pushed. Outpoints ascend, so the run is
 //!    written as it is read.
 //!
 //! **Births.** A coin of height h is born in step h + 1, as if every block up to the base had been
 //! one step. Together with the outpoint that is unique, which is all that a birth must be; later
-//! steps have higher numbers; and on disk, where a birth is its distance to the height, it takes
-//! one byte instead of the three that one number for all would take.
+//! steps have higher numbers; and on disk, where a birth is stored as its distance to the height,
+//! it takes one byte instead of the three that a single number for all coins would take.
 //!
 //! Memory: the run writer's, and one transaction's coins.
 
@@ -27,12 +27,12 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::packed::PackedCoin;
 use crate::run_writer::RunWriter;
-use crate::statistics::TELL_EVERY;
+use crate::statistics::PROGRESS_INTERVAL;
 
-/// The longest script that the window takes. On Bitcoin coins have shorter ones.
+/// The longest script that the window accepts. Spendable scripts of Bitcoin are shorter.
 const SCRIPT_MAX: u64 = (1 << 30) - 1;
 
-/// A snapshot whose header is right.
+/// A snapshot whose header has been checked.
 #[derive(Debug)]
 pub(crate) struct SnapshotReader<R> {
     input: Input<R>,
@@ -55,7 +55,7 @@ impl<R: Read> SnapshotReader<R> {
         Ok(Self { input, header, base_height, script_max })
     }
 
-    /// The block that the set stands at.
+    /// The base block of the snapshot.
     pub(crate) const fn base(&self) -> (Height, BlockHash) {
         (self.base_height, self.header.base)
     }
@@ -65,33 +65,33 @@ impl<R: Read> SnapshotReader<R> {
         self.header.coins
     }
 
-    /// The step that the base block is taken for: the last.
+    /// The step that stands for the base block: the last.
     pub(crate) fn sequence(&self) -> Result<Sequence, SnapshotError> {
         let sequence = birth(self.base_height).filter(|sequence| sequence.next().is_some());
         let (height, base) = self.base();
         sequence.ok_or(SnapshotError::Height { height, base })
     }
 
-    /// Pushes all coins. An error may come behind any of them.
+    /// Pushes all coins. An error may occur after any of them.
     pub(crate) fn copy_to(
         mut self,
         writer: &mut RunWriter,
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(), Error> {
         let (mut tx, mut script) = (TxCoins::new(Txid::ZERO), Vec::new());
-        let (mut done, mut told) = (0, 0);
+        let (mut done, mut reported) = (0, 0);
         while done < self.coins() {
             let txid = Txid::from_bytes(self.input.array("a txid")?);
             if done > 0 && txid <= tx.txid {
-                let what = "the transactions are out of order, or one comes twice";
+                let what = "the transactions are out of order, or one is repeated";
                 return Err(self.input.damaged(what).into());
             }
             tx.restart(txid);
             self.read_tx(self.coins() - done, &mut tx)?;
             done += tx.coins.len() as u64;
             self.push(&mut tx, &mut script, writer)?;
-            if done - told >= TELL_EVERY {
-                told = done;
+            if done - reported >= PROGRESS_INTERVAL {
+                reported = done;
                 progress(done, self.coins());
             }
         }
@@ -100,7 +100,7 @@ impl<R: Read> SnapshotReader<R> {
         Ok(())
     }
 
-    /// Reads the coins of a transaction, of which the file may have `left`.
+    /// Reads the coins of a transaction; at most `left` coins remain.
     fn read_tx(&mut self, left: u64, tx: &mut TxCoins) -> Result<(), SnapshotError> {
         let count = self.input.compact_size(u64::MAX, "a number of coins")?;
         if count == 0 {
@@ -113,7 +113,7 @@ impl<R: Read> SnapshotReader<R> {
             let vout = self.input.compact_size(u64::from(u32::MAX), "an output's place")?;
             let vout = u32::try_from(vout).expect("limited to 32 bits above");
             if tx.coins.last().is_some_and(|(last, _)| core_order(*last, vout).is_ge()) {
-                let what = "the coins of a transaction are out of order, or one comes twice";
+                let what = "the coins of a transaction are out of order, or one is repeated";
                 return Err(self.input.damaged(what));
             }
             let start = tx.packed.len();
@@ -146,7 +146,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 }
 
-/// The step that a block is taken for.
+/// The step that stands for a block.
 fn birth(height: Height) -> Option<Sequence> {
     height.checked_add(1).map(|step| Sequence::new(step.to_u32()))
 }

@@ -1,6 +1,7 @@
 //! A snapshot that is being read: its fields, and how far it was read.
 //!
-//! No length in the file decides how much memory is taken: long fields grow as their bytes come.
+//! No length in the file decides how much memory is allocated: long fields grow as their bytes
+//! arrive.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
@@ -64,7 +65,7 @@ impl<R: Read> Input<R> {
     }
 
     /// Appends the bytes of a packed coin with a script of at most `script_max` bytes. They are not
-    /// believed yet, but their end is.
+    /// validated yet, except for their length.
     pub(super) fn packed_coin(
         &mut self,
         script_max: u64,
@@ -106,7 +107,7 @@ impl<R: Read> Input<R> {
     /// Nothing may be left.
     pub(super) fn end(&mut self) -> Result<(), SnapshotError> {
         let rest = self.inner.fill_buf().map_err(SnapshotError::Read)?;
-        let what = "more bytes follow behind the last coin";
+        let what = "more bytes follow the last coin";
         if rest.is_empty() { Ok(()) } else { Err(self.damaged(what)) }
     }
 

@@ -6,7 +6,7 @@ use varve_types::{DecodeError, Height, Reader, varint};
 
 use crate::entry_list::{EntryError, plausible, read_u32};
 
-/// What has to be remembered to open the log again.
+/// What is needed to reopen the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UndoCheckpoint {
     pub(super) durable: GlobalOffset,

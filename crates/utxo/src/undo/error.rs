@@ -23,7 +23,7 @@ pub enum UndoError {
         /// What is wrong.
         error: EntryError,
     },
-    /// An earlier write failed, and what came after it was not tried.
+    /// An earlier write failed, and later ones were not tried.
     #[error("undo records from position {at} on are not written: {cause}")]
     Unwritten {
         /// Where the log ends.
@@ -31,7 +31,7 @@ pub enum UndoError {
         /// How the earlier write failed, and what to do.
         cause: Arc<str>,
     },
-    /// A record that would not lie where the one above it says.
+    /// A record that would not be where the one above it says.
     #[error("the undo log ends at {end}, not at {at} where its next record belongs; open it again")]
     OutOfOrder {
         /// Where the record belongs.

@@ -8,21 +8,21 @@
 //!                └──────────────────────┘
 //! ```
 //!
-//! Every record leads to that of the block below, so the chain's records are a stack for which the
-//! position of the tip's is enough: connecting pushes, disconnecting goes to the parent, and
-//! nothing has to be indexed or scanned. The records of disconnected blocks stay where they
-//! are until their segment goes.
+//! Every record leads to that of the block below, so the chain's records are a stack that the
+//! position of the tip's record identifies: connecting pushes, disconnecting goes to the parent,
+//! and nothing has to be indexed or scanned. The records of disconnected blocks stay until their
+//! segment is removed.
 //!
 //! - **Only steps that were made have records.** A record is [staged](UndoLog::stage) before the
-//!   step, which is what can fail, and [pushed](UndoLog::push) after it. So an attempt that was
-//!   refused leaves nothing that a replay could take for a block of the chain.
+//!   step, which is what can fail, and [pushed](UndoLog::push) after it. So a refused attempt
+//!   leaves nothing that a replay could mistake for a block of the chain.
 //! - **No step waits for the disk**: a lane writes the records (`writer`), and
 //!   [`UndoLog::settle`] reports errors before a later step.
-//! - **Checkpoint.** [`UndoLog::begin_sync`] gives an [`UndoCheckpoint`], to be kept with the set's
-//!   manifest, and what it takes to make it durable. Opening takes it back.
-//! - **Recovery.** Records behind the checkpoint that survived a crash are not part of the chain
-//!   yet, but the replay can ask for the next of them ([`UndoLog::survivor`]) and need not fetch
-//!   spent coins from disk. A push that equals it adopts it; any other cuts the log there.
+//! - **Checkpoint.** [`UndoLog::begin_sync`] returns an [`UndoCheckpoint`], to be kept in the set's
+//!   manifest, and the task that makes it durable. The log is opened from it.
+//! - **Recovery.** Records after the checkpoint that survived a crash are not part of the chain
+//!   yet, but the replay can take the next of them ([`UndoLog::survivor`]) and need not fetch spent
+//!   coins from disk. A push that equals it adopts it; any other cuts the log there.
 //! - **Pruning.** The checkpoint marks the position of every 64th block, so the log knows where the
 //!   last 4,096 blocks begin, and removes whole segments before that.
 
@@ -63,12 +63,12 @@ impl Default for UndoConfig {
     }
 }
 
-/// A record that can be pushed without fail.
+/// A record whose push cannot fail.
 #[derive(Debug)]
 pub(crate) struct Staged {
     height: Height,
     payload: Vec<u8>,
-    /// Where it is already, because it survived a crash.
+    /// Its position, if it survived a crash.
     adopted: Option<GlobalOffset>,
 }
 
@@ -76,7 +76,8 @@ pub(crate) struct Staged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Below(Option<GlobalOffset>);
 
-/// The read of a record, for a thread that may wait for the disk. The log has the record then.
+/// The read of a record, for a thread that may wait for the disk. Afterwards the log has the record
+/// in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordRead {
     reader: SegmentsReader,
@@ -93,7 +94,7 @@ impl RecordRead {
     }
 }
 
-/// The chain of records, and the one who changes it.
+/// The chain of records, and its writer.
 #[derive(Debug)]
 pub(crate) struct UndoLog {
     writer: UndoWriter,
@@ -103,7 +104,7 @@ pub(crate) struct UndoLog {
     /// Payloads of the last records, oldest first.
     recent: VecDeque<(GlobalOffset, Arc<Vec<u8>>)>,
     recent_bytes: usize,
-    /// The record that was asked for last, for others to read.
+    /// The read handed out last, whose result the log uses.
     asked: Option<RecordRead>,
     /// Records after the checkpoint that have not been pushed again yet.
     survivors: VecDeque<(Sequence, GlobalOffset)>,
@@ -127,14 +128,15 @@ impl UndoLog {
         let log = Segments::open(storage, segments, checkpoint.durable)?;
         let survivors = survivors(&log, checkpoint)?;
         let UndoCheckpoint { tip, mut marks, .. } = checkpoint.clone();
-        // Pruning comes after the checkpoint that allows it, so some marks may be of what is gone.
+        // Pruning follows the checkpoint that allows it, so some marks may refer to removed
+        // records.
         marks.retain(|(_, position)| *position >= log.start());
         let writer = UndoWriter::new(log, compaction).map_err(crate::Error::Thread)?;
         let recent = VecDeque::new();
         Ok(Self { writer, config, tip, marks, recent, recent_bytes: 0, asked: None, survivors })
     }
 
-    /// Makes the record of a block that is to be connected on the tip ready. `encode` appends its
+    /// Prepares the record of a block that is to be connected on the tip. `encode` appends its
     /// bytes. The number of spent coins sizes the buffer.
     pub(crate) fn stage(
         &self,
@@ -168,6 +170,7 @@ impl UndoLog {
             }
             self.writer.append(&payload)
         });
+        assert!(self.tip < Some(at), "a record lies after that of the block below");
         if height.to_u32().is_multiple_of(MARK_INTERVAL) {
             self.marks.retain(|(other, _)| *other < height);
             self.marks.push((height, at));
@@ -176,13 +179,13 @@ impl UndoLog {
         self.remember(at, payload);
     }
 
-    /// Takes in what the lane has done. An error means that a write has failed; what was not
-    /// written is tried again with the next call.
+    /// Takes in what the lane has done. An error means that a write has failed; the next call
+    /// retries it.
     pub(crate) fn settle(&mut self) -> Result<(), UndoError> {
         self.writer.settle()
     }
 
-    /// Tries again to write what could not be written.
+    /// Retries failed writes.
     pub(crate) fn retry(&mut self) {
         self.writer.retry();
     }
@@ -192,22 +195,22 @@ impl UndoLog {
         self.writer.wait()
     }
 
-    /// A handle to wait for the change that the lane makes next.
+    /// A handle to wait for the lane's next change.
     pub(crate) fn next_end(&self) -> Option<JobEnd> {
         self.writer.next_end()
     }
 
-    /// Bytes of memory that records take which are not written.
+    /// Bytes of memory of unwritten records.
     pub(crate) const fn unwritten(&self) -> usize {
         self.writer.unwritten()
     }
 
-    /// Changes the bytes of recent records that are kept in memory.
+    /// Changes the limit of recent records kept in memory, in bytes.
     pub(crate) const fn set_cache(&mut self, bytes: usize) {
         self.config.cache = bytes;
     }
 
-    /// Bytes of memory that records take. Those that are not written are mostly in the cache too.
+    /// Bytes of memory of records. Unwritten ones are mostly in the cache too.
     pub(crate) fn memory(&self) -> usize {
         self.recent_bytes.max(self.writer.unwritten())
     }
@@ -222,12 +225,12 @@ impl UndoLog {
         Ok(Some((record, Below(parent))))
     }
 
-    /// What is to be read before [`UndoLog::tip`] can answer without the disk.
+    /// The read needed before [`UndoLog::tip`] can answer without the disk, if any.
     pub(crate) fn tip_to_read(&mut self) -> Option<RecordRead> {
         self.read_of(self.tip?)
     }
 
-    /// What is to be read before [`UndoLog::stage`] can answer for this step without the disk.
+    /// The read needed before [`UndoLog::stage`] can answer for this step without the disk, if any.
     pub(crate) fn survivor_to_read(&mut self, sequence: Sequence) -> Option<RecordRead> {
         let (_, at) = *self.survivors.front().filter(|(next, _)| *next == sequence)?;
         self.read_of(at)
@@ -246,6 +249,7 @@ impl UndoLog {
 
     /// Goes to the block below: the tip was disconnected.
     pub(crate) fn pop(&mut self, below: Below) {
+        assert!(below.0 < self.tip, "the record of the block below lies before the tip's");
         let at = std::mem::replace(&mut self.tip, below.0);
         self.asked = None;
         self.marks.pop_if(|(_, mark)| Some(*mark) == at);
@@ -262,7 +266,7 @@ impl UndoLog {
         UndoRecord::decode(record).map(Some).map_err(|error| damaged(*at, error))
     }
 
-    /// What it takes to find who spent a coin, without this log.
+    /// The state needed to find who spent a coin, independent of this log.
     pub(crate) fn spenders(&self) -> Spenders {
         let recent = self.recent.iter().map(|(at, payload)| (*at, Arc::clone(payload)));
         let kept = self.writer.kept().map(|(at, payload)| (at, Arc::clone(payload)));
@@ -288,19 +292,18 @@ impl UndoLog {
     }
 
     /// A height from which every block of the chain has a record; `None` when unknown.
-    #[must_use]
     pub(crate) fn kept_from(&self) -> Option<Height> {
         self.marks.first().map(|(height, _)| *height)
     }
 
-    /// Stands at a block without a record: the tip was disconnected by other means.
+    /// Moves to a block without a record: the tip was disconnected by other means.
     pub(crate) fn forget_chain(&mut self) {
         self.tip = None;
         self.marks.clear();
     }
 
-    /// The checkpoint of this moment, and the task that makes its records durable, possibly in
-    /// another thread. The checkpoint counts only after that.
+    /// A checkpoint of the current state, and the task that makes its records durable, possibly in
+    /// another thread. The checkpoint is valid only after that.
     pub(crate) fn begin_sync(&mut self) -> (UndoCheckpoint, PendingUndo) {
         let (end, pending) = self.writer.begin_sync();
         // Survivors are not part of the chain: the next opening finds them again.
@@ -356,7 +359,7 @@ impl UndoLog {
     }
 }
 
-/// The records behind the checkpoint, in order.
+/// The records after the checkpoint, in order.
 fn survivors(
     log: &Segments,
     checkpoint: &UndoCheckpoint,
@@ -379,7 +382,7 @@ pub(super) fn split(
 ) -> Result<(Option<GlobalOffset>, &[u8]), UndoError> {
     let mut reader = Reader::new(payload);
     let parent = reader.u64("a position").map_err(|error| damaged(at, error.into()))?;
-    // A parent lies before its child, so a walk ends whatever the bytes say.
+    // A parent is before its child, so a walk ends whatever the bytes say.
     let parent = parent.checked_sub(1).map(GlobalOffset::new);
     if parent.is_some_and(|parent| parent >= at) {
         let error = EntryError::OutOfRange { what: "the position of an earlier record", offset: 0 };

@@ -4,8 +4,8 @@
 //! the tip downwards, so a search goes from the youngest to older ones. A chain keeps gigabytes of
 //! them, so the search is bounded:
 //!
-//! 1. Where the window still knows when the coin died, records above that step are passed over: of
-//!    each only the first bytes are read.
+//! 1. Where the window still knows when the coin died, records above that step are skipped: only
+//!    the first bytes of each are read.
 //! 2. From there on records are searched, the youngest first, until [`SEARCHED_MAX`] bytes of them
 //!    were read. A spender further down is not named.
 //!
@@ -24,7 +24,7 @@ use super::{UndoError, UndoRecord};
 
 /// Bytes of records that one search reads at most: about a hundred full blocks.
 const SEARCHED_MAX: u64 = 64 << 20;
-/// What of a record is read to pass it over: its parent and its sequence.
+/// The bytes of a record that are read to skip it: its parent and its sequence.
 const HEAD_LEN: usize = PARENT_LEN + size_of::<u32>();
 
 /// The records of the chain at one moment.
@@ -95,8 +95,8 @@ impl Spenders {
         Ok(record.spender(outpoint))
     }
 
-    /// The parent and the sequence of a record. Of one on disk only these bytes are read, and not
-    /// verified: whether the coin is in a record is only believed of one that is.
+    /// The parent and the sequence of a record. Of one on disk only these bytes are read, without
+    /// verification: only a verified record decides whether the coin is in it.
     fn head(&self, at: GlobalOffset) -> Result<(Option<GlobalOffset>, Sequence), UndoError> {
         let mapped;
         let bytes = match self.recent.get(&at) {

@@ -9,16 +9,16 @@
 //!
 //! Positions count bytes of frames, so the writer knows a record's position before it is written,
 //! and the next record can name it as its parent. Changes (append, cut, prune) are made in the
-//! order in which they were handed over. Until the writer has seen that a change is made, it keeps
-//! it: a record that is asked for meanwhile is given from there.
+//! order in which they were handed over. The writer keeps a change until it has seen that it is
+//! made: a record requested meanwhile is served from there.
 //!
 //! **Durability.** A checkpoint waits for the lane, in its own thread ([`PendingUndo`]): all
 //! records up to its end are written, then the last file is synced.
 //!
 //! **When a change fails**, those after it are refused until the writer has noticed and starts a
 //! new *round*. It notices before its next step, which fails with that error; before the step after
-//! that, all changes that were not made are handed over again, in order. So a full disk is waited
-//! out, and a step that was made is never taken back.
+//! that, all changes that were not made are handed over again, in order. So the set survives a full
+//! disk, and a step that was made is never undone.
 //!
 //! **Back-pressure.** [`UndoWriter::unwritten`] says how much is kept; the set's writer waits
 //! ([`UndoWriter::next_end`]) while that is more than its share of the memory.
@@ -43,11 +43,11 @@ pub(super) struct UndoWriter {
     /// The number of the last round in which something has failed; 0 when nothing has.
     failed_round: Arc<AtomicU64>,
     reader: SegmentsReader,
-    /// Changes that are not known to be made, in order.
+    /// Changes not yet known to be made, in order.
     changes: VecDeque<Pending>,
     /// Bytes that they take.
     unwritten: usize,
-    /// The position behind the last record, written or not.
+    /// The position after the last record, written or not.
     end: GlobalOffset,
     /// Bytes of frames handed over since the log was opened.
     written: u64,
@@ -91,7 +91,7 @@ struct Pending {
     job: Option<Job<Result<(), UndoError>>>,
 }
 
-/// What it takes to make a checkpoint's records durable.
+/// The task that makes a checkpoint's records durable.
 #[derive(Debug)]
 #[must_use = "nothing is durable before it is finished"]
 pub(crate) struct PendingUndo(Job<Result<PendingSync, UndoError>>);
@@ -128,7 +128,7 @@ impl UndoWriter {
         self.written
     }
 
-    /// Bytes of memory that changes take which are not known to be made.
+    /// Bytes of memory of changes not yet known to be made.
     pub(super) const fn unwritten(&self) -> usize {
         self.unwritten
     }
@@ -149,7 +149,7 @@ impl UndoWriter {
         })
     }
 
-    /// Puts a record behind the last one and returns its position.
+    /// Appends a record and returns its position.
     pub(super) fn append(&mut self, payload: &Arc<Vec<u8>>) -> GlobalOffset {
         let (at, frame) = (self.end, FRAME_HEADER_LEN as u64 + payload.len() as u64);
         self.end = at.plus(frame);
@@ -169,18 +169,18 @@ impl UndoWriter {
         self.hand_over(Change::Prune(before));
     }
 
-    /// Takes in what is done, and hands over again what has failed. An error means that a change
-    /// has failed since the last call.
+    /// Takes in what is done, and hands failed changes over again. An error means that a change has
+    /// failed since the last call.
     pub(super) fn settle(&mut self) -> Result<(), UndoError> {
         self.hand_over_again();
         while self.take_first(false)? {}
         Ok(())
     }
 
-    /// Hands over again what has failed, without an error: there may be space on the disk by now.
+    /// Hands failed changes over again, without an error: there may be space on the disk by now.
     pub(super) fn retry(&mut self) {
         if self.failed_round.load(Ordering::Acquire) >= self.round {
-            // Those behind the one that failed are refused at once, so this takes moments.
+            // Changes after the failed one are refused at once, so this is quick.
             while let Ok(true) = self.take_first(true) {}
             self.hand_over_again();
         }
@@ -193,12 +193,12 @@ impl UndoWriter {
         Ok(())
     }
 
-    /// A handle to wait for the first change that is not known to be made.
+    /// A handle to wait for the first change not yet known to be made.
     pub(super) fn next_end(&self) -> Option<JobEnd> {
         self.changes.front().and_then(|first| first.job.as_ref()).map(Job::end)
     }
 
-    /// Has everything up to the present end made durable, when the lane has come there.
+    /// Makes everything up to the current end durable, once the lane has reached it.
     pub(super) fn begin_sync(&mut self) -> (GlobalOffset, PendingUndo) {
         let (log, round) = (Arc::clone(&self.log), self.round);
         let job = self.lane.start(move || {
@@ -210,7 +210,7 @@ impl UndoWriter {
 
     fn hand_over(&mut self, change: Change) {
         self.unwritten += change.len();
-        // Behind one that failed it waits for its turn.
+        // After a failed one it waits for its turn.
         let waits = self.changes.back().is_some_and(|last| last.job.is_none());
         let job = (!waits).then(|| self.start(&change));
         self.changes.push_back(Pending { change, job });
@@ -241,8 +241,8 @@ impl UndoWriter {
         })
     }
 
-    /// Takes the first change in if it is made, or after waiting for it. False when there is none
-    /// that is.
+    /// Takes in the first change if it is made, or waits for it if `wait`. False when there is
+    /// none.
     fn take_first(&mut self, wait: bool) -> Result<bool, UndoError> {
         let job = self.changes.front().and_then(|first| first.job.as_ref());
         let Some(result) = job.and_then(|job| job.take(wait)) else { return Ok(false) };
@@ -291,7 +291,7 @@ mod tests {
     use varve_io::faulty::FaultyStorage;
     use varve_io::{Kind, SegmentsConfig, StoreId};
 
-    /// The record above it names the position, so one that lies elsewhere would never be found.
+    /// The record above it names the position, so a record elsewhere would never be found.
     #[test]
     fn a_record_is_written_where_it_belongs_or_not_at_all() {
         let config = SegmentsConfig {

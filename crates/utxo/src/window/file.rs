@@ -1,7 +1,7 @@
 //! The window in a file, so that a clean reopening replays nothing.
 //!
 //! A page file (`varve_io`), whose pages from the second on hold one stream of bytes, integers
-//! little-endian, zeroes behind its end:
+//! little-endian, padded with zeroes:
 //!
 //! ```text
 //!  stream  │ sequence u32 │ panes u32 │ pane │ pane │ …         oldest first
@@ -9,11 +9,11 @@
 //!  chunk   │ bytes u32 │ entries u32 │ the entries, as in `entry_list` │
 //! ```
 //!
-//! Only what lives is written: there are no readers of earlier moments after a restart. In the
-//! loaded window all entries come from one step, the one the file was written after.
+//! Only living entries are written: there are no readers of earlier states after a restart. In the
+//! loaded window all entries belong to one step, the one after which the file was written.
 //!
-//! The file counts when the owner's manifest names it, with its id and its number of pages, and
-//! only until the next step: then it is a moment of the past, and the chain is replayed instead.
+//! The file is valid when the owner's manifest lists it, with its id and its number of pages. It
+//! holds the state of that manifest's step; later steps are replayed from the chain.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -34,8 +34,8 @@ use crate::sync::Arc;
 const KIND: Kind = Kind(*b"UTXOWIN1");
 /// A chunk ends when it is longer than this.
 const CHUNK: usize = 1 << 18;
-/// Bytes of chunks that are loaded into one batch a shard: a quarter of what one holds at most.
-/// (Tests have small ones, so that they come to load several.)
+/// Bytes of chunks that are loaded into one batch per shard: a quarter of its capacity. (Small in
+/// tests, so that they load several.)
 const BATCH: usize = if cfg!(test) { 1 << 14 } else { 1 << 30 };
 const TOO_MANY: &str = "more entries than the pane says";
 
@@ -91,8 +91,8 @@ impl WindowImage {
 }
 
 impl Window {
-    /// The window as it is now, for a file. Steps that follow do not change it: what dies later is
-    /// alive at its moment, what comes later is not there.
+    /// The window as it is now, for a file. Steps that follow do not change it: it includes what
+    /// dies later and excludes what is added later.
     pub(crate) fn image(&self) -> WindowImage {
         let panes = self.panes.iter().map(|state| Arc::clone(&state.pane));
         WindowImage { sequence: self.sequence, panes: panes.zip(self.panes()).collect() }
@@ -105,7 +105,8 @@ impl Window {
         Ok(saved.expect("the flag is never set"))
     }
 
-    /// Loads a window that was saved. The shards may be others than then, the secret may not.
+    /// Loads a window that was saved. The number of shards may differ from then, the secret may
+    /// not.
     pub fn load(
         storage: &dyn Storage,
         saved: &WindowFile,
@@ -163,7 +164,7 @@ impl Window {
     }
 }
 
-/// The stream on its way into pages.
+/// The stream being written into pages.
 struct Stream {
     writer: PageFileWriter,
     gathered: Vec<u8>,
@@ -213,7 +214,7 @@ impl Stream {
     }
 }
 
-/// The stream on its way out of pages.
+/// The stream being read from pages.
 struct Source<'f> {
     file: &'f PageFile,
     path: &'f Path,
@@ -263,7 +264,7 @@ impl Source<'_> {
         let mut reader = Reader::new(bytes);
         let decoded = list.read_many(count, &mut reader);
         decoded.map_err(|_| self.corrupt("an entry that does not decode"))?;
-        reader.end().map_err(|_| self.corrupt("bytes behind the entries of a chunk"))?;
+        reader.end().map_err(|_| self.corrupt("bytes after the entries of a chunk"))?;
         Ok(count)
     }
 

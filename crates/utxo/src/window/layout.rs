@@ -9,13 +9,13 @@
 //!  …                                                                ──► slots filled, shown
 //! ```
 //!
-//! To hash the outpoints, to divide them by shard and to copy the coins takes nothing but the
-//! coins. So the outputs of a block are laid out when it is prepared, and all that is left for the
-//! writer, who takes blocks one by one, is a slot of the table for each.
+//! Hashing the outpoints, dividing them by shard and copying the coins needs nothing but the coins.
+//! So the outputs of a block are laid out when it is prepared, and the writer, which takes blocks
+//! one by one, only fills one table slot for each.
 //!
-//! One thing is not known for sure before a block's turn: the sequence of its step, with which its
-//! coins are born. It is predicted (every block above the set is a step, if nothing is disconnected
-//! in between). If the prediction fails, the births are rewritten.
+//! One thing is not certain before a block's turn: the sequence of its step, with which its coins
+//! are born. It is predicted (every block above the set is a step, if nothing is disconnected in
+//! between). If the prediction fails, the births are rewritten.
 
 use varve_consensus::BlockAt;
 use varve_runs::Sequence;
@@ -55,8 +55,8 @@ pub(crate) struct Placing<'a> {
 }
 
 impl Layout {
-    /// An empty layout of step `from`, with room for what the step adds at these outpoints and for
-    /// the deletes it makes.
+    /// An empty layout of step `from`, with room for the adds at these outpoints and for the step's
+    /// deletes.
     pub(crate) fn with_room(
         placing: Placing<'_>,
         from: Sequence,
@@ -99,7 +99,7 @@ impl Layout {
         layout
     }
 
-    /// Adds an entry behind those before it.
+    /// Appends an entry.
     #[inline]
     pub(crate) fn push(&mut self, entry: &Entry<'_>) {
         let (hash, shards) = (self.hasher.hash(&entry.outpoint), self.shards.len());
@@ -146,7 +146,7 @@ mod tests {
         let outpoint = |number| Outpoint::new(Txid::from_bytes([number; 32]), 0);
         let (height, value) = (Height::GENESIS, Amount::COIN);
         let coin = Coin { height, coinbase: false, value, script: &[0x51] };
-        // A coin of the block, and one that is given back with the birth that it had.
+        // A coin of the block, and one that is restored with its original birth.
         let (foreseen, sequence, old) = (Sequence::new(3), Sequence::new(5), Sequence::new(1));
         let adds = |new| [Entry::add(outpoint(1), new, coin), Entry::add(outpoint(2), old, coin)];
         let layout = window.lay_out(foreseen, adds(foreseen).into_iter());
@@ -169,7 +169,7 @@ mod tests {
         Entry::add(Outpoint::new(Txid::from_bytes([number; 32]), 0), Sequence::new(1), coin)
     }
 
-    /// Shards find what is wrong each for itself. The step is refused for what comes first in it.
+    /// Each shard finds its own errors. The step is refused for the one that comes first in it.
     #[test]
     fn the_first_entry_that_is_refused_is_named_whatever_its_shard() {
         let hasher = OutpointHasher::new(&[7; 16]);

@@ -8,8 +8,8 @@
 //! Outputs that the same block spends are in neither list: they never were part of the set. A coin
 //! that a block overwrites (before BIP30 was enforced) is spent by it.
 //!
-//! Spends carry what a lookup found at the latest version. Nothing else about them is believed: a
-//! location must hold the coin, and the coin must live.
+//! Spends carry what a lookup found at the latest version, and are checked: the location must hold
+//! the coin, and the coin must be alive.
 
 use varve_runs::Sequence;
 use varve_types::{Height, Outpoint};
@@ -19,29 +19,28 @@ use crate::shard::Place;
 use crate::undo::UndoRecord;
 use crate::window::{Lookup, WindowVersion};
 
-/// What one step changes, beside the coins that it adds (`Layout`).
+/// The changes of one step, besides the coins that it adds (`Layout`).
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// The step's number, above all before it.
+    /// The step's number, above those of all earlier steps.
     pub sequence: Sequence,
     /// The height of the block that is connected or disconnected.
     pub height: Height,
-    /// Coins that go.
+    /// Coins to remove.
     pub spends: &'a [Spend],
-    /// The oldest pane, when its run takes its place with this step: see
-    /// `Window::begin_flush`.
+    /// The oldest pane, when this step replaces it by its run: see `Window::begin_flush`.
     pub replaces: Option<PaneId>,
 }
 
-/// A coin that goes.
+/// A coin to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spend {
-    /// The coin's place.
+    /// The coin's outpoint.
     pub outpoint: Outpoint,
     /// The step that created it.
     pub birth: Sequence,
-    /// Where the window has it; `None` when it is in a run. A location of a pane that has left the
-    /// window since is as good as none.
+    /// Where the window has it; `None` when it is in a run. A location in a pane that has left the
+    /// window counts as `None`.
     pub location: Option<Location>,
 }
 
@@ -98,14 +97,14 @@ pub enum StepError {
         /// The step that spent it.
         at: Sequence,
     },
-    /// A location at which this coin never was.
+    /// A location that never held this coin.
     #[error("{outpoint} is not where the spend says; pass the location of its lookup")]
     NotThere {
         /// The coin.
         outpoint: Outpoint,
     },
-    /// A coin that is in the set already. The window notices this in its youngest pane only;
-    /// whether an older coin is overwritten is for the caller to look up, where it can be.
+    /// A coin that is in the set already. The window detects this in its youngest pane only; where
+    /// older coins can be overwritten, the caller must look them up.
     #[error("{outpoint} exists already; spend the coin that the block overwrites")]
     Exists {
         /// The coin.
@@ -128,9 +127,8 @@ pub enum StepError {
     NoFlush,
 }
 
-/// The spends that disconnecting the block of `record` takes: its outputs, wherever they are. None
-/// has to be looked up on disk: what the block created and nobody spent is in the window or in a
-/// run.
+/// The spends that disconnect the block of `record`: its outputs, wherever they are. None is looked
+/// up on disk: an unspent output of the block is in the window or in a run.
 pub(crate) fn spends_of_disconnect(version: &WindowVersion, record: &UndoRecord) -> Vec<Spend> {
     let mut found = Vec::with_capacity(record.created.len());
     version.lookup(&record.created, &mut found);

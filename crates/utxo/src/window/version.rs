@@ -1,15 +1,15 @@
 //! The window at one moment, for readers to keep.
 //!
-//! A lookup goes through the panes, youngest first. It spends its time waiting for memory: a slot
-//! of the table, then the entry's cache line. So keys are looked up in groups of 32, and each stage
-//! is a loop over the group whose loads are independent: the CPU waits for all of them at once.
+//! A lookup goes through the panes, youngest first. Its time is spent waiting for memory: a slot of
+//! the table, then the entry's cache line. So keys are looked up in groups of 32, and each stage is
+//! a loop over the group whose loads are independent: the CPU waits for all of them at once.
 //!
 //! 1. hash all keys;
 //! 2. load the first slot of each in the pane's table;
 //! 3. go to the first slot whose tag agrees, which is nearly always in the same cache line, and
 //!    load its entry;
-//! 4. compare keys, and search on where the entry was another's;
-//! 5. what is not resolved goes to the next pane.
+//! 4. compare keys, and continue the search where the entry has another key;
+//! 5. unresolved keys go to the next pane.
 
 #![expect(clippy::indexing_slicing, reason = "numbers of keys in a group are below its length")]
 
@@ -35,15 +35,15 @@ pub struct WindowVersion {
     panes: Vec<PaneView>,
 }
 
-/// What the window knows of an outpoint.
+/// What the window knows about an outpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup<'v> {
     /// The coin is unspent.
     Found(FoundCoin<'v>),
-    /// Coins of these births are gone. A run may have one of another birth: adds of these births
-    /// found in runs are to be passed over.
+    /// Coins of these births are spent. A run may have one of another birth: adds of these births
+    /// in runs must be ignored.
     Deleted(Vec<Sequence>),
-    /// Never heard of: the runs decide.
+    /// The window has no entry: the runs decide.
     Unknown,
 }
 
@@ -67,14 +67,14 @@ impl WindowVersion {
         Self { sequence, hasher, panes }
     }
 
-    /// The moment.
+    /// The sequence of this version.
     #[must_use]
     pub const fn sequence(&self) -> Sequence {
         self.sequence
     }
 
-    /// Every entry that is there at this moment, pane by pane from the oldest on, in no order
-    /// within a pane.
+    /// Every entry visible in this version, pane by pane from the oldest on, in no order within a
+    /// pane.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let shards = self.panes.iter().flat_map(|view| view.pane.shards());
         shards.flat_map(|shard| shard.living(self.sequence)).map(|seen| seen.entry())
@@ -180,7 +180,7 @@ impl WindowVersion {
                         view.note(hash, &seen, found);
                     }
                     if !matches!(found, Lookup::Found(_)) {
-                        view.resolve((key, self.sequence), (hash, behind), found);
+                        view.resolve(key, self.sequence, hash, behind, found);
                     }
                 }
                 if !matches!(found, Lookup::Found(_)) {
@@ -206,7 +206,7 @@ impl PaneView {
     }
 
     /// The entry of the first slot whose tag agrees, whether or not the reader sees it, and the
-    /// probe behind.
+    /// probe after it.
     #[inline]
     fn first(&self, hash: OutpointHash, mut probe: Probe) -> Option<(Seen<'_>, Probe)> {
         loop {
@@ -219,14 +219,16 @@ impl PaneView {
         }
     }
 
-    /// Searches from `probe` on and notes what it finds.
+    /// Searches from `probe` on and records what it finds.
     fn resolve<'v>(
         &'v self,
-        (key, at): (&Outpoint, Sequence),
-        (hash, probe): (OutpointHash, Probe),
+        key: &Outpoint,
+        at: Sequence,
+        hash: OutpointHash,
+        probe: Probe,
         found: &mut Lookup<'v>,
     ) {
-        for seen in self.shard(hash).search(self.table(hash), (hash, probe), (key, at)) {
+        for seen in self.shard(hash).search(self.table(hash), hash, probe, key, at) {
             self.note(hash, &seen, found);
             if matches!(found, Lookup::Found(_)) {
                 return;
@@ -234,7 +236,7 @@ impl PaneView {
         }
     }
 
-    /// Notes a visible entry of the key: an add decides, a delete is remembered.
+    /// Records a visible entry of the key: an add decides, a delete is remembered.
     #[inline]
     fn note<'v>(&self, hash: OutpointHash, seen: &Seen<'v>, found: &mut Lookup<'v>) {
         let Seen { place, batch, head } = *seen;

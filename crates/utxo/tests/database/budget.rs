@@ -68,7 +68,7 @@ fn large_blocks() {
     }
 }
 
-/// What a user asks for is refused below what the set can work with, with the least that it takes.
+/// A budget below the minimum is refused, and the error names the minimum.
 #[test]
 fn too_little_memory_is_refused() {
     let error = small().with_memory(Options::MEMORY_MIN - 1).unwrap_err();
@@ -80,8 +80,8 @@ fn too_little_memory_is_refused() {
     assert_eq!(small().with_memory(Options::MEMORY_MIN).unwrap().memory, Options::MEMORY_MIN);
 }
 
-/// All parts together stay within the budget while a joiner fills the window, panes are flushed
-/// and runs are merged. The largest budget is for the long form.
+/// All parts together stay within the budget while a joiner fills the window, panes are flushed and
+/// runs are merged. The largest budget runs in the long form only.
 #[test]
 fn the_whole_stays_within_the_budget() {
     const MIB: usize = 1 << 20;

@@ -11,7 +11,7 @@ use varve_utxo::{Compaction, Database, Options};
 
 use crate::twin::{Twin, small, state, threaded};
 
-/// What was durable from which operation on.
+/// The sequence that was durable, by operation.
 type Promises = Vec<(usize, Sequence)>;
 
 fn life(seed: u64, options: Options, steps: usize) -> (Twin, Promises) {
@@ -76,7 +76,7 @@ fn a_cut_at_every_operation_leaves_a_checkpoint_without_a_window() {
     assert!(cut_everywhere(8, options, 20, 1) > 10);
 }
 
-/// Whatever the threads were doing at the cut. Another run cuts at other places.
+/// Whatever the threads were doing at the cut. Each run of the test cuts at other places.
 #[test]
 fn a_cut_at_every_operation_leaves_a_checkpoint_with_threads() {
     assert!(cut_everywhere(7, threaded(), 45, 2) > 5);

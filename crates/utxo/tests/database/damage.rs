@@ -50,8 +50,8 @@ fn names_place(message: &str, name: &str, (at, within): (u64, u64)) {
     assert!(named.is_some_and(is_near), "{name} at {at}: {message}");
 }
 
-/// Undo records are read when blocks are disconnected: what was disconnected until the damage is
-/// right, and nothing after it.
+/// Undo records are read when blocks are disconnected: everything disconnected before the damage is
+/// right, and nothing is disconnected after it.
 #[test]
 fn a_flipped_bit_in_the_undo_log_names_the_place() {
     let mut twin = Twin::new(3, Options { undo: UNDO, ..small() });
@@ -89,8 +89,8 @@ fn a_flipped_bit_in_the_undo_log_names_the_place() {
     assert!(errors > 20, "{errors}");
 }
 
-/// With a source of spent coins at hand, a damaged record is as good as none: the block is
-/// disconnected by the source, and so are those below it. Nothing wrong is served on the way.
+/// With a source of spent coins, a damaged record is treated as missing: the block is disconnected
+/// with the source, and so are those below it. No wrong coin is served.
 #[test]
 fn a_damaged_undo_record_is_replaced_by_the_source() {
     let mut twin = Twin::new(3, Options { undo: UNDO, ..small() });

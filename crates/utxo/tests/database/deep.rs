@@ -7,8 +7,8 @@ use varve_utxo::{Error, Options, SourceError, SourceFailure, SpentCoins, UndoCon
 
 use crate::twin::{Archive, Twin, small, state};
 
-/// Records are pruned on the way up; the way down goes to the genesis block, and a rival chain
-/// grows from there and lives.
+/// Records are pruned on the way up; the set is rewound to the genesis block, and a rival chain
+/// grows from there.
 #[test]
 fn to_the_genesis_block_and_up_another_branch() {
     let undo = UndoConfig { blocks: 64, segment_size: 1 << 12, cache: 0 };
@@ -35,7 +35,7 @@ fn to_the_genesis_block_and_up_another_branch() {
         }
     }
     twin.check();
-    // A rival branch makes many of the same outputs again, spends what came back, and has records.
+    // A rival branch makes many of the same outputs again, spends restored coins, and has records.
     for _ in 0..30 {
         (0..4).for_each(|_| twin.append_draft(&mut chance).unwrap());
         (0..2).for_each(|_| twin.rewind().unwrap());
@@ -66,7 +66,7 @@ fn the_same_block_disconnected_many_times() {
         twin.check();
         blocks.iter().for_each(|bytes| twin.append(bytes).unwrap());
         twin.check();
-        // Without records again, as if all of this were long ago.
+        // Without records again, as if the records had been pruned.
         let mut again = Twin::imported(3, twin.options, 20);
         assert_eq!(state(&again.database().snapshot()), state(&twin.database().snapshot()));
     }

@@ -1,6 +1,7 @@
-//! Defects of Hornet's original, each as a test of the whole set that it is not here. What is said
-//! of the original was read in it or seen in running it. `docs/adr/0005-unspent-set.md` lists all
-//! twelve with their tests: those of the parts alone stand beside the parts.
+//! Defects of Hornet's original, each as a test of the whole set that it does not occur here.
+//! Statements about the original are from its source or from running it.
+//! `docs/adr/0005-unspent-set.md` lists all twelve with their tests: those of single parts are
+//! beside the parts.
 
 use varve_consensus::contract::draft::{BlockDraft, OutputDraft, TxDraft};
 use varve_consensus::{Ancestor, BlockAt, CheckError, Params, SpendError, Spending, check_spends};
@@ -23,8 +24,8 @@ fn outputs(count: u32) -> Vec<OutputDraft> {
 }
 
 /// A reorganisation dropped blocks but not the offset at which the next output goes, so a fetch
-/// returned another block's output. Here coins that came back, that were made again and that are
-/// new are each their own, in the window and in runs.
+/// returned another block's output. Here restored, recreated and new coins each have their own
+/// content, in the window and in runs.
 #[test]
 fn defect_01_a_reorganisation_does_not_move_coins() {
     for depth in 1..16_u64 {
@@ -174,9 +175,9 @@ fn rules(twin: &mut Twin, txs: Vec<TxDraft>) -> Result<Spending, SpendError> {
     })
 }
 
-/// Coinbase maturity was a stub, and there was no rule of amounts or fees. Here the view gives
-/// height, coinbase flag and amount of every coin, in the window and in runs, and the rules use
-/// them.
+/// Coinbase maturity was not implemented, and there was no rule on amounts or fees. Here the view
+/// returns height, coinbase flag and amount of every coin, in the window and in runs, and the rules
+/// use them.
 #[test]
 fn defect_11_maturity_and_amounts_are_checked() {
     let mut twin = Twin::new(1, small());
@@ -206,7 +207,7 @@ fn defect_11_maturity_and_amounts_are_checked() {
     assert!(matches!(error, SpendError::CoinbaseTooLarge { .. }), "{error}");
 }
 
-/// The index was not kept at all: reopening began with an empty one. Here a reopened set is the set
+/// The index was not persisted: reopening began with an empty one. Here a reopened set is the set
 /// of its last checkpoint, with its hash, after a clean end and after a cut.
 #[test]
 fn defect_12_a_reopened_set_is_the_same() {

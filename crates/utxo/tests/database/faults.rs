@@ -1,4 +1,4 @@
-//! Full disks and failing ones: a clear error, nothing changed, and all is well after reopening.
+//! Full and failing disks: a clear error, nothing changed, and the set works after reopening.
 
 use varve_io::StoreId;
 use varve_io::faulty::{Fault, FaultRule, Operation, When};
@@ -8,7 +8,7 @@ use varve_utxo::{Compaction, Database, Error, Options, Secret, StoreKey, UndoCon
 
 use crate::twin::{Twin, oracle_state, small, state, threaded};
 
-/// Lives on until something fails; what fails leaves the set as it was.
+/// Makes steps until one fails; a failed step leaves the set as it was.
 fn live_until_it_fails(twin: &mut Twin, chance: &mut Random, steps: usize) -> Option<String> {
     for step in 0..steps {
         let appended = twin.append_draft(chance);
@@ -45,11 +45,11 @@ fn fail_every_call(options: Options) -> usize {
                 let again = twin.append_draft(&mut chance).and_then(|()| twin.rewind());
                 let flushed = again.and_then(|()| twin.database().flush().map(drop));
                 match flushed {
-                    // A name that was not changed leaves no doubt about the disk.
+                    // A failed rename does not poison: the names are unchanged.
                     Ok(()) => assert_eq!(operation, Operation::Rename),
                     Err(error) => {
                         let refused = error.to_string();
-                        // What a thread met itself is told first.
+                        // With threads, the error that a thread met is reported first.
                         let own = options.compaction == Compaction::Threads;
                         let own = own && refused.contains("cannot");
                         assert!(own || refused.contains("writing has stopped since"), "{refused}");
@@ -81,18 +81,18 @@ fn fill_the_disk(options: Options) -> usize {
             assert!(message.contains("the disk is full"), "{message}");
             assert!(message.contains("free some space"), "{message}");
         }
-        // Once there is space it goes on, without reopening.
+        // Once there is space the set continues, without reopening.
         twin.storage.set_capacity(None);
         let mut late = 0;
         for _ in 0..12 {
             while let Err(error) = twin.append_draft(&mut chance) {
-                // A thread met the full disk before, and this is when it is told.
+                // A thread met the full disk earlier; it is reported now.
                 assert!(error.to_string().contains("the disk is full"), "{error}");
                 late += 1;
             }
         }
         let lanes = if options.compaction == Compaction::Threads { 5 } else { 0 };
-        assert!(late <= lanes, "every thread tells once");
+        assert!(late <= lanes, "every thread reports once");
         twin.database().flush().unwrap();
         twin.check();
         twin.reopen(None);

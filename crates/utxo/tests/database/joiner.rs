@@ -76,7 +76,7 @@ fn join(
                 match joiner.submit(&blocks[place], Repeats::Possible) {
                     Ok(()) => {}
                     Err(SubmitError::Height { .. } | SubmitError::Full(_)) => refused.push(place),
-                    // Those above the failed one are not wanted any more.
+                    // Blocks above the failed one are no longer accepted.
                     Err(SubmitError::Failed(_)) => {}
                 }
             }
@@ -88,7 +88,7 @@ fn join(
                 left.clear();
             }
             if results.len() % 5 == 2 {
-                // Blocks are under way, some of them appended and not checked.
+                // Blocks are in progress, some of them appended and not checked.
                 joiner.begin_flush().unwrap();
             }
         }
@@ -130,7 +130,7 @@ pub(crate) fn parse(blocks: &[Vec<u8>]) -> Vec<Block<'_>> {
     blocks.iter().map(|bytes| Block::parse(bytes, Network::Regtest.format()).unwrap()).collect()
 }
 
-/// The places in an order in which neighbours may have changed places, a few times.
+/// The places with a few random swaps of neighbours.
 fn shuffled(count: usize, chance: &mut Random) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for _ in 0..2 * count {
@@ -220,7 +220,7 @@ fn lives_through_the_joiner() {
     }
 }
 
-/// All runs are read by the workers' rings, or what stands for them.
+/// All runs are read through the workers' rings, or `pread` in their place.
 #[test]
 fn lives_with_direct_reads() {
     for seed in 0..lives(25) {
@@ -254,7 +254,7 @@ fn a_block_prepared_early_is_right_when_its_turn_comes() {
         let mut twin = Twin::new(seed, Options { memory, ..small() });
         (0..10).for_each(|_| twin.append_draft(&mut chance).unwrap());
         for _ in 0..20 {
-            // Drawn from the coins of now, prepared now, connected some steps later.
+            // Drawn from the current coins, prepared now, connected some steps later.
             let mut draft = twin.draft(&mut chance);
             let version = twin.database().snapshot();
             for _ in 0..chance.index(6) {
@@ -333,7 +333,7 @@ fn readers_see_only_what_was_published() {
     done.store(true, Ordering::Relaxed);
     for thread in threads {
         let seen = thread.join().unwrap();
-        // How many depends on the machine and on what else it does.
+        // How many depends on the machine and its load.
         assert!(seen.len() > 2, "{} blocks were seen", seen.len());
         for (tip, coins) in seen {
             assert_eq!(Some(&coins), states.get(&tip), "{tip} was never the tip");
@@ -342,7 +342,7 @@ fn readers_see_only_what_was_published() {
 }
 
 /// Hornet never looked at the results of its ring (defect 7). Here a read that fails fails the
-/// block that asked for it, and those above it are given up.
+/// block that needed it, and those above it are cancelled.
 #[test]
 fn defect_7_a_failed_read_fails_its_block() {
     let mut failures = 0;
@@ -413,7 +413,7 @@ fn heights_out_of_reach_come_back() {
     assert_eq!(twin.database().tip().map(|(_, hash)| hash), Some(blocks[0].hash()));
 }
 
-/// A checkpoint may hold blocks that were appended on trust. Whoever opens it goes back.
+/// A checkpoint may hold blocks that were appended on trust. The next opener rewinds them.
 #[test]
 fn what_was_not_published_can_be_rewound_after_a_crash() {
     let mut twin = Twin::new(1, small());

@@ -12,7 +12,6 @@ mod faults;
 mod hostile;
 mod import;
 mod joiner;
-mod load;
 mod node;
 mod random;
 mod real;

@@ -1,9 +1,9 @@
 //! A real node agrees: its snapshot of a chain of awkward outputs is ours, byte for byte.
 //!
 //! Core orders the coins of a transaction by the bytes of its database keys, which is not the order
-//! of their numbers from 16,512 on; and it packs keys of P2PK outputs by rules of their own, for
-//! those that are points of the curve and those that are not. So the chain has a transaction of
-//! 20,000 outputs, of which some are spent, and P2PK outputs of all kinds.
+//! of their numbers from 16,512 on; and it packs keys of P2PK outputs by special rules, depending
+//! on whether they are points of the curve. So the chain has a transaction of 20,000 outputs, of
+//! which some are spent, and P2PK outputs of all kinds.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use varve_consensus::BlockAt;
 use varve_consensus::contract::draft::{OutputDraft, TxDraft};
 use varve_io::{Disk, Storage};
 use varve_testdata::bitcoind::Bitcoind;
+use varve_testdata::chains::satoshi;
 use varve_types::{Block, BlockHash, Height, Network, Outpoint};
 use varve_utxo::{Database, Options, SetHash};
 
-use crate::load;
 use crate::statistics::statistics;
 use crate::twin::{KEY, small};
 
@@ -114,7 +114,7 @@ fn compare(node: &Bitcoind, database: &Database, file: &[u8]) {
         assert_eq!(theirs["txouts"], found.txouts);
         assert_eq!(theirs["bogosize"], found.bogosize);
         let amount = found.total_amount.unwrap().to_sat();
-        assert_eq!(load::satoshi(&theirs["total_amount"]), amount);
+        assert_eq!(satoshi(&theirs["total_amount"]), amount);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Lives by chance: append, rewind, rival branches, refused blocks, snapshots held, flush, reopen,
-//! a power cut at any operation.
+//! Random lives: append, rewind, rival branches, refused blocks, snapshots held, flush, reopen, a
+//! power cut at any operation.
 
 use std::sync::Arc;
 
@@ -113,8 +113,8 @@ fn lives_with_threads_without_memory_for_a_window() {
     }
 }
 
-/// Sets without undo records below the block at which they begin: whoever rewinds further does it
-/// with a source of spent coins, and rival branches grow from there.
+/// Sets without undo records below the block at which they begin: rewinding further takes a source
+/// of spent coins, and rival branches grow from there.
 #[test]
 fn lives_that_rewind_below_the_undo_log() {
     for seed in 0..lives(100) {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use varve_consensus::BlockAt;
 use varve_io::{Disk, Storage};
+use varve_testdata::chains::{self, Answered};
 use varve_types::{Block, BlockHash, Height, Network};
 use varve_utxo::{Compaction, Database, Options, Parameters, SetHash, UndoConfig, Version};
 
-use crate::load;
 use crate::statistics::statistics;
 use crate::twin::KEY;
 
@@ -27,11 +27,12 @@ fn compare(version: &Version, expected: &Value) {
     let found = statistics(version, SetHash::None);
     assert_eq!(Some(found.txouts), expected["txouts"].as_u64(), "coins at {height}");
     assert_eq!(Some(found.bogosize), expected["bogosize"].as_u64(), "bogosize at {height}");
-    let amount = load::satoshi(&expected["total_amount"]);
+    let amount = chains::satoshi(&expected["total_amount"]);
     assert_eq!(found.total_amount.unwrap().to_sat(), amount, "amount at {height}");
 }
 
-fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
+fn up_and_down(network: Network, chain: &Answered) {
+    let Answered { blocks, answers } = chain;
     let dir = tempfile::tempdir().unwrap();
     // Every checkpoint is a handful of syncs: the longest chain makes fewer.
     let flush_interval = if blocks.len() > 1_000 { 16 } else { 2 };
@@ -44,10 +45,9 @@ fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
         let storage: Arc<dyn Storage> = Arc::new(Disk::open(dir.path()).unwrap());
         Database::open(storage, options).unwrap()
     };
-    let height_of = |answer: &Value| u32::try_from(answer["height"].as_u64().unwrap()).unwrap();
     let check = |database: &Database| {
         let tip = database.tip().unwrap().0.to_u32();
-        let here = answers.iter().filter(|answer| height_of(answer) == tip);
+        let here = answers.iter().filter(|answer| chains::height(answer) == tip);
         here.map(|answer| compare(&database.snapshot(), answer)).count()
     };
     let mut database = open();
@@ -57,13 +57,13 @@ fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
         database.append(&BlockAt::new(Height::new(height), &block)).unwrap();
         compared += check(&database);
     }
-    assert_eq!(compared, answers.len(), "every answer was asked for");
+    assert_eq!(compared, answers.len(), "every answer was compared");
     assert!(!database.snapshot().runs().as_slice().is_empty(), "old blocks are in runs");
     database.flush().unwrap();
     drop(database);
     let mut database = open();
     check(&database);
-    let mut heights: Vec<u32> = answers.iter().map(height_of).collect();
+    let mut heights: Vec<u32> = answers.iter().map(chains::height).collect();
     heights.sort_unstable();
     for height in heights.into_iter().rev() {
         database.rewind_to(Height::new(height)).unwrap();
@@ -71,36 +71,26 @@ fn up_and_down(network: Network, blocks: &[Vec<u8>], answers: &[Value]) {
     }
 }
 
-fn check_oracle(network: Network, blocks: Option<Vec<Vec<u8>>>, file: &str, count: usize) {
-    let (Some(blocks), Some(answers)) = (blocks, load::json(file)) else { return };
-    let mut all = answers["heights"].as_array().unwrap().clone();
-    all.push(answers["tip"].clone());
-    assert!(all.len() >= count, "{} answers", all.len());
-    up_and_down(network, &blocks, &all);
-}
-
 #[test]
 fn mainnet() {
-    let file = "vectors/oracle_mainnet_0-4312.json";
-    check_oracle(Network::Mainnet, load::mainnet(), file, 8);
+    let Some(chain) = Answered::mainnet() else { return };
+    up_and_down(Network::Mainnet, &chain);
 }
 
 #[test]
 fn signet() {
-    check_oracle(Network::Signet, load::signet(), "vectors/oracle_signet_0-120.json", 3);
+    let Some(chain) = Answered::signet() else { return };
+    up_and_down(Network::Signet, &chain);
 }
 
 #[test]
 fn regtest_kernel() {
-    let file = "vectors/oracle_regtest_kernel_0-206.json";
-    check_oracle(Network::Regtest, load::kernel(), file, 4);
+    let Some(chain) = Answered::kernel(Network::Regtest.genesis_block()) else { return };
+    up_and_down(Network::Regtest, &chain);
 }
 
 #[test]
 fn regtest_core31() {
-    let Some(expected) = load::json("regtest-core31/expected.json") else { return };
-    let Some(blocks) = load::core31(&expected) else { return };
-    let mut answers: Vec<_> = expected["muhash"].as_object().unwrap().values().cloned().collect();
-    answers.push(expected["hash_serialized_3"].clone());
-    up_and_down(Network::Regtest, &blocks, &answers);
+    let Some(chain) = Answered::core31() else { return };
+    up_and_down(Network::Regtest, &chain);
 }

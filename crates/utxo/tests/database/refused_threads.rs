@@ -1,7 +1,8 @@
-//! A system that refuses threads: the joiner continues with those that it got, or says what to do.
+//! A system that refuses threads: the joiner continues with those it got, or the error says what to
+//! do.
 //!
-//! The limit on processes does not bind root, so threads are refused for want of address space: in
-//! a child process every thread asks for a huge stack (`RUST_MIN_STACK`).
+//! The limit on processes does not apply to root, so threads are refused by limiting the address
+//! space: in a child process every thread asks for a huge stack (`RUST_MIN_STACK`).
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;

@@ -35,7 +35,8 @@ fn without_leaves(twin: &Twin, crash: Crash) -> Arc<FaultyStorage> {
     let runs: Vec<&String> = names.iter().filter(|name| name.ends_with(".run")).collect();
     let [run] = runs[..] else { panic!("one run: {names:?}") };
     let file = left.open(run, Access::Read, Caching::Buffered).unwrap();
-    // A page each in front for the header, and behind for directory, filter and footer.
+    // One page before the leaves for the header, and one each after them for directory, filter and
+    // footer.
     let pages = file.size().unwrap() / PAGE;
     for page in 1..pages - 3 {
         assert!(left.flip_bit(run, FileOffset::new(page * PAGE + 2), 1));
@@ -56,7 +57,7 @@ fn replay(twin: &Twin, storage: Arc<FaultyStorage>) -> Result<Database, Error> {
 #[test]
 fn what_survived_is_not_looked_up() {
     let twin = twin();
-    // No leaf can be read, and the blocks are connected all the same.
+    // No leaf can be read, and the blocks are connected nevertheless.
     let database = replay(&twin, without_leaves(&twin, Crash::KeepAll)).unwrap();
     assert_eq!(database.tip(), twin.database.as_ref().unwrap().tip());
     // Without the records the coins are looked up in the run.
@@ -64,7 +65,7 @@ fn what_survived_is_not_looked_up() {
     assert!(error.to_string().contains(".run"), "{error}");
 }
 
-/// Whatever survived, the replay leads to the same coins, and so does the way back.
+/// Whatever survived, the replay leads to the same coins, and so does rewinding.
 #[test]
 fn every_crash_replays_to_the_same_coins() {
     let twin = twin();
@@ -86,7 +87,7 @@ fn every_crash_replays_to_the_same_coins() {
     }
 }
 
-/// The owner takes another way than before the crash: what survived is of no use, and does no harm.
+/// The owner connects other blocks than before the crash: the survivors are useless and harmless.
 #[test]
 fn another_way_after_the_crash() {
     for seed in 0..12 {
@@ -106,8 +107,8 @@ fn another_way_after_the_crash() {
 }
 
 /// A block is prepared, another one spends the same coin, and the first is refused at its turn. A
-/// crash keeps everything that was written by then. Whoever offers the refused block again after
-/// the replay is refused again: the attempt has left nothing that the replay would believe.
+/// crash keeps everything that was written by then. When the refused block is offered again after
+/// the replay, it is refused again: the attempt has left nothing that the replay would use.
 #[test]
 fn a_double_spend_that_was_refused_before_a_crash_is_refused_after_it() {
     for compaction in [Compaction::Inline, Compaction::Threads] {
@@ -129,7 +130,7 @@ fn a_double_spend_that_was_refused_before_a_crash_is_refused_after_it() {
         let early = Prepared::new(&version, Network::Regtest, &at, Repeats::Possible).unwrap();
         let error = twin.database().append_prepared(&at, early).unwrap_err();
         assert!(matches!(error, Error::Prevout(_)), "{error}");
-        // Whoever was beside the writer is done when the set is closed.
+        // The threads beside the writer have ended when the set is closed.
         twin.database = None;
         let left = twin.storage.crash(twin.storage.operations(), Crash::KeepAll);
         twin.reopen(Some(left));
@@ -139,7 +140,7 @@ fn a_double_spend_that_was_refused_before_a_crash_is_refused_after_it() {
     }
 }
 
-/// The same by chance: blocks prepared at any of the last versions, which may spend what has been
+/// The same at random: blocks prepared at any of the last versions, which may spend what has been
 /// spent since, and a crash after any operation.
 #[test]
 fn attempts_that_were_refused_leave_nothing_to_a_replay() {

@@ -1,4 +1,4 @@
-//! The joiner's memory: blocks are let in by their bytes, and not too far ahead.
+//! The joiner's memory: blocks are admitted by their bytes, and not too far ahead.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -18,8 +18,8 @@ fn large(height: u32, previous: BlockHash, bytes: usize) -> Vec<u8> {
     BlockDraft { previous, ..BlockDraft::new(vec![coinbase]) }.bytes()
 }
 
-/// Blocks are counted by their bytes: many small ones are under way at once, a few large ones, and
-/// one that is larger than the joiner's memory alone.
+/// Blocks are counted by their bytes: many small ones are in progress at once, a few large ones,
+/// and one that is larger than the joiner's memory alone.
 #[test]
 fn blocks_are_let_in_by_their_bytes() {
     const MIB: usize = 1 << 20;
@@ -37,7 +37,7 @@ fn blocks_are_let_in_by_their_bytes() {
     let blocks = parse(&bytes);
     let at = |(height, block)| BlockAt::new(Height::new(height), block);
     let blocks: Vec<BlockAt<'_>> = (1..).zip(&blocks).map(at).collect();
-    // Whoever holds it keeps the largest block from retiring.
+    // While this is locked, the largest block cannot retire.
     let holding = Mutex::new(());
     let largest = blocks[3].height();
     let check = |block: &BlockAt<'_>, _: &DatabaseView| {
@@ -62,7 +62,7 @@ fn blocks_are_let_in_by_their_bytes() {
             assert!(joiner.retire().unwrap().result.is_ok());
         }
         while joiner.retire().is_some() {}
-        // Larger than all of the memory, and the next: it goes alone.
+        // Larger than all of the memory, and the next in order: it is processed alone.
         let held = holding.lock();
         submit(3).unwrap();
         assert!(matches!(submit(4), Err(SubmitError::Full(_))));
@@ -74,7 +74,7 @@ fn blocks_are_let_in_by_their_bytes() {
         while let Some(done) = joiner.retire() {
             assert!(done.result.is_ok());
         }
-        assert_eq!(joiner.memory().joining, 0, "all was given back");
+        assert_eq!(joiner.memory().joining, 0, "everything was released");
     });
     scope.unwrap();
     assert_eq!(twin.database().tip().map(|(_, hash)| hash), Some(blocks[7].hash()));

@@ -107,7 +107,7 @@ fn coin(number: u32, script: &[u8]) -> Coin<'_> {
     Coin { height, coinbase: false, value, script }
 }
 
-/// The work, one acknowledged change after the other.
+/// The changes, each acknowledged before the next.
 fn work(store: &mut Store, mut acknowledged: impl FnMut(&Store)) -> Result<(), RunError> {
     let range = |from: u32, to: u32| (from..to).collect::<Vec<_>>();
     let steps: [(&[u32], &[u32]); 3] = [
@@ -165,7 +165,8 @@ fn a_crash_at_every_operation_leaves_an_acknowledged_state() {
 
 /// The calls of the five changes of [`work`]: three flushes, two of them followed by a merge. A
 /// change syncs its run, the directory, the new manifest, renames it and syncs the directory; a
-/// merge then removes runs and syncs the directory once more. From the rename on it has happened.
+/// merge then removes runs and syncs the directory once more. From the rename on, the change is in
+/// force.
 const SYNCS: usize = 5 * 2;
 const RENAMES: usize = 5;
 /// Directory syncs: which change they belong to, and whether they come after the rename.
@@ -184,8 +185,8 @@ const DIRECTORY_SYNCS: [(usize, bool); 12] = [
     (4, true),
 ];
 
-/// A failed call leaves exactly the state before its change, or after it when the manifest had its
-/// name already.
+/// A failed call leaves exactly the state before its change, or after it when the manifest was
+/// already renamed.
 #[test]
 fn a_failure_at_every_call_leaves_exactly_one_state() {
     let mut states = vec![Coins::new()];

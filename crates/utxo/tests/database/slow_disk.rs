@@ -1,4 +1,4 @@
-//! A disk that does not answer: who goes on, and who waits.
+//! A disk that hangs: what continues, and what waits.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -17,23 +17,22 @@ use varve_utxo::{
 use crate::joiner::{TWO, ahead, parse};
 use crate::twin::{Twin, oracle_state, small, state, threaded};
 
-/// How long a test waits for what is to happen: for a busy machine.
+/// How long a test waits for an expected event; generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A storage that does not answer holds up neither blocks nor readers, until more waits for it than
-/// is allowed: records of undo, files that are sealed, directories that are synced, runs that are
-/// written, and checkpoints.
+/// A storage that hangs delays neither blocks nor readers until too much is waiting for it: undo
+/// records, sealing of files, directory syncs, runs being written, and checkpoints.
 #[test]
 fn blocks_are_joined_while_the_disk_does_not_answer() {
     let calls = [Operation::Write, Operation::Sync, Operation::SyncDir, Operation::Remove];
     for (seed, call) in (0..).zip(calls.into_iter().chain([Operation::Rename])) {
         let undo = UndoConfig { segment_size: 1 << 12, cache: 0, ..UndoConfig::default() };
-        // So many runs that no block waits for a merge, however slow the machine is.
+        // Enough runs that no block waits for a merge, however slow the machine is.
         let parameters = Parameters { max_probed: 64, ..small().parameters };
         let mut twin = Twin::new(seed, Options { undo, parameters, ..threaded() });
         let mut chance = Random::new(seed);
         (0..20).for_each(|_| twin.append_draft(&mut chance).unwrap());
-        // What is under way by then is let through, so that the next call is held up.
+        // Finish what is in progress, so that the next call is the one held up.
         twin.database().flush().unwrap();
         let base = twin.height();
         let bytes = ahead(&mut twin, &mut chance, 6);
@@ -78,7 +77,7 @@ where
         scope.spawn(move || {
             for _ in 0..10 {
                 joiner.begin_flush().unwrap();
-                // Takes the set, as everything does that a caller may ask.
+                // Locks the set, as every call of the owner does.
                 assert!(joiner.memory().total() > 0);
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -90,7 +89,7 @@ where
     })
 }
 
-/// Waits until the lowest block has come this far.
+/// Waits until the lowest block has reached this state.
 fn wait_for<T, R, E>(joiner: &Joiner<'_, '_, T, R, E>, state: JoinState)
 where
     T: AsBlock + Send + Sync,
@@ -133,7 +132,7 @@ fn a_block_that_waits_for_a_flush_does_not_hold_the_set() {
     assert_eq!(state(&twin.database().snapshot()), oracle_state(&twin.oracle));
 }
 
-/// A block that fails is taken back while the disk does not take the undo records of others.
+/// A failed block is undone while the disk does not accept the undo records of others.
 #[test]
 fn a_failed_block_is_taken_back_while_undo_records_are_being_written() {
     let mut twin = Twin::new(8, threaded());
@@ -176,7 +175,7 @@ fn a_failed_block_is_taken_back_while_undo_records_are_being_written() {
     assert_eq!(twin.database().tip().unwrap().0, Height::new(base + 1));
 }
 
-/// A block that was prepared when its coin was in the window, and whose coin lies in a run at its
+/// A block that was prepared when its coin was in the window, and whose coin is in a run at its
 /// turn, reads it without holding the set.
 #[test]
 fn a_slow_read_does_not_hold_the_set() {

@@ -1,4 +1,4 @@
-//! Core's snapshot file: Core's own, sets by chance, a wide transaction, and files that are wrong.
+//! Core's snapshot file: Core's own, random sets, a wide transaction, and invalid files.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -143,7 +143,7 @@ fn twenty_thousand_outputs() {
     assert_eq!(statistics(&imported.snapshot(), hash), sum(&version, &all, hash));
 }
 
-/// The set grows above the base block, and rewinds to it, and no further.
+/// The set grows above the base block, and rewinds to it but no further.
 #[test]
 fn life_goes_on_above_the_base() {
     for seed in 0..6 {
@@ -250,7 +250,7 @@ fn wrong_files_are_refused_with_the_reason() {
     assert!(refuse(&changed(43, 10)).contains("more bytes follow"));
     assert!(refuse(&[&file[..], &[0]].concat()).contains("more bytes follow"));
     assert!(refuse(&changed(51 + 32, 0)).contains("has no coins"));
-    // The first transaction once more at the end, and the coins of one the wrong way round.
+    // The first transaction repeated at the end, and the coins of one in reverse order.
     let (first, rest): (State, State) = all.into_iter().partition(|(key, _)| key.txid < txid(1));
     let (first, rest) = (encode(&first, BASE), encode(&rest, BASE));
     let twice = [&file[..43], &[14, 0, 0, 0, 0, 0, 0, 0], &file[51..], &first[51..]].concat();
@@ -305,7 +305,7 @@ fn a_power_cut_leaves_nothing_or_everything() {
     }
 }
 
-/// Whatever call fails, the set stays new, and takes the file once the disk is well again.
+/// Whatever call fails, the set stays new, and accepts the file once the disk works again.
 #[test]
 fn a_failing_disk_leaves_a_new_set() {
     let (all, file) = small_file();
@@ -353,7 +353,7 @@ fn a_full_disk_leaves_a_new_set() {
     assert_eq!(state(&database.snapshot()), all);
 }
 
-/// A reader that fails half way.
+/// A reader that fails halfway.
 #[test]
 fn a_file_that_cannot_be_read_to_the_end() {
     struct Broken<'a>(&'a [u8]);
@@ -374,8 +374,8 @@ fn a_file_that_cannot_be_read_to_the_end() {
     import(&mut database, &file).unwrap();
 }
 
-/// The length of a script is not believed: no coin has one of more than 10,000 bytes, and what says
-/// so is refused before it is read.
+/// The length of a script is not trusted: no coin has one of more than 10,000 bytes, and a longer
+/// one is refused before it is read.
 #[test]
 fn a_script_that_no_coin_has_is_refused_unread() {
     let (_, file) = small_file();

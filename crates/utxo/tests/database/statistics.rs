@@ -1,4 +1,4 @@
-//! The figures of the set: those of Core for its own chain, and those of a plain sum otherwise.
+//! The figures of the set, compared with Core's for its own chain, and with a plain sum otherwise.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use varve_consensus::BlockAt;
 use varve_io::Storage;
 use varve_io::faulty::FaultyStorage;
 use varve_testdata::Random;
+use varve_testdata::chains::{self, Answered};
 use varve_types::muhash::MuHash;
 use varve_types::{Amount, Block, BlockHash, Height, Network, sha256d};
 use varve_utxo::{Database, Options, SetHash, Statistics, Version};
 
-use crate::load;
 use crate::twin::{KEY, State, Twin, small, state};
 
 pub(crate) fn statistics(version: &Version, hash: SetHash) -> Statistics {
@@ -53,10 +53,10 @@ pub(crate) fn sum(version: &Version, state: &State, hash: SetHash) -> Statistics
 
 /// The set at the tip of the chain that Core wrote, and Core's answers.
 pub(crate) fn core31(options: Options) -> Option<(Database, Value)> {
-    let expected = load::json("regtest-core31/expected.json")?;
+    let expected = chains::json("regtest-core31/expected.json")?;
     let storage: Arc<dyn Storage> = Arc::new(FaultyStorage::new(1));
     let mut database = Database::open(storage, options).unwrap();
-    for (height, bytes) in (0..).zip(load::core31(&expected)?) {
+    for (height, bytes) in (0..).zip(Answered::core31()?.blocks) {
         let block = Block::parse(&bytes, Network::Regtest.format()).unwrap();
         database.append(&BlockAt::new(Height::new(height), &block)).unwrap();
     }
@@ -79,7 +79,7 @@ pub(crate) fn compare_with_core(version: &Version, expected: &Value) {
         assert_eq!(Some(found.txouts), answer["txouts"].as_u64());
         assert_eq!(Some(found.transactions), answer["transactions"].as_u64());
         assert_eq!(Some(found.bogosize), answer["bogosize"].as_u64());
-        assert_eq!(found.total_amount.unwrap().to_sat(), load::satoshi(&answer["total_amount"]));
+        assert_eq!(found.total_amount.unwrap().to_sat(), chains::satoshi(&answer["total_amount"]));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A database and the oracle beside it, living the same life.
+//! A database and the oracle, driven through the same steps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -126,7 +126,7 @@ impl Twin {
         let sequence = self.database().snapshot().sequence();
         let below = Rc::clone(&self.history[&sequence]);
         if self.options.compaction == Compaction::Threads && self.salt.is_multiple_of(3) {
-            // Lets the threads get on: blocks come much faster here than they do anywhere else.
+            // Gives the threads time: blocks arrive much faster here than in practice.
             std::thread::sleep(Duration::from_micros(300));
         }
         let connected = self.database().append(&at);
@@ -188,8 +188,8 @@ impl Twin {
         assert_eq!(state(&version), oracle_state(&self.oracle));
     }
 
-    /// A block on the tip, of transactions by chance: some within the block, some that were made
-    /// before on another branch, now and then a coinbase that comes again.
+    /// A block on the tip, of random transactions: some spend within the block, some were made
+    /// before on another branch, and now and then a coinbase is repeated.
     pub(crate) fn draft(&mut self, chance: &mut Random) -> BlockDraft {
         self.salt += 1;
         let height = Height::new(self.height());
@@ -197,7 +197,7 @@ impl Twin {
         let coinbase = if chance.index(12) == 0 {
             repeated.clone()
         } else {
-            // On rival branches the same coinbases and spends come again.
+            // On rival branches the same coinbases and spends recur.
             TxDraft::coinbase(height, chance.index(3) as u64)
         };
         let mut txs = vec![coinbase];
@@ -219,7 +219,7 @@ impl Twin {
             }
             let txid = tx.txid();
             let made = (0..).zip(&tx.outputs).filter(|(_, output)| output.script != [0x6a]);
-            // What a repeated coinbase is spent by makes its outputs again too.
+            // Spenders of a repeated coinbase make their outputs again too.
             used.extend(inputs);
             for outpoint in made.map(|(vout, _)| Outpoint::new(txid, vout)) {
                 if !used.contains(&outpoint) && !free.contains(&outpoint) {
@@ -229,7 +229,7 @@ impl Twin {
             txs.push(tx);
         }
         if chance.index(8) == 0 {
-            // Behind transactions that may spend the outputs it makes again.
+            // After transactions that may spend the outputs it makes again.
             txs.push(repeated);
         }
         BlockDraft { previous: self.tip_hash(), nonce: self.salt, ..BlockDraft::new(txs) }

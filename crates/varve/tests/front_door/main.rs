@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 mod chain;
+mod events;
 mod folders;
+mod mempool;
 mod proofs;
 mod reads;
 mod sets;

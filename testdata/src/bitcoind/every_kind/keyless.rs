@@ -1,4 +1,4 @@
-//! Outputs that nobody signs for: their spends need the right script, or the right time.
+//! Outputs that need no signature: their spends need the right script, or the right time.
 //!
 //! | output | spent by |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | P2TR | showing a script of the tree and its place there |
 //! | P2A, the anchor | an empty witness |
 //! | anyone's, four times | lock time by height, by time, relative by height, by time |
-//! | `OP_CHECKLOCKTIMEVERIFY`, by height and by time | the lock time that it asks for |
-//! | `OP_CHECKSEQUENCEVERIFY`, by height and by time | the sequence that it asks for |
+//! | `OP_CHECKLOCKTIMEVERIFY`, by height and by time | the lock time that it requires |
+//! | `OP_CHECKSEQUENCEVERIFY`, by height and by time | the sequence that it requires |
 
 use bitcoin::key::{Secp256k1, UntweakedPublicKey};
 use bitcoin::opcodes::{Opcode, all as op};
@@ -77,7 +77,7 @@ impl Keyless {
     }
 }
 
-/// A script that asks for a lock time or a sequence, and for nothing else.
+/// A script that requires a lock time or a sequence, and nothing else.
 fn checking(number: u32, opcode: Opcode) -> ScriptBuf {
     let script = Builder::new().push_int(i64::from(number)).push_opcode(opcode);
     script.push_opcode(op::OP_DROP).push_int(1).into_script()

@@ -20,7 +20,7 @@ use crate::archive::ArchiveConfig;
 use crate::backend::{BackendError, Result};
 use crate::cow::CowVec;
 use crate::link::Bounds;
-use crate::primitive::{Array, Error, Keyed, Manifest, RecordReader};
+use crate::primitive::{Array, Error, Keyed, Manifest, RecordReader, is_table_file};
 use crate::snapshot::Snapshot;
 
 impl Snapshot<MmapTables> {
@@ -61,12 +61,18 @@ impl Snapshot<MmapTables> {
 /// The bytes of all tables of the archive in this directory.
 pub fn stored_bytes(storage: &dyn Storage) -> Result<u64> {
     let of_tables = bytes_of(storage, |name| is_store_file(name) && name != MANIFEST)?;
-    let folders = storage.list_others().map_err(Error::from)?;
-    let searches = SEARCH_TABLES.into_iter().filter(|name| folders.iter().any(|f| f == name));
-    searches.into_iter().try_fold(of_tables, |bytes, name| {
-        let folder = storage.directory(name).map_err(Error::from)?;
-        Ok(bytes + bytes_of(folder.as_ref(), is_search_file)?)
-    })
+    SEARCH_TABLES.iter().try_fold(of_tables, |bytes, name| Ok(bytes + table_bytes(storage, name)?))
+}
+
+/// The bytes of one table of the archive in this directory.
+pub fn table_bytes(storage: &dyn Storage, table: &str) -> Result<u64> {
+    if !SEARCH_TABLES.contains(&table) {
+        return bytes_of(storage, |name| is_table_file(table, name));
+    }
+    if !storage.list_others().map_err(Error::from)?.iter().any(|folder| folder == table) {
+        return Ok(0);
+    }
+    bytes_of(storage.directory(table).map_err(Error::from)?.as_ref(), is_search_file)
 }
 
 /// The bytes of files of a folder.

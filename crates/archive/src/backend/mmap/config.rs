@@ -33,7 +33,7 @@ impl MmapConfig {
     /// A store of any size, with this identity and secret.
     #[must_use]
     pub const fn new(store: StoreId, secret: [u8; 16]) -> Self {
-        let indexes = Indexes { scripts: true, filters: true };
+        let indexes = Indexes { pushdata: None, filters: true };
         let (segment_len, first_rows, relink) = (64 << 20, 1 << 16, 1 << 22);
         let (window, search) = (Self::WINDOW, Self::SEARCH);
         Self { store, secret, segment_len, first_rows, relink, indexes, window, search }

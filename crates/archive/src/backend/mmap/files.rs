@@ -5,7 +5,7 @@
 //!  TABLE-000000000000 …        the body of a table, in segments
 //!  TABLE.head                  its head
 //!  TABLE.redo-0000000000000000 pages of the head that are not in their places yet
-//!  tx/ spend/ script/          the search tables, each with
+//!  tx/ spend/ pushdata/        the search tables, each with
 //!      manifest                  its manifest
 //!      0000000000.run …          its runs
 //! ```
@@ -33,7 +33,7 @@ const TABLES: [&str; 10] = [
 ];
 
 /// The folders of the search tables.
-pub const SEARCH_TABLES: [&str; 3] = ["tx", "spend", "script"];
+pub const SEARCH_TABLES: [&str; 3] = ["tx", "spend", "pushdata"];
 
 /// Whether a search table writes files of this name.
 #[must_use]

@@ -90,4 +90,10 @@ impl Archive<MmapBackend> {
     pub fn tidy(&mut self) -> std::result::Result<bool, ArchiveError> {
         Ok(self.backend_mut().searches.tidy()?)
     }
+
+    /// Bytes of the runs being merged: about how many are done, and all of them.
+    #[must_use]
+    pub fn merging(&self) -> (u64, u64) {
+        self.backend().searches.merging()
+    }
 }

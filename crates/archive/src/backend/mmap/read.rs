@@ -2,7 +2,7 @@
 //!
 //! Searches for many keys go to the primitive as one batch, so that their cache misses overlap.
 
-use varve_types::{BlockHash, Outpoint, ScriptHash, Txid};
+use varve_types::{BlockHash, Outpoint, PushdataHash, Txid};
 
 use super::blocks::BlocksReader;
 use super::filters::FiltersReader;
@@ -70,8 +70,14 @@ impl Tables for MmapTables {
         self.searches.find_spenders(points, out)
     }
 
-    fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
-        self.searches.find_payers(scripts, out)
+    fn find_pushes(
+        &self,
+        hash: PushdataHash,
+        from: TxLink,
+        limit: usize,
+        out: &mut Vec<TxLink>,
+    ) -> Result<()> {
+        self.searches.find_pushes(hash, from, limit, out)
     }
 
     fn filters(&self, links: &[HeaderLink], out: &mut Vec<Option<FilterRow>>) -> Result<()> {

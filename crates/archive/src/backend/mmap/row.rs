@@ -16,6 +16,7 @@
 //! positions in `tx_len`, one for every [`GROUP`] transactions.
 
 use varve_consensus::Work;
+use varve_types::pushdata::PushdataRule;
 use varve_types::{BlockHash, Height, MerkleRoot, Network};
 
 use super::lengths::GROUP;
@@ -44,6 +45,11 @@ const _: () = assert!(MARK == 14);
 
 /// No header row; no base.
 const NONE: u32 = u32::MAX;
+
+/// Bits of the indexes in a mark: pushdata by one of two rules, and filters.
+const DOCUMENTED: u8 = 1;
+const FILTERS: u8 = 2;
+const CONDUIT: u8 = 4;
 
 /// Transactions that one group of a block row covers.
 #[derive(Debug)]
@@ -200,7 +206,13 @@ pub(super) fn decode_state(cell: u64) -> Result<BlockState> {
 pub(super) fn encode_mark(mark: &Mark) -> [u8; MARK] {
     let network = Network::ALL.iter().position(|network| *network == mark.network);
     let network = network.and_then(|place| u8::try_from(place).ok());
-    let indexes = u8::from(mark.indexes.scripts) | u8::from(mark.indexes.filters) << 1;
+    let Indexes { pushdata, filters } = mark.indexes;
+    let pushdata = match pushdata {
+        None => 0,
+        Some(PushdataRule::Documented) => DOCUMENTED,
+        Some(PushdataRule::Conduit) => CONDUIT,
+    };
+    let indexes = pushdata | if filters { FILTERS } else { 0 };
     pack(&[
         &[network.expect("every network is in the list"), indexes],
         &mark.sequence.to_le_bytes(),
@@ -217,10 +229,13 @@ pub(super) fn decode_mark(bytes: &[u8]) -> Result<Option<Mark>> {
     let mut bytes = <&[u8; MARK]>::try_from(bytes).map_err(|_| damaged())?.as_slice();
     let [network, indexes] = take(&mut bytes);
     let network = *Network::ALL.get(usize::from(network)).ok_or_else(damaged)?;
-    let indexes = match indexes {
-        0..4 => Indexes { scripts: indexes & 1 != 0, filters: indexes & 2 != 0 },
+    let pushdata = match indexes & !FILTERS {
+        0 => None,
+        DOCUMENTED => Some(PushdataRule::Documented),
+        CONDUIT => Some(PushdataRule::Conduit),
         _ => return Err(damaged()),
     };
+    let indexes = Indexes { pushdata, filters: indexes & FILTERS != 0 };
     let sequence = u64::from_le_bytes(take(&mut bytes));
     let base = u32::from_le_bytes(take(&mut bytes));
     let base = (base != NONE).then_some(Height::new(base));

@@ -1,4 +1,4 @@
-//! The search tables: `tx` by txid, `spend` by point, `script` by script hash.
+//! The search tables: `tx` by txid, `spend` by point, `pushdata` by the hash of a pushed item.
 //!
 //! Each is a [`SearchTable`] in its own folder. This file keeps them in step with the blocks:
 //!
@@ -16,14 +16,15 @@
 //! blocks, as archived    ─────────────────────────────────────────► bounds
 //! tx                     ═══════ runs ════════╪═══ young ═══┤end
 //! spend                  ═══════ runs ══╪═══ young ═════════┤end
-//! script                 ═ runs ═┤end      ◄── lags: these blocks are read again
+//! pushdata               ═ runs ═┤end      ◄── lags: these blocks are read again
 //! ```
 
 use std::sync::{Arc, OnceLock};
 
 use varve_io::Storage;
 use varve_runs::{MANIFEST_FILE, Secret, StoreKey};
-use varve_types::{Outpoint, ScriptHash, Txid};
+use varve_types::pushdata::PushdataRule;
+use varve_types::{Outpoint, PushdataHash, Txid};
 
 use super::blocks::BlocksReader;
 use super::depth::Depth;
@@ -34,19 +35,19 @@ use crate::link::TxLink;
 use crate::primitive::{KeyHasher as _, Keyed, Manifest};
 use crate::row::BlockKeys;
 use crate::search::{
-    Batch, Fingerprint, SearchError, SearchMemory, SearchOptions, SearchReader, SearchSize,
+    Batch, Fingerprint, Order, SearchError, SearchMemory, SearchOptions, SearchReader, SearchSize,
     SearchTable, Settled,
 };
 
 const TX: &str = "tx";
 const SPEND: &str = "spend";
-const SCRIPT: &str = "script";
+const PUSHDATA: &str = "pushdata";
 
 /// Shares of the memory, in proportion to the rows of each: a transaction has one txid, spends two
-/// or three points, and pays or spends about five scripts.
+/// or three points, and pushes about four items.
 const TX_SHARE: usize = 2;
 const SPEND_SHARE: usize = 5;
-const SCRIPT_SHARE: usize = 10;
+const PUSHDATA_SHARE: usize = 8;
 
 /// Blocks between two settlements while tables catch up.
 const SETTLE_EVERY: u64 = 64;
@@ -66,7 +67,7 @@ impl From<SearchError> for BackendError {
 pub struct MmapRows {
     tx: Batch,
     spend: Batch,
-    script: Batch,
+    pushdata: Batch,
 }
 
 /// Makes the rows of blocks, in any thread.
@@ -82,8 +83,9 @@ impl MakeRows for MmapRowMaker {
         let print = |key: &[u8]| Fingerprint::new(self.hasher.hash(key));
         let txids = (0..).zip(keys.txids).map(|(at, txid)| (print(txid.as_bytes()), at));
         let spends = keys.spends.iter().map(|(point, at)| (print(&point.to_bytes()), *at));
-        let scripts = keys.scripts.iter().map(|(script, at)| (print(script.as_bytes()), *at));
-        MmapRows { tx: Batch::new(txids), spend: Batch::new(spends), script: Batch::new(scripts) }
+        let pushes = keys.pushes.iter().map(|(hash, at)| (print(hash.as_bytes()), *at));
+        let [tx, spend] = [Batch::new(txids), Batch::new(spends)];
+        MmapRows { tx, spend, pushdata: Batch::new(pushes) }
     }
 }
 
@@ -100,19 +102,21 @@ struct Kept {
 pub(super) struct Searches {
     tx: Kept,
     spend: Kept,
-    script: Option<Kept>,
+    pushdata: Option<Kept>,
     maker: MmapRowMaker,
     /// Blocks whose rows were taken again since the store was opened.
     given_again: u64,
 }
 
 impl Searches {
-    /// Opens the tables beside blocks with transaction rows up to `bound`.
+    /// Opens the tables beside blocks with transaction rows up to `bound`. The archive's last
+    /// checkpoint had pushdata under the rule `before`.
     pub(super) fn open(
         storage: &Arc<dyn Storage>,
         config: &MmapConfig,
         manifest: &Manifest,
         bound: TxLink,
+        before: Option<PushdataRule>,
     ) -> Result<Self> {
         let open = |name: &'static str, options: SearchOptions| -> Result<Kept> {
             let folder = storage.directory(name).map_err(Error::from)?;
@@ -121,15 +125,17 @@ impl Searches {
             check_name(name, owner)?;
             Ok(Kept { name, table, deep })
         };
-        let [tx, spend, script] = config.search_options();
-        if !config.indexes.scripts {
-            remove(storage, SCRIPT)?;
+        let [tx, spend, pushdata] = config.search_options();
+        // Rows under another rule, or of an addition that was interrupted, are worth nothing.
+        if config.indexes.pushdata.is_none() || config.indexes.pushdata != before {
+            remove(storage, PUSHDATA)?;
         }
+        let is_wanted = config.indexes.pushdata.is_some();
         let maker = MmapRowMaker { hasher: Keyed::new(manifest.secret) };
         Ok(Self {
             tx: open(TX, tx)?,
             spend: open(SPEND, spend)?,
-            script: config.indexes.scripts.then(|| open(SCRIPT, script)).transpose()?,
+            pushdata: is_wanted.then(|| open(PUSHDATA, pushdata)).transpose()?,
             maker,
             given_again: 0,
         })
@@ -140,11 +146,11 @@ impl Searches {
     }
 
     fn all(&self) -> impl Iterator<Item = &Kept> {
-        [&self.tx, &self.spend].into_iter().chain(&self.script)
+        [&self.tx, &self.spend].into_iter().chain(&self.pushdata)
     }
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut Kept> {
-        [&mut self.tx, &mut self.spend].into_iter().chain(&mut self.script)
+        [&mut self.tx, &mut self.spend].into_iter().chain(&mut self.pushdata)
     }
 
     /// The first transaction row that some table lacks.
@@ -169,8 +175,8 @@ impl Searches {
     /// Appends the rows of the block whose `count` transactions have the links from `first` on, to
     /// the tables that end there.
     pub(super) fn append(&mut self, first: TxLink, count: u32, rows: MmapRows) -> Result<()> {
-        let MmapRows { tx, spend, script } = rows;
-        for (Kept { table, .. }, batch) in self.all_mut().zip([tx, spend, script]) {
+        let MmapRows { tx, spend, pushdata } = rows;
+        for (Kept { table, .. }, batch) in self.all_mut().zip([tx, spend, pushdata]) {
             if table.end() == first {
                 table.append(first, count, batch)?;
             }
@@ -220,6 +226,12 @@ impl Searches {
         Ok(is_busy)
     }
 
+    /// Bytes of the runs being merged: about how many are done, and all of them.
+    pub(super) fn merging(&self) -> (u64, u64) {
+        let tables = self.all().map(|kept| kept.table.merging());
+        tables.fold((0, 0), |(done, all), (more, of)| (done + more, all + of))
+    }
+
     /// Saves the young rows too.
     pub(super) fn rest(&mut self) -> Result<()> {
         self.all_mut().try_for_each(|kept| Ok(kept.table.rest()?))
@@ -243,7 +255,7 @@ impl Searches {
             hasher: self.maker.hasher,
             tx: reader(&self.tx),
             spend: reader(&self.spend),
-            script: self.script.as_ref().map(reader),
+            pushdata: self.pushdata.as_ref().map(reader),
         }
     }
 }
@@ -287,9 +299,9 @@ fn remove(storage: &Arc<dyn Storage>, name: &str) -> Result<()> {
 impl MmapConfig {
     /// The options of the three tables.
     fn search_options(&self) -> [SearchOptions; 3] {
-        let script = if self.indexes.scripts { SCRIPT_SHARE } else { 0 };
-        let part = self.search.memory / (TX_SHARE + SPEND_SHARE + script);
-        [TX_SHARE, SPEND_SHARE, script].map(|share| {
+        let pushdata = if self.indexes.pushdata.is_some() { PUSHDATA_SHARE } else { 0 };
+        let part = self.search.memory / (TX_SHARE + SPEND_SHARE + pushdata);
+        [TX_SHARE, SPEND_SHARE, pushdata].map(|share| {
             let memory = part.saturating_mul(share);
             SearchOptions { memory, ..self.search }
         })
@@ -302,7 +314,7 @@ pub(super) struct SearchesReader {
     hasher: Keyed,
     tx: LazyReader,
     spend: LazyReader,
-    script: Option<LazyReader>,
+    pushdata: Option<LazyReader>,
 }
 
 impl SearchesReader {
@@ -330,13 +342,13 @@ impl SearchesReader {
                 _ => Ok(None),
             }
         };
-        let script = config.indexes.scripts.then(|| open(SCRIPT)).transpose()?;
-        if script.as_ref().is_some_and(Option::is_none) {
+        let pushdata = config.indexes.pushdata.map(|_| open(PUSHDATA)).transpose()?;
+        if pushdata.as_ref().is_some_and(Option::is_none) {
             return Ok(None);
         }
         let (Some(tx), Some(spend)) = (open(TX)?, open(SPEND)?) else { return Ok(None) };
         let hasher = Keyed::new(manifest.secret);
-        Ok(Some(Self { hasher, tx, spend, script: script.flatten() }))
+        Ok(Some(Self { hasher, tx, spend, pushdata: pushdata.flatten() }))
     }
 
     pub(super) fn find_txs(&self, txids: &[Txid], out: &mut Vec<Match>) -> Result<()> {
@@ -349,9 +361,21 @@ impl SearchesReader {
         self.spend.find(keys, out)
     }
 
-    pub(super) fn find_payers(&self, scripts: &[ScriptHash], out: &mut Vec<Match>) -> Result<()> {
-        let Some(table) = &self.script else { return Ok(()) };
-        table.find(scripts.iter().map(|script| self.hasher.hash(script.as_bytes())), out)
+    pub(super) fn find_pushes(
+        &self,
+        hash: PushdataHash,
+        from: TxLink,
+        limit: usize,
+        out: &mut Vec<TxLink>,
+    ) -> Result<()> {
+        let Some(table) = &self.pushdata else { return Ok(()) };
+        let Some(reader) = table.get()? else { return Ok(()) };
+        let key = Fingerprint::new(self.hasher.hash(hash.as_bytes()));
+        let mut rows = reader.cursor(key, from..TxLink::new(u64::MAX), Order::Ascending)?;
+        while let Some(link) = rows.next()?.filter(|_| out.len() < limit) {
+            out.push(link);
+        }
+        Ok(())
     }
 }
 
@@ -381,13 +405,17 @@ impl LazyReader {
 
     fn find(&self, hashes: impl Iterator<Item = u64>, out: &mut Vec<Match>) -> Result<()> {
         let keys: Vec<_> = hashes.map(Fingerprint::new).collect();
+        match self.get()? {
+            Some(reader) => Ok(reader.find(&keys, out)?),
+            None => Ok(()),
+        }
+    }
+
+    fn get(&self) -> Result<Option<&SearchReader>> {
         if let (None, Some(AtRest { storage, key, bound })) = (self.reader.get(), &self.rest) {
             // When another thread was first, its reader is the one.
             let _ = self.reader.set(SearchReader::at_rest(storage, *key, *bound)?);
         }
-        match self.reader.get() {
-            Some(reader) => Ok(reader.find(&keys, out)?),
-            None => Ok(()),
-        }
+        Ok(self.reader.get())
     }
 }

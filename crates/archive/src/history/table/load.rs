@@ -51,11 +51,7 @@ pub(in crate::history) struct Loaded {
 }
 
 /// Loads the table in this directory, empty when there is none. Writes nothing.
-pub(in crate::history) fn load(
-    storage: &Arc<dyn Storage>,
-    key: StoreKey,
-    bound: TxLink,
-) -> Result<Loaded> {
+pub(in crate::history) fn load(storage: &Arc<dyn Storage>, key: StoreKey) -> Result<Loaded> {
     let decode = |manifest: Manifest| {
         let watermark = decode_mark(&manifest.owner)?;
         Ok((manifest, watermark))
@@ -65,12 +61,8 @@ pub(in crate::history) fn load(
             let (next, runs, owner) = (RunNumber(1), Vec::new(), Vec::new());
             (Manifest { key, next, runs, owner }, None)
         });
-    let path = || storage.path().to_path_buf();
     if manifest.key != key {
-        return Err(HistoryError::OtherStore { path: path() });
-    }
-    if let Some(Mark { end, .. }) = watermark.filter(|mark| mark.end > bound) {
-        return Err(HistoryError::Ahead { path: path(), watermark: end, bound });
+        return Err(HistoryError::OtherStore { path: storage.path().to_path_buf() });
     }
     let runs = Runs::open(&**storage, key, &manifest.runs)?;
     Ok(Loaded { manifest, watermark, runs })

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use varve_io::{PAGE_LEN, Storage};
+use varve_io::Storage;
 use varve_runs::{
     Buffers, Merge, NewRun, Run, RunError, RunInfo, RunNumber, RunWriter, Sequence, Source, Span,
     Stop, StoreKey, Width,
@@ -11,15 +11,17 @@ use varve_runs::{
 
 use super::SearchTable;
 use super::load::{CHAIN, Saved};
+use crate::layers::{Layers, Upkeep};
 use crate::link::TxLink;
 use crate::search::codec::Search;
-use crate::search::error::Result;
+use crate::search::error::{Result, SearchError};
 use crate::search::pane::Pane;
 use crate::search::row::Row;
+use crate::search::version::Version;
 
 /// A flush under way.
 #[derive(Debug)]
-pub(super) struct Flushing {
+pub(crate) struct Flushing {
     /// Rows with links below go.
     limit: TxLink,
     owner: Vec<u8>,
@@ -38,33 +40,39 @@ impl Flushing {
 
 /// The runs that a flush wrote.
 #[derive(Debug)]
-pub(super) struct Flushed {
+pub(crate) struct Flushed {
     /// Rows of the confirmed chain; `None` when there were none.
     chain: Option<Run<Search>>,
     /// Rows of stale branches.
     side: Option<Run<Search>>,
 }
 
-impl SearchTable {
-    /// Starts a flush when one is due and none is under way.
-    pub(super) fn start_flush(&mut self) -> Result<()> {
-        if !self.work.flush.is_free() {
-            return Ok(());
+impl Upkeep for SearchTable {
+    type Codec = Search;
+    type Flushing = Flushing;
+    type Flushed = Flushed;
+
+    fn layers(&mut self) -> &mut Layers<Search, Flushing, Flushed> {
+        &mut self.layers
+    }
+
+    fn start_flush(&mut self) {
+        if !self.layers.flush.is_free() {
+            return;
         }
-        let Some(limit) = self.flush_limit() else { return Ok(()) };
-        let (chain, side) = (self.next_number(), self.next_number());
+        let Some(limit) = self.flush_limit() else { return };
+        let (chain, side) = (self.layers.next_number(), self.layers.next_number());
         let panes = self.young.freeze(limit);
         let stale = self.settled.stale.clone();
         let owner = self.settled.owner.clone();
         let flushing = Flushing { limit, owner, stale: stale.len(), chain, side };
         let rows = panes.iter().map(|pane| pane.len() as u64).sum();
-        let infos = self.chain_infos();
         let job = FlushJob {
-            stop: self.work.stop.0.clone(),
-            storage: Arc::clone(&self.storage),
-            key: self.key,
-            buffers: self.budget().buffers(),
-            filter: self.policy().flush_filter(rows, &infos),
+            stop: self.layers.stop().clone(),
+            storage: Arc::clone(&self.layers.storage),
+            key: *self.layers.runs.key(),
+            buffers: self.layers.budget().buffers(),
+            filter: self.layers.policy().flush_filter(rows, &self.layers.infos()),
             step: self.step,
             limit,
             stale,
@@ -72,34 +80,17 @@ impl SearchTable {
             chain,
             side,
         };
-        let job = self.work.flush_lane.start(move || job.run(panes));
-        self.work.flush.fill(flushing, job);
-        Ok(())
+        self.layers.start_flush(flushing, move || job.run(panes));
     }
 
-    /// Up to which link rows are to be flushed now.
-    fn flush_limit(&self) -> Option<TxLink> {
-        let (watermark, index) = (self.saved.watermark, self.runs.memory());
-        let budget = self.budget();
-        let most = budget.flush_rows(index).min(self.options.flush_rows);
-        let deep = self.settled.deep;
-        let links = deep.to_u64().saturating_sub(watermark.to_u64());
-        if links > 0 && (self.young.rows_below(deep) >= most || links >= self.options.flush_links) {
-            return Some(deep);
-        }
-        let is_full = self.young.memory() >= budget.young(index) / 4 * 3;
-        (is_full && self.settled.durable > watermark).then_some(self.settled.durable)
-    }
-
-    /// Takes in a flush that is done, or waits for it: the manifest names its runs, and the rows
-    /// leave the panes.
-    pub(super) fn take_flush(&mut self, wait: bool) -> Result<()> {
-        let Some((flushing, flushed)) = self.work.flush.take(wait) else { return Ok(()) };
-        let before = self.runs.clone();
+    /// The manifest names the runs of the flush, and the rows leave the panes.
+    fn take_flush(&mut self, wait: bool) -> Result<()> {
+        let Some((flushing, flushed)) = self.layers.flush.take(wait) else { return Ok(()) };
+        let before = self.layers.runs.clone();
         let taken = flushed.and_then(|flushed| self.name_flushed(&flushing, flushed));
         if let Err(error) = taken {
             // The rows are still in the panes; a later sweep removes the files.
-            self.runs = before;
+            self.layers.runs = before;
             self.young.thaw();
             return Err(error);
         }
@@ -110,17 +101,42 @@ impl SearchTable {
         self.sweep()
     }
 
+    fn publish(&self) {
+        let (panes, runs) = (self.young.panes().into(), self.layers.runs.clone());
+        self.shared.version.store(Arc::new(Version { panes, runs, end: self.end }));
+    }
+
+    fn is_stopped(error: &SearchError) -> bool {
+        error.is_stopped()
+    }
+}
+
+impl SearchTable {
+    /// Up to which link rows are to be flushed now.
+    fn flush_limit(&self) -> Option<TxLink> {
+        let (watermark, index) = (self.saved.watermark, self.layers.runs.memory());
+        let budget = self.layers.budget();
+        let most = budget.flush_rows(index).min(self.options.flush_rows);
+        let deep = self.settled.deep;
+        let links = deep.to_u64().saturating_sub(watermark.to_u64());
+        if links > 0 && (self.young.rows_below(deep) >= most || links >= self.options.flush_links) {
+            return Some(deep);
+        }
+        let is_full = self.young.memory() >= budget.young(index) / 4 * 3;
+        (is_full && self.settled.durable > watermark).then_some(self.settled.durable)
+    }
+
     fn name_flushed(&mut self, flushing: &Flushing, flushed: Flushed) -> Result<()> {
         let Flushed { chain, side } = flushed;
         for run in chain.iter().chain(&side) {
-            self.work.written += run.info().pages * PAGE_LEN as u64;
+            self.layers.count(run.info());
         }
         if let Some(run) = side {
-            let place = self.chain_infos().len();
-            self.runs = self.runs.with_replaced(place..place, Some(Arc::new(run)));
+            let place = self.layers.infos().len();
+            self.layers.runs = self.layers.runs.with_replaced(place..place, Some(Arc::new(run)));
         }
         if let Some(run) = chain {
-            self.runs = self.runs.with_youngest(Arc::new(run));
+            self.layers.runs = self.layers.runs.with_youngest(Arc::new(run));
         }
         let (watermark, owner) = (flushing.limit, flushing.owner.clone());
         // Younger rows of the last rest stay on disk: their blocks may be pruned by now.
@@ -128,17 +144,10 @@ impl SearchTable {
         let rested = self.rested.clone().filter(|_| end > watermark);
         self.save(Saved { watermark, end, owner }, rested)
     }
-
-    /// The runs of the confirmed chain, which are the first.
-    pub(super) fn chain_infos(&self) -> Vec<RunInfo> {
-        let mut infos = self.runs.infos();
-        infos.truncate(chain_len(&infos));
-        infos
-    }
 }
 
 /// How many of the runs are of the confirmed chain.
-pub(super) fn chain_len(infos: &[RunInfo]) -> usize {
+pub(in crate::search) fn chain_len(infos: &[RunInfo]) -> usize {
     infos.iter().take_while(|info| info.span.first.to_u32() >= CHAIN).count()
 }
 

@@ -10,7 +10,7 @@ use varve_runs::{NewRun, Run, Source as _, Span};
 use super::SearchTable;
 use super::flush::{LazyWriter, merge_panes};
 use super::load::{RESTED, Saved};
-use super::work::StopOnDrop;
+use crate::layers::Upkeep as _;
 use crate::link::TxLink;
 use crate::search::codec::Search;
 use crate::search::error::Result;
@@ -19,7 +19,7 @@ impl SearchTable {
     /// Saves the young rows and all merges, and abandons flushes and merges under way: the next
     /// opening decides them again. The owner has saved its tables before, so all links are durable.
     pub fn rest(&mut self) -> Result<()> {
-        self.stop_work()?;
+        self.stop_jobs()?;
         let rested = self.write_young()?;
         let saved = Saved { end: self.end, ..self.saved.clone() };
         self.save(saved, rested.map(Arc::new))?;
@@ -31,28 +31,18 @@ impl SearchTable {
         let panes = self.young.panes().to_vec();
         let expected = panes.iter().map(|pane| pane.len() as u64).sum();
         let new = NewRun {
-            number: self.next_number(),
+            number: self.layers.next_number(),
             span: Span { first: RESTED, last: RESTED },
             expected,
-            filter: self.policy().flush_filter(expected, &self.chain_infos()),
-            chunk_keys: self.budget().buffers().chunk_keys,
+            filter: self.layers.policy().flush_filter(expected, &self.layers.infos()),
+            chunk_keys: self.layers.budget().buffers().chunk_keys,
         };
-        let mut writer = LazyWriter::new(&self.storage, self.key, new);
+        let mut writer = LazyWriter::new(&self.layers.storage, *self.layers.runs.key(), new);
         let mut rows = merge_panes(panes, TxLink::new(u64::MAX))?;
         while let Some(row) = rows.head() {
             writer.push(&row)?;
             rows.advance()?;
         }
         writer.finish()
-    }
-
-    /// Stops the jobs under way and takes in what is done.
-    fn stop_work(&mut self) -> Result<()> {
-        // The old flag is set as it is dropped.
-        self.work.stop = StopOnDrop::default();
-        let results = [self.take_flush(true), self.take_merges(true), self.take_merges(true)];
-        let failed =
-            results.into_iter().find_map(|result| result.err().filter(|error| !error.is_stopped()));
-        failed.map_or(Ok(()), Err)
     }
 }

@@ -45,7 +45,6 @@ fn block(height: u32) -> (Connected, BlockChanges) {
         height: Height::new(height),
         hash: hash(height),
         parent: hash(height.wrapping_sub(1)),
-        first: TxLink::new(first),
         count: TXS,
     };
     (connected, changes)
@@ -62,24 +61,25 @@ fn a_busy_script_is_paged_both_ways_and_its_sums_cost_no_walk() {
         ..HistoryOptions::default()
     };
     let storage = Arc::new(FaultyStorage::new(1));
-    let mut table = HistoryTable::open(storage, keys, options, TxLink::new(0)).unwrap();
+    let mut table = HistoryTable::open(storage, keys, options).unwrap();
     let (mut links, mut unspent, mut balance) = (Vec::new(), 0, 0);
     for height in 0..BLOCKS {
         let (connected, changes) = block(height);
         table.tend().unwrap();
         table.connect(&connected, Batch::new(&keys, &changes)).unwrap();
-        table.settle(connected.first.plus(TXS)).unwrap();
+        table.settle().unwrap();
+        let first = TxLink::new(u64::from(height * TXS));
         if height == 0 {
             continue;
         }
         let busy = changes.funded.iter().filter(|output| output.script == script(0));
         busy.for_each(|output| {
-            links.push(connected.first.plus(output.position));
+            links.push(first.plus(output.position));
             balance += output.value.to_sat();
             unspent += 1;
         });
         for output in changes.spent.iter().filter(|output| output.script == script(0)) {
-            let link = connected.first.plus(output.position);
+            let link = first.plus(output.position);
             links.push(link);
             balance -= output.value.to_sat();
             unspent -= 1;

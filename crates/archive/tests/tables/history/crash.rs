@@ -33,11 +33,9 @@ fn a_power_cut_at_every_operation_leaves_a_table_that_catches_up() {
             owner.chain.truncate(kept);
         }
         owner.make_block();
-        // The owner saves before it promises.
         owner.follow(&mut table).unwrap();
-        owner.saved = owner.chain.last().map_or(0, |_| u64::MAX >> 8);
         moments.push(moment(&storage, &owner, &table));
-        table.settle(varve_archive::TxLink::new(owner.saved)).unwrap();
+        table.settle().unwrap();
         moments.push(moment(&storage, &owner, &table));
         if round % 13 == 12 {
             table.rest().unwrap();
@@ -80,7 +78,7 @@ fn rounds(owner: &mut Owner, table: &mut HistoryTable, rounds: usize) -> Result<
         }
         owner.make_block();
         owner.follow(table).map_err(|error| error.to_string())?;
-        owner.settle(table).map_err(|error| error.to_string())?;
+        table.settle().map_err(|error| error.to_string())?;
     }
     Ok(())
 }
@@ -106,7 +104,6 @@ fn a_failing_disk_is_reported_and_the_table_opens_again() {
             if table.tip().map(|tip| tip.hash) == owner.chain.last().copied() {
                 owner.check(&table.reader().view()).unwrap();
             }
-            owner.crash();
             drop(table);
             storage.clear_faults();
             let storage = Arc::new(storage.reopen());
@@ -131,7 +128,7 @@ fn a_full_disk_keeps_everything_readable_and_goes_on_when_there_is_room() {
         for _ in 0..50 {
             owner.make_block();
             let followed = owner.follow(&mut table);
-            if let Err(error) = followed.and_then(|()| owner.settle(&mut table)) {
+            if let Err(error) = followed.and_then(|()| table.settle()) {
                 assert!(error.is_disk_full(), "{error}");
                 full += 1;
                 storage.set_capacity(None);

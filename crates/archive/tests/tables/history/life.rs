@@ -24,7 +24,7 @@ enum Step {
     Finish,
     /// A clean end and a new beginning.
     Rest,
-    /// The process is killed. The owner loses what it did not save.
+    /// The process is killed.
     Kill,
     Check,
 }
@@ -83,24 +83,22 @@ fn live(options: HistoryOptions, weak: bool, steps: &[Step]) {
                 owner.chain = whole;
                 owner.follow(&mut table).unwrap();
             }
-            Step::Settle => owner.settle(&mut table).unwrap(),
-            Step::Tidy => table.tidy().unwrap(),
+            Step::Settle => table.settle().unwrap(),
+            Step::Tidy => drop(table.tidy().unwrap()),
             Step::Finish => table.finish().unwrap(),
             Step::Check => owner.check(&table.reader().view()).unwrap(),
             Step::Rest => {
-                owner.settle(&mut table).unwrap();
+                table.settle().unwrap();
                 table.rest().unwrap();
                 drop(table);
                 storage = Arc::new(storage.reopen());
                 let resting: Arc<dyn Storage> = storage.clone();
-                let bound = TxLink::new(owner.saved);
-                let reader = HistoryReader::at_rest(&resting, owner.keys, bound).unwrap();
+                let reader = HistoryReader::at_rest(&resting, owner.keys).unwrap();
                 owner.check(&reader.view()).unwrap();
                 table = owner.open(storage.clone(), options).unwrap();
                 assert_eq!(table.tip().map(|tip| tip.hash), owner.chain.last().copied());
             }
             Step::Kill => {
-                owner.crash();
                 drop(table);
                 storage = Arc::new(storage.reopen());
                 table = owner.open(storage.clone(), options).unwrap();
@@ -109,7 +107,7 @@ fn live(options: HistoryOptions, weak: bool, steps: &[Step]) {
         }
     }
     owner.check(&table.reader().view()).unwrap();
-    owner.settle(&mut table).unwrap();
+    table.settle().unwrap();
     table.tidy().unwrap();
     table.finish().unwrap();
     table.verify().unwrap();
@@ -145,7 +143,7 @@ fn a_reorganisation_deeper_than_memory_is_exact() {
     for _ in 0..60 {
         owner.make_block();
         owner.follow(&mut table).unwrap();
-        owner.settle(&mut table).unwrap();
+        table.settle().unwrap();
     }
     let reader = table.reader();
     let (before, old) = (reader.view(), owner.clone());
@@ -155,7 +153,7 @@ fn a_reorganisation_deeper_than_memory_is_exact() {
     owner.follow(&mut table).unwrap();
     owner.check(&reader.view()).unwrap();
     old.check(&before).unwrap();
-    owner.settle(&mut table).unwrap();
+    table.settle().unwrap();
     table.tidy().unwrap();
     table.finish().unwrap();
     assert_eq!(table.size().runs, 1);
@@ -175,7 +173,7 @@ fn a_reorganisation_in_memory_writes_nothing() {
     let mut table = owner.open(storage.clone(), TINY).unwrap();
     (0..30).for_each(|_| owner.make_block());
     owner.follow(&mut table).unwrap();
-    owner.settle(&mut table).unwrap();
+    table.settle().unwrap();
     let operations = storage.operations();
     owner.chain.truncate(owner.chain.len() - 3);
     owner.make_block();
@@ -187,44 +185,38 @@ fn a_reorganisation_in_memory_writes_nothing() {
 }
 
 #[test]
-fn blocks_come_in_order_and_their_links_ascend() {
+fn blocks_come_in_order_and_ordinals_follow_one_another() {
     let storage = Arc::new(FaultyStorage::new(1));
     let owner = Owner::new(1, false);
     let mut table = owner.open(storage, TINY).unwrap();
     let hash = |byte| BlockHash::from_bytes([byte; 32]);
-    let block = |height, byte, first| Connected {
+    let block = |height, byte, count| Connected {
         height: Height::new(height),
         hash: hash(byte),
         parent: hash(byte - 1),
-        first: TxLink::new(first),
-        count: 5,
+        count,
     };
-    assert!(table.connect(&block(1, 1, 0), Batch::default()).is_err(), "not the first block");
-    table.connect(&block(0, 1, 0), Batch::default()).unwrap();
+    assert!(table.connect(&block(1, 1, 5), Batch::default()).is_err(), "not the first block");
+    table.connect(&block(0, 1, 5), Batch::default()).unwrap();
     for wrong in [block(2, 2, 5), block(1, 3, 5), block(0, 1, 5)] {
         let refused = table.connect(&wrong, Batch::default()).unwrap_err();
         assert!(refused.to_string().contains("in order"), "{refused}");
     }
-    let refused = table.connect(&block(1, 2, 4), Batch::default()).unwrap_err();
-    assert!(refused.to_string().contains("archived after it"), "{refused}");
     table.connect(&block(1, 2, 9), Batch::default()).unwrap();
     assert_eq!(table.tip().unwrap().end, TxLink::new(14));
 }
 
 #[test]
-fn a_table_that_is_ahead_of_its_owner_or_of_another_store_is_refused() {
+fn a_table_of_another_store_is_refused() {
     let storage = Arc::new(FaultyStorage::new(1));
     let mut owner = Owner::new(3, false);
     let mut table = owner.open(storage.clone(), TINY).unwrap();
     (0..40).for_each(|_| owner.make_block());
     owner.follow(&mut table).unwrap();
-    owner.settle(&mut table).unwrap();
-    let below = TxLink::new(table.watermark().unwrap().end.to_u64() - 1);
+    table.rest().unwrap();
     drop(table);
-    let refused = HistoryTable::open(storage.clone(), owner.keys, TINY, below).unwrap_err();
-    assert!(refused.to_string().contains("run `varve repair`"), "{refused}");
     let other = varve_runs::StoreKey { id: varve_io::StoreId([9; 16]), ..KEY };
     let keys = varve_archive::history::HistoryKeys::new(other);
-    let refused = HistoryTable::open(storage, keys, TINY, TxLink::new(owner.saved)).unwrap_err();
+    let refused = HistoryTable::open(storage, keys, TINY).unwrap_err();
     assert!(refused.to_string().contains("another store"), "{refused}");
 }

@@ -77,7 +77,6 @@ impl Chain {
             height,
             hash: hash(number),
             parent: hash(number.wrapping_sub(1)),
-            first: TxLink::new(u64::from(number) * u64::from(TXS)),
             count: TXS,
         };
         (connected, changes)
@@ -104,7 +103,7 @@ fn measure() {
         flush_blocks: (blocks / 12).max(4) as usize,
         ..HistoryOptions::default()
     };
-    let mut table = HistoryTable::open(storage, keys, options, TxLink::new(0)).unwrap();
+    let mut table = HistoryTable::open(storage, keys, options).unwrap();
     let mut chain = Chain { seed: 1, coins: Vec::new(), scripts: 0 };
     let (mut making, mut batching, mut events, mut young) = (0.0, 0.0, 0, 0);
     let start = Instant::now();
@@ -119,7 +118,7 @@ fn measure() {
         young = young.max(batch.memory());
         table.tend().unwrap();
         table.connect(&connected, batch).unwrap();
-        table.settle(connected.first.plus(TXS)).unwrap();
+        table.settle().unwrap();
     }
     table.finish().unwrap();
     let rest = start.elapsed().as_secs_f64() - making - batching;

@@ -52,6 +52,8 @@ pub(crate) fn outpoint(tx: u64, vout: u32) -> Outpoint {
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) connected: Connected,
+    /// The ordinal of its first transaction.
+    pub(crate) first: TxLink,
     pub(crate) changes: BlockChanges,
     /// The links of the transactions that made what it spends.
     pub(crate) origins: Vec<TxLink>,
@@ -59,8 +61,8 @@ pub(crate) struct Block {
 
 impl Block {
     pub(crate) fn mark(&self) -> Mark {
-        let Connected { height, hash, first, count, .. } = self.connected;
-        Mark { height, hash, end: first.plus(count) }
+        let Connected { height, hash, count, .. } = self.connected;
+        Mark { height, hash, end: self.first.plus(count) }
     }
 }
 
@@ -73,9 +75,6 @@ pub(crate) struct Owner {
     blocks: HashMap<BlockHash, Block>,
     /// The confirmed chain.
     pub(crate) chain: Vec<BlockHash>,
-    /// The first link that is not given, and the first that is not saved.
-    next: u64,
-    pub(crate) saved: u64,
     pub(crate) keys: HistoryKeys,
     seed: u64,
 }
@@ -84,7 +83,7 @@ impl Owner {
     pub(crate) fn new(seed: u64, weak: bool) -> Self {
         let keys = if weak { HistoryKeys::one_byte(KEY) } else { HistoryKeys::new(KEY) };
         let (blocks, chain) = (HashMap::new(), Vec::new());
-        Self { blocks, chain, next: 0, saved: 0, keys, seed: mix(seed) }
+        Self { blocks, chain, keys, seed: mix(seed) }
     }
 
     pub(crate) fn open(
@@ -92,7 +91,7 @@ impl Owner {
         storage: Arc<dyn Storage>,
         options: HistoryOptions,
     ) -> Result<HistoryTable> {
-        HistoryTable::open(storage, self.keys, options, TxLink::new(self.saved))
+        HistoryTable::open(storage, self.keys, options)
     }
 
     fn random(&mut self) -> u64 {
@@ -107,7 +106,7 @@ impl Owner {
             let block = &self.blocks[hash];
             let height = block.connected.height;
             for output in &block.changes.funded {
-                let link = block.connected.first.plus(output.position);
+                let link = block.first.plus(output.position);
                 let key = (height.to_u32(), output.position, output.outpoint);
                 coins.insert(key, (*output, height, link));
             }
@@ -122,7 +121,8 @@ impl Owner {
     pub(crate) fn make_block(&mut self) {
         let mut coins = self.coins(self.chain.len());
         let height = Height::new(self.chain.len() as u32);
-        let first = TxLink::new(self.next);
+        let tip = self.chain.last().map(|hash| self.blocks[hash].mark());
+        let first = tip.map_or(TxLink::new(0), |tip| tip.end);
         let count = 1 + (self.random() % 6) as u32;
         let mut changes = BlockChanges { height, ..BlockChanges::default() };
         let mut origins = Vec::new();
@@ -151,21 +151,9 @@ impl Owner {
         bytes[..8].copy_from_slice(&self.random().to_le_bytes());
         let hash = BlockHash::from_bytes(bytes);
         let parent = self.chain.last().copied().unwrap_or(BlockHash::from_bytes([0; 32]));
-        let connected = Connected { height, hash, parent, first, count };
-        self.blocks.insert(hash, Block { connected, changes, origins });
+        let connected = Connected { height, hash, parent, count };
+        self.blocks.insert(hash, Block { connected, first, changes, origins });
         self.chain.push(hash);
-        self.next += u64::from(count);
-    }
-
-    /// Forgets what is not saved, as a crash does. Other blocks will get those links.
-    pub(crate) fn crash(&mut self) {
-        let saved = self.saved;
-        let is_saved = |block: &Block| block.mark().end.to_u64() <= saved;
-        self.blocks.retain(|_, block| is_saved(block));
-        let kept = self.chain.iter().take_while(|hash| self.blocks.contains_key(*hash)).count();
-        self.chain.truncate(kept);
-        self.next = saved;
-        self.seed = mix(self.seed);
     }
 
     /// Brings the table to the confirmed chain, as a node does after a reorganisation or a start.
@@ -174,8 +162,8 @@ impl Owner {
             |mark: &Mark| self.chain.get(mark.height.to_u32() as usize) == Some(&mark.hash);
         while let Some(tip) = table.tip().filter(|tip| !is_confirmed(tip)) {
             if table.disconnect() == Disconnected::InRuns {
-                let Block { connected, changes, origins } = &self.blocks[&tip.hash];
-                let negation = Negation::new(&self.keys, changes, connected.first, origins);
+                let Block { connected, first, changes, origins } = &self.blocks[&tip.hash];
+                let negation = Negation::new(&self.keys, changes, *first, origins);
                 let parent = self.blocks.get(&connected.parent).map(Block::mark);
                 table.negate(parent, negation);
             }
@@ -187,11 +175,6 @@ impl Owner {
             table.connect(&block.connected, Batch::new(&self.keys, &block.changes))?;
         }
         Ok(())
-    }
-
-    pub(crate) fn settle(&mut self, table: &mut HistoryTable) -> Result<()> {
-        self.saved = self.next;
-        table.settle(TxLink::new(self.saved))
     }
 
     /// Compares all answers with a walk over the chain, now and at earlier heights.
@@ -251,19 +234,19 @@ impl Owner {
         let mut histories: HashMap<ScriptHash, Vec<TxLink>> = HashMap::new();
         // The genesis block is not indexed.
         for hash in self.chain.iter().take(blocks).skip(1) {
-            let Block { connected, changes, .. } = &self.blocks[hash];
+            let Block { first, changes, .. } = &self.blocks[hash];
             for output in &changes.funded {
                 let sums = sums.entry(output.script).or_default();
                 sums.funded += 1;
                 sums.received += output.value.to_sat();
-                let link = connected.first.plus(output.position);
+                let link = first.plus(output.position);
                 histories.entry(output.script).or_default().push(link);
             }
             for output in &changes.spent {
                 let sums = sums.entry(output.script).or_default();
                 sums.spent += 1;
                 sums.sent += output.value.to_sat();
-                let link = connected.first.plus(output.position);
+                let link = first.plus(output.position);
                 histories.entry(output.script).or_default().push(link);
             }
         }

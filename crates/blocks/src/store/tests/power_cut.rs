@@ -4,14 +4,14 @@ use varve_io::faulty::Crash;
 
 use super::*;
 
-/// A store and what its owner knows, note by note.
+/// A store and its owner's records, in order.
 struct Life {
     storage: Arc<FaultyStorage>,
     store: BlockStore,
     blocks: Vec<Vec<u8>>,
     /// All blocks that ever had a number.
     ever: Vec<Vec<Vec<u8>>>,
-    /// What the owner had noted when so many operations were done.
+    /// The owner's records, each with the number of operations by then.
     notes: Vec<Note>,
     seed: u32,
 }
@@ -21,7 +21,7 @@ struct Note {
     operations: usize,
     synced: Synced,
     blocks: Vec<Vec<u8>>,
-    /// Nobody may have given away blocks from here on.
+    /// Blocks from here on must not have been pruned.
     kept_from: u32,
 }
 
@@ -123,7 +123,7 @@ fn whole_life() -> Life {
     life
 }
 
-/// Everything that was noted is there, what else is there is whole, and the store goes on.
+/// Everything recorded is there, everything else that is there is intact, and the store continues.
 fn check_after(life: &Life, after: FaultyStorage, n: usize) {
     let note = life.note_at(n);
     let after = Arc::new(after);
@@ -148,7 +148,7 @@ fn check_after(life: &Life, after: FaultyStorage, n: usize) {
     check_all(&open(Arc::new(again), synced).reader(), &found);
 }
 
-/// No bytes are there twice, and no file is there that means nothing.
+/// No bytes are stored twice, and there is no file without a purpose.
 fn check_files(store: &BlockStore, storage: &FaultyStorage) {
     let packed = &store.manifest.packed;
     if let Some(last) = packed.last() {

@@ -6,18 +6,14 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use serde_json::{Value, json};
-use varve::records::BlockState;
-use varve::records::{RecordError, RecordStore, Settings};
+use varve::records::{BlockState, EngineUrl, RecordError, RecordStore, Settings};
 
 use super::arguments::Arguments;
 use super::failure::{Failure, refusal};
 use super::operation::{self, Line, conflict};
 use super::unit::{UnitDraft, UnitLine};
-
-/// The engines that `--engine` can name.
-const SCHEMES: &str = "embedded: or memory:";
 
 /// An open store.
 pub(super) struct Session {
@@ -27,20 +23,13 @@ pub(super) struct Session {
 impl Session {
     /// Opens the store that a URL names, in `folder` where it needs one, within `memory` bytes, and
     /// finishes the conflict resolutions that were cut off.
-    pub(super) fn open(url: &str, folder: &Path, settings: Settings, memory: u64) -> Result<Self> {
-        let Some((scheme, rest)) = url.split_once(':') else {
-            bail!("--engine {url} has no scheme; name {SCHEMES}");
-        };
-        if !["embedded", "memory"].contains(&scheme) {
-            bail!("--engine {url}: there is no engine {scheme:?}; name {SCHEMES}");
-        }
-        if !rest.trim_matches('/').is_empty() {
-            bail!("--engine {url}: nothing can follow {scheme}:; the folder is that of --datadir");
-        }
-        let store = match scheme {
-            "memory" => RecordStore::in_memory(settings),
-            _ => RecordStore::open(folder, settings, memory)?,
-        };
+    pub(super) fn open(
+        url: &EngineUrl,
+        folder: &Path,
+        settings: Settings,
+        memory: u64,
+    ) -> Result<Self> {
+        let store = RecordStore::at(url, folder, settings, memory)?;
         conflict::replay(&store).map_err(|failure| sentence(&failure))?;
         Ok(Self { store })
     }

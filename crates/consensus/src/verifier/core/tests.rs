@@ -1,4 +1,4 @@
-//! Questions that the C++ code would answer with an abort, or not at all.
+//! Calls that would make the C++ code abort, or not return.
 
 use varve_types::{Amount, Format, Outpoint, Tx, TxOut, Txid};
 

@@ -53,8 +53,12 @@ impl Engine for Failing {
         self.engine.scan(scan, after, limit)
     }
 
-    fn intents(&self) -> Result<Vec<varve_records::conflicts::Intent>, EngineError> {
-        self.engine.intents()
+    fn intents(
+        &self,
+        after: Option<varve_records::conflicts::IntentId>,
+        limit: usize,
+    ) -> Result<Vec<varve_records::conflicts::Intent>, EngineError> {
+        self.engine.intents(after, limit)
     }
 
     fn limits(&self) -> Limits {

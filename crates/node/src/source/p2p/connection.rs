@@ -1,13 +1,16 @@
 //! One connection: a thread that reads, and a link that writes.
 //!
 //! ```text
-//! connect ─► version ⇄ version ─► verack ⇄ verack ─► sendheaders ─► read until the end
+//! connect ─► version ⇄ version ─► wtxidrelay ⇄ verack ─► sendheaders ─► read until the end
 //! ```
 //!
 //! The thread checks what can be checked without the rest of the node: frames, checksums, lengths,
 //! that headers follow one another. It answers pings itself and passes on what concerns headers and
 //! blocks, through a channel of a few messages: while that is full it does not read, and the peer
 //! waits. So a connection holds one message in memory.
+//!
+//! Transactions must not keep blocks waiting. One that was not asked for is dropped here, and names
+//! of transactions, announced or asked for, pass at most [`NAMES_A_SECOND`] a second.
 
 use std::io::{self, Read as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -16,12 +19,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use varve_sha256::Message as Hashed;
-use varve_types::{BlockHash, Header, Network};
+use varve_types::{BlockHash, DecodeError, Header, Network, Tx, Txid, Wtxid};
 
 use super::link::Link;
-use super::wire::{Command, FRAME_LEN, Frame, Message, PayloadError, Version, protocol};
+use super::wire::{Command, FRAME_LEN, Frame, Inventory, Message, PayloadError, Version, protocol};
 use crate::source::queue::{Outbox, Weigh};
-use crate::source::{Giver, HeaderBytes};
+use crate::source::transactions::TxName;
+use crate::source::{Clock, Giver, HeaderBytes};
 
 const CONNECT: Duration = Duration::from_secs(5);
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -33,10 +37,19 @@ const STEP: u64 = 1 << 16;
 /// The oldest protocol that announces by headers.
 const OLDEST: i32 = 70_012;
 
+/// Names of transactions that a peer may send in a second, and what it may save up. The busiest
+/// days of Bitcoin had some 20 transactions a second.
+const NAMES_A_SECOND: u32 = 1_000;
+const NAMES_SAVED: u32 = 50_000;
+/// From this version on nodes may call transactions by their hashes with witnesses.
+const WTXID_RELAY: i32 = 70_016;
+
 /// The whole chain, and witnesses. A pruned node offers other bits, and hangs up when it is asked
 /// for an old block.
 const NODE_NETWORK: u64 = 1;
 const NODE_WITNESS: u64 = 1 << 3;
+/// It answers `mempool`, which others take as an offence.
+const NODE_BLOOM: u64 = 1 << 2;
 
 /// What a peer did that nodes do not do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +96,9 @@ pub enum Offence {
         /// The block.
         hash: BlockHash,
     },
+    /// A transaction that does not decode.
+    #[error("sent a transaction that is none: {0}")]
+    Tx(DecodeError),
     /// It cannot give what is needed.
     #[error(
         "does not serve all blocks: services {services:#x}, protocol {version}; name a node that \
@@ -116,7 +132,11 @@ pub(super) enum Closed {
 
 /// What a connection has to say.
 pub(super) enum Incoming {
-    Ready(Arc<Link>),
+    Ready {
+        link: Arc<Link>,
+        /// Whether it calls transactions by their hashes with witnesses.
+        by_wtxid: bool,
+    },
     Headers(Vec<HeaderBytes>),
     /// New blocks, by their hashes.
     Announced,
@@ -125,13 +145,28 @@ pub(super) enum Incoming {
         bytes: Vec<u8>,
     },
     NotFound(Vec<BlockHash>),
+    Tx(TxMessage),
     Closed(Closed),
+}
+
+/// What a peer says of transactions.
+pub(super) enum TxMessage {
+    /// It has these.
+    Offered(Vec<TxName>),
+    /// One that it was asked for.
+    Tx { txid: Txid, wtxid: Wtxid, bytes: Vec<u8> },
+    /// It does not have these.
+    NotFound(Vec<TxName>),
+    /// It wants these.
+    Wanted(Vec<TxName>),
 }
 
 impl Weigh for (Giver, Incoming) {
     fn weight(&self) -> u64 {
         match &self.1 {
-            Incoming::Block { bytes, .. } => bytes.len() as u64,
+            Incoming::Block { bytes, .. } | Incoming::Tx(TxMessage::Tx { bytes, .. }) => {
+                bytes.len() as u64
+            }
             _ => 0,
         }
     }
@@ -147,6 +182,9 @@ pub(super) struct Call {
     pub(super) network: Network,
     pub(super) nonce: u64,
     pub(super) time: i64,
+    /// Whether transactions may be wanted.
+    pub(super) relay: bool,
+    pub(super) clock: Clock,
     pub(super) line: Line,
     pub(super) inbox: Outbox<(Giver, Incoming)>,
 }
@@ -167,15 +205,20 @@ impl Call {
         // Nobody else sets it.
         let _ = self.line.set(link.clone());
         let mut reader = MessageReader { stream, link: link.clone() };
-        self.handshake(&mut reader).map_err(|closed| match closed {
+        let by_wtxid = self.handshake(&mut reader).map_err(|closed| match closed {
             Closed::Lost(error) if is_hang_up(&error) => Closed::Lost(io::Error::other(UNGREETED)),
             other => other,
         })?;
         reader.stream.set_read_timeout(None)?;
         link.answer(&Message::SendHeaders)?;
-        self.pass(Incoming::Ready(link.clone()))?;
+        self.pass(Incoming::Ready { link: link.clone(), by_wtxid })?;
+        let mut allowance = Allowance { left: NAMES_SAVED, at: (self.clock)() };
         loop {
-            let incoming = match reader.message()? {
+            let message = reader.message()?;
+            if self.relay {
+                self.pass_txs(&link, &mut allowance, &message)?;
+            }
+            let incoming = match message {
                 Message::Ping(nonce) => {
                     link.answer(&Message::Pong(nonce))?;
                     continue;
@@ -195,17 +238,48 @@ impl Call {
                 Message::Inv(list) if list.iter().any(|item| item.is_block()) => {
                     Incoming::Announced
                 }
+                Message::Tx(bytes) if self.relay && link.take_expected_tx() => {
+                    Incoming::Tx(tx_message(bytes, self.network)?)
+                }
                 _ => continue,
             };
             self.pass(incoming)?;
         }
     }
 
+    /// Passes the names of transactions on that a message has, as far as they are allowed.
+    fn pass_txs(
+        &self,
+        link: &Link,
+        allowance: &mut Allowance,
+        message: &Message,
+    ) -> Result<(), Closed> {
+        let (Message::Inv(list) | Message::NotFound(list) | Message::GetData(list)) = message
+        else {
+            return Ok(());
+        };
+        let mut names: Vec<TxName> = list.iter().filter_map(Inventory::tx_name).collect();
+        names.truncate(allowance.take(names.len(), (self.clock)()));
+        if names.is_empty() {
+            return Ok(());
+        }
+        let message = match message {
+            Message::Inv(_) => TxMessage::Offered(names),
+            Message::GetData(_) => TxMessage::Wanted(names),
+            _ => {
+                names.retain(|_| link.take_expected_tx());
+                TxMessage::NotFound(names)
+            }
+        };
+        self.pass(Incoming::Tx(message))
+    }
+
     fn pass(&self, incoming: Incoming) -> Result<(), Closed> {
         self.inbox.send((self.peer, incoming)).map_err(|_| Closed::Unheard)
     }
 
-    fn handshake(&self, reader: &mut MessageReader) -> Result<(), Closed> {
+    /// Whether the peer calls transactions by their hashes with witnesses.
+    fn handshake(&self, reader: &mut MessageReader) -> Result<bool, Closed> {
         let ours = Version {
             version: protocol(self.network),
             services: 0,
@@ -213,21 +287,29 @@ impl Call {
             nonce: self.nonce,
             agent: concat!("/varve:", env!("CARGO_PKG_VERSION"), "/").to_owned(),
             height: 0,
+            relay: self.relay,
         };
         reader.link.answer(&Message::Version(ours))?;
-        let (mut greeted, mut agreed) = (false, false);
+        let (mut greeted, mut agreed, mut by_wtxid) = (false, false, false);
         for _ in 0..HANDSHAKE_MESSAGES {
             match reader.message()? {
                 Message::Version(theirs) => {
                     self.judge(&theirs)?;
+                    if theirs.services & NODE_BLOOM != 0 {
+                        reader.link.set_announces_all();
+                    }
+                    if self.relay && !self.network.is_bsv() && theirs.version >= WTXID_RELAY {
+                        reader.link.answer(&Message::WtxidRelay)?;
+                    }
                     reader.link.answer(&Message::Verack)?;
                     greeted = true;
                 }
+                Message::WtxidRelay => by_wtxid = self.relay && !self.network.is_bsv(),
                 Message::Verack => agreed = true,
                 _ => {}
             }
             if greeted && agreed {
-                return Ok(());
+                return Ok(by_wtxid);
             }
         }
         Err(Closed::Lost(io::Error::other("does not finish the handshake; is it a node?")))
@@ -245,6 +327,34 @@ impl Call {
         }
         Ok(())
     }
+}
+
+/// How many names of transactions a peer may send.
+struct Allowance {
+    left: u32,
+    at: Duration,
+}
+
+impl Allowance {
+    /// How many of these are allowed at this time.
+    fn take(&mut self, count: usize, now: Duration) -> usize {
+        let passed = now.saturating_sub(self.at).as_millis();
+        let earned = passed.saturating_mul(u128::from(NAMES_A_SECOND)) / 1_000;
+        if earned > 0 {
+            self.at = now;
+            let earned = u32::try_from(earned).unwrap_or(u32::MAX);
+            self.left = self.left.saturating_add(earned).min(NAMES_SAVED);
+        }
+        let taken = u32::try_from(count).unwrap_or(u32::MAX).min(self.left);
+        self.left -= taken;
+        taken as usize
+    }
+}
+
+fn tx_message(bytes: Vec<u8>, network: Network) -> Result<TxMessage, Offence> {
+    let tx = Tx::parse(&bytes, network.format()).map_err(Offence::Tx)?;
+    let (txid, wtxid) = (tx.txid(), tx.wtxid());
+    Ok(TxMessage::Tx { txid, wtxid, bytes })
 }
 
 /// Reads messages off a stream.
@@ -376,5 +486,15 @@ mod tests {
         assert_eq!(reading.join().unwrap().unwrap(), block);
         assert_eq!(link.received.load(Ordering::Relaxed), bytes.len() as u64);
         assert_eq!(link.block_bytes.load(Ordering::Relaxed), 300_000);
+    }
+
+    #[test]
+    fn names_of_transactions_are_rationed() {
+        let mut allowance = Allowance { left: NAMES_SAVED, at: Duration::ZERO };
+        assert_eq!(allowance.take(60_000, Duration::ZERO), NAMES_SAVED as usize);
+        assert_eq!(allowance.take(1, Duration::ZERO), 0);
+        assert_eq!(allowance.take(5, Duration::from_millis(3)), 3);
+        assert_eq!(allowance.take(9_000, Duration::from_secs(2)), 1_997);
+        assert_eq!(allowance.take(60_000, Duration::from_secs(900)), NAMES_SAVED as usize);
     }
 }

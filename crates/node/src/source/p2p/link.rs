@@ -9,7 +9,7 @@
 
 use std::io::{self, Write as _};
 use std::net::{Shutdown, TcpStream};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -32,6 +32,10 @@ pub(super) struct Link {
     pub(super) received: AtomicU64,
     /// Those of them that are of blocks.
     pub(super) block_bytes: AtomicU64,
+    /// Transactions that the peer was asked for and may send.
+    expected_txs: AtomicUsize,
+    /// Whether it announces all its transactions when it is asked to.
+    announces_all: AtomicBool,
 }
 
 impl Link {
@@ -48,8 +52,34 @@ impl Link {
                 }
             }
         });
-        let (received, block_bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { stream: stream.try_clone()?, outbox, network, received, block_bytes })
+        Ok(Self {
+            stream: stream.try_clone()?,
+            outbox,
+            network,
+            received: AtomicU64::new(0),
+            block_bytes: AtomicU64::new(0),
+            expected_txs: AtomicUsize::new(0),
+            announces_all: AtomicBool::new(false),
+        })
+    }
+
+    /// The peer is asked for this many transactions.
+    pub(super) fn expect_txs(&self, count: usize) {
+        self.expected_txs.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// A transaction came, or one that will not. Whether one was expected.
+    pub(super) fn take_expected_tx(&self) -> bool {
+        let one_less = |count: usize| count.checked_sub(1);
+        self.expected_txs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+    }
+
+    pub(super) fn set_announces_all(&self) {
+        self.announces_all.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn announces_all(&self) -> bool {
+        self.announces_all.load(Ordering::Relaxed)
     }
 
     /// Sends a message without waiting. `false` when the peer does not read what it is sent. Other

@@ -144,6 +144,8 @@ impl Slot {
             network: settings.network,
             nonce: settings.nonce.wrapping_add(u64::from(giver.0)),
             time: i64::try_from(time).unwrap_or(0),
+            relay: settings.relay,
+            clock: settings.clock.clone(),
             inbox,
         };
         self.state = State::Calling { giver, line, waited: Duration::ZERO };
@@ -224,6 +226,10 @@ impl Drop for Slot {
 }
 
 impl Peer {
+    pub(super) const fn giver(&self) -> Giver {
+        self.giver
+    }
+
     /// Looks for signs of life after some time of waiting.
     pub(super) fn listen(&mut self, waited: Duration) -> Sign {
         // Other messages do not excuse headers that do not come.

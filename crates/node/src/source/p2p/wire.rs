@@ -1,4 +1,4 @@
-//! The messages between nodes, as far as a source of blocks needs them.
+//! The messages between nodes, as far as a source of blocks and transactions needs them.
 //!
 //! ```text
 //! │ magic 4 │ command 12 │ length u32le │ checksum 4 │ payload … │
@@ -11,11 +11,13 @@
 //! | message | payload | limit |
 //! |---|---|---|
 //! | `version` | version, services, time, two addresses, nonce, agent, height, relay | 4 KiB |
-//! | `verack`, `sendheaders` | – | 0 |
+//! | `verack`, `sendheaders`, `wtxidrelay`, `mempool` | – | 0 |
 //! | `ping`, `pong` | nonce | 64 |
+//! | `feefilter` | satoshi for 1,000 vB, u64le | 8 |
 //! | `getheaders` | version, locator, stop | not read |
 //! | `headers` | up to 2,000 × (header, `00`) | 162,003 |
 //! | `inv`, `getdata`, `notfound` | up to 50,000 × (kind u32le, hash) | 1,800,009 |
+//! | `tx` | a transaction | 4 MB, on BSV 32 MiB |
 //! | `block` | a block | that of the network |
 //!
 //! Everything else is [`Message::Other`]: skipped, unread, up to 4 MB. A length is checked against
@@ -23,9 +25,10 @@
 
 mod decode;
 
-use varve_types::{BlockHash, Network, compact_size, sha256d};
+use varve_types::{BlockHash, Network, Txid, Wtxid, compact_size, sha256d};
 
 use crate::source::HeaderBytes;
+use crate::source::transactions::TxName;
 
 pub(crate) use decode::{MAX_HEADERS, PayloadError};
 
@@ -34,6 +37,13 @@ pub const FRAME_LEN: usize = 24;
 /// Core's limit of a message, blocks included. A block of BSV may be larger.
 const MAX_MESSAGE: u32 = 4_000_000;
 const MAX_INVENTORY: u64 = 50_000;
+/// The longest transaction of BSV that is taken.
+const MAX_BSV_TX: u32 = 32 << 20;
+
+/// A transaction without its witness, with it (BIP144), and by the hash with it (BIP339).
+const TX: u32 = 1;
+const WITNESS_TX: u32 = TX | 1 << 30;
+const WTX: u32 = 5;
 
 /// A block without witnesses, and with them (BIP144).
 const BLOCK: u32 = 2;
@@ -45,6 +55,9 @@ pub enum Command {
     Version,
     Verack,
     SendHeaders,
+    WtxidRelay,
+    FeeFilter,
+    Mempool,
     Ping,
     Pong,
     GetHeaders,
@@ -52,15 +65,19 @@ pub enum Command {
     GetData,
     Inv,
     NotFound,
+    Tx,
     Block,
     /// None of these.
     Other,
 }
 
-const NAMES: [(&str, Command); 11] = [
+const NAMES: [(&str, Command); 15] = [
     ("version", Command::Version),
     ("verack", Command::Verack),
     ("sendheaders", Command::SendHeaders),
+    ("wtxidrelay", Command::WtxidRelay),
+    ("feefilter", Command::FeeFilter),
+    ("mempool", Command::Mempool),
     ("ping", Command::Ping),
     ("pong", Command::Pong),
     ("getheaders", Command::GetHeaders),
@@ -68,6 +85,7 @@ const NAMES: [(&str, Command); 11] = [
     ("getdata", Command::GetData),
     ("inv", Command::Inv),
     ("notfound", Command::NotFound),
+    ("tx", Command::Tx),
     ("block", Command::Block),
 ];
 
@@ -91,12 +109,14 @@ impl Command {
     pub const fn limit(self, network: Network) -> u32 {
         match self {
             Self::Version => 4096,
-            Self::Verack | Self::SendHeaders => 0,
+            Self::Verack | Self::SendHeaders | Self::WtxidRelay | Self::Mempool => 0,
+            Self::FeeFilter => 8,
             Self::Ping | Self::Pong => 64,
             Self::Headers => 3 + 2000 * 81,
             Self::Inv | Self::GetData | Self::NotFound => 9 + 50_000 * 36,
             Self::Block if network.is_bsv() => u32::MAX,
-            Self::Block | Self::GetHeaders | Self::Other => MAX_MESSAGE,
+            Self::Tx if network.is_bsv() => MAX_BSV_TX,
+            Self::Block | Self::Tx | Self::GetHeaders | Self::Other => MAX_MESSAGE,
         }
     }
 }
@@ -153,6 +173,8 @@ pub struct Version {
     pub agent: String,
     /// The height of its chain.
     pub height: i32,
+    /// Whether it wants transactions.
+    pub relay: bool,
 }
 
 /// A thing that a node has or wants.
@@ -171,6 +193,37 @@ impl Inventory {
         Self { kind: if network.is_bsv() { BLOCK } else { WITNESS_BLOCK }, hash }
     }
 
+    /// A transaction to ask for, with its witness where the network has them.
+    #[must_use]
+    pub const fn tx(name: TxName, network: Network) -> Self {
+        let (kind, hash) = match name {
+            TxName::Txid(txid) if network.is_bsv() => (TX, txid.to_bytes()),
+            TxName::Txid(txid) => (WITNESS_TX, txid.to_bytes()),
+            TxName::Wtxid(wtxid) => (WTX, wtxid.to_bytes()),
+        };
+        Self { kind, hash: BlockHash::from_bytes(hash) }
+    }
+
+    /// A transaction to announce.
+    #[must_use]
+    pub const fn announced(name: TxName) -> Self {
+        let (kind, hash) = match name {
+            TxName::Txid(txid) => (TX, txid.to_bytes()),
+            TxName::Wtxid(wtxid) => (WTX, wtxid.to_bytes()),
+        };
+        Self { kind, hash: BlockHash::from_bytes(hash) }
+    }
+
+    /// The transaction that it is, if it is one.
+    #[must_use]
+    pub const fn tx_name(&self) -> Option<TxName> {
+        match self.kind {
+            TX | WITNESS_TX => Some(TxName::Txid(Txid::from_bytes(self.hash.to_bytes()))),
+            WTX => Some(TxName::Wtxid(Wtxid::from_bytes(self.hash.to_bytes()))),
+            _ => None,
+        }
+    }
+
     /// Whether it is a block.
     #[must_use]
     pub const fn is_block(&self) -> bool {
@@ -187,6 +240,12 @@ pub enum Message {
     Verack,
     /// Asks for new blocks to be announced by their headers.
     SendHeaders,
+    /// Transactions are called by their hashes with witnesses (BIP339).
+    WtxidRelay,
+    /// Asks for transactions that pay at least this many satoshi for 1,000 vB (BIP133).
+    FeeFilter(u64),
+    /// Asks for all transactions to be announced (BIP35).
+    Mempool,
     /// Asks for a sign of life.
     Ping(u64),
     /// The sign of life.
@@ -201,6 +260,8 @@ pub enum Message {
     Inv(Vec<Inventory>),
     /// Things that were asked for and are not there.
     NotFound(Vec<Inventory>),
+    /// A transaction.
+    Tx(Vec<u8>),
     /// A block.
     Block(Vec<u8>),
     /// Something else.
@@ -213,6 +274,9 @@ impl Message {
             Self::Version(_) => Command::Version,
             Self::Verack => Command::Verack,
             Self::SendHeaders => Command::SendHeaders,
+            Self::WtxidRelay => Command::WtxidRelay,
+            Self::FeeFilter(_) => Command::FeeFilter,
+            Self::Mempool => Command::Mempool,
             Self::Ping(_) => Command::Ping,
             Self::Pong(_) => Command::Pong,
             Self::GetHeaders(_) => Command::GetHeaders,
@@ -220,6 +284,7 @@ impl Message {
             Self::GetData(_) => Command::GetData,
             Self::Inv(_) => Command::Inv,
             Self::NotFound(_) => Command::NotFound,
+            Self::Tx(_) => Command::Tx,
             Self::Block(_) => Command::Block,
             Self::Other => Command::Other,
         }
@@ -246,8 +311,10 @@ impl Message {
         let mut out = Vec::new();
         match self {
             Self::Version(version) => version.encode(&mut out),
-            Self::Verack | Self::SendHeaders | Self::Other => {}
-            Self::Ping(nonce) | Self::Pong(nonce) => out.extend_from_slice(&nonce.to_le_bytes()),
+            Self::Verack | Self::SendHeaders | Self::WtxidRelay | Self::Mempool | Self::Other => {}
+            Self::Ping(nonce) | Self::Pong(nonce) | Self::FeeFilter(nonce) => {
+                out.extend_from_slice(&nonce.to_le_bytes())
+            }
             Self::GetHeaders(locator) => {
                 out.extend_from_slice(&protocol(network).to_le_bytes());
                 compact_size::write(locator.len() as u64, &mut out);
@@ -268,7 +335,7 @@ impl Message {
                     out.extend_from_slice(item.hash.as_bytes());
                 }
             }
-            Self::Block(bytes) => out.extend_from_slice(bytes),
+            Self::Block(bytes) | Self::Tx(bytes) => out.extend_from_slice(bytes),
         }
         out
     }
@@ -285,8 +352,7 @@ impl Version {
         compact_size::write(self.agent.len() as u64, out);
         out.extend_from_slice(self.agent.as_bytes());
         out.extend_from_slice(&self.height.to_le_bytes());
-        // No transactions, please.
-        out.push(0);
+        out.push(u8::from(self.relay));
     }
 }
 

@@ -73,7 +73,37 @@ pub(super) struct Calls {
 impl Calls {
     pub(super) fn new(link: Arc<Link>, login: Login) -> Self {
         let limit = if link.network.is_bsv() { 2 * u64::from(u32::MAX) } else { BODY_LIMIT };
+        Self::within(link, login, limit)
+    }
+
+    /// The same, whose answers may have up to `limit` bytes.
+    pub(super) const fn within(link: Arc<Link>, login: Login, limit: u64) -> Self {
         Self { login, http: Http::new(link, limit) }
+    }
+
+    /// The result of one call, or the code and message of the node's error.
+    pub(super) fn call(
+        &mut self,
+        method: &str,
+        params: &Value,
+    ) -> Result<Result<Value, (i64, String)>, CallError> {
+        let body = json!({ "jsonrpc": "1.0", "id": 0, "method": method, "params": params });
+        let login = self.login()?;
+        let body = body.to_string();
+        let answer = self.http.request("/", login.as_deref(), Some(body.as_bytes()))?;
+        busy(answer.status, &answer.body)?;
+        self.check_login(answer.status)?;
+        let mut value = parse(&answer.body);
+        match value.get("error").filter(|error| !error.is_null()) {
+            Some(error) => match error.get("code").and_then(Value::as_i64).unwrap_or_default() {
+                WARMING_UP => Err(CallError::Trouble(Trouble::Busy(message(error)))),
+                code => Ok(Err((code, message(error)))),
+            },
+            None => match value.get_mut("result") {
+                Some(result) => Ok(Ok(result.take())),
+                None => Err(CallError::Refused(not_json(&answer))),
+            },
+        }
     }
 
     /// The answer to a path, unless the node is busy.

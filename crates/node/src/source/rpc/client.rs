@@ -36,6 +36,9 @@ const BATCH_BLOCKS: u64 = 32;
 /// What a block is long before one has come.
 const FIRST_SIZE: u64 = 1 << 20;
 
+/// The longest answer about the mempool: a million transactions, 67 bytes each, and more.
+const MEMPOOL_LIMIT: u64 = 128 << 20;
+
 /// A block of the node's active chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
@@ -46,8 +49,8 @@ pub(super) struct At {
 
 /// One thread's questions to the node.
 pub(super) struct Client {
-    link: Arc<Link>,
-    calls: Calls,
+    pub(super) link: Arc<Link>,
+    pub(super) calls: Calls,
     /// The length of the largest of the last blocks.
     block_size: u64,
 }
@@ -55,6 +58,12 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(link: Arc<Link>, login: Login) -> Self {
         let calls = Calls::new(Arc::clone(&link), login);
+        Self { link, calls, block_size: FIRST_SIZE }
+    }
+
+    /// One whose answers may list all transactions of a mempool.
+    pub(super) fn of_mempool(link: Arc<Link>, login: Login) -> Self {
+        let calls = Calls::within(Arc::clone(&link), login, MEMPOOL_LIMIT);
         Self { link, calls, block_size: FIRST_SIZE }
     }
 
@@ -268,7 +277,7 @@ impl Client {
     }
 
     /// Asks until there is an answer.
-    fn patiently<T>(
+    pub(super) fn patiently<T>(
         &mut self,
         mut ask: impl FnMut(&mut Self) -> Result<T, CallError>,
     ) -> Result<T, Stop> {

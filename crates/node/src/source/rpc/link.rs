@@ -23,9 +23,11 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use varve_types::{BlockHash, Network};
+use bytes::Bytes;
+use varve_types::{BlockHash, Network, Txid};
 
 use crate::source::queue::{Outbox, Weigh};
+use crate::source::transactions::TxNews;
 use crate::source::{Clock, HeaderBytes, SourceError, Warning};
 
 /// How often a waiting thread looks whether it should end.
@@ -50,6 +52,8 @@ pub(super) enum Message {
         hash: BlockHash,
         bytes: Option<Vec<u8>>,
     },
+    /// Something about unconfirmed transactions.
+    Transactions(TxNews),
     Warning(Warning),
     /// The source cannot continue.
     Failed(SourceError),
@@ -59,6 +63,11 @@ impl Weigh for Message {
     fn weight(&self) -> u64 {
         match self {
             Self::Block { bytes: Some(bytes), .. } => bytes.len() as u64,
+            Self::Transactions(TxNews::Fetched(txs)) => {
+                let length =
+                    |(_, tx): &(Txid, Option<Bytes>)| tx.as_ref().map_or(0, Bytes::len) as u64;
+                txs.iter().map(length).sum()
+            }
             _ => 0,
         }
     }

@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use varve_node::mempool::FeeRate;
 use varve_node::source::Outlook;
+use varve_node::source::transactions::{Gateway, OwnTx, TxName};
 use varve_node::{
     Error, Event, Giver, NodeReader, NodeSnapshot, Organizer, Report, Source, SourceError,
     SyncOptions,
 };
-use varve_types::{BlockHash, Network};
+use varve_types::{BlockHash, Network, Txid};
 
 use crate::rig::{disk, options, sync_options};
 
@@ -29,6 +31,16 @@ pub(crate) struct Follower {
 impl Follower {
     /// Begins to follow, with a folder of its own under `folder`.
     pub(crate) fn start(name: &str, folder: &Path, source: Box<dyn Source>) -> Self {
+        Self::start_with(name, folder, source, false)
+    }
+
+    /// The same, with a mempool or without.
+    pub(crate) fn start_with(
+        name: &str,
+        folder: &Path,
+        source: Box<dyn Source>,
+        mempool: bool,
+    ) -> Self {
         let path = folder.join(name);
         std::fs::create_dir_all(&path).unwrap();
         let mut ours = Organizer::open(disk(&path), options(Network::Regtest)).unwrap();
@@ -36,9 +48,12 @@ impl Follower {
         let told = Arc::new(Mutex::new(Vec::new()));
         let (mut source, tell) = (Stoppable { source, stop: stop.clone() }, told.clone());
         let thread = thread::spawn(move || {
-            let options = SyncOptions { follow: true, ..sync_options() };
+            let options = SyncOptions { follow: true, mempool, ..sync_options() };
             let error = ours.sync(&mut source, &options, &mut |report| match report {
-                Report::Headers { .. } | Report::Stored { .. } | Report::Connected { .. } => {}
+                Report::Headers { .. }
+                | Report::Stored { .. }
+                | Report::Connected { .. }
+                | Report::MempoolChanged { .. } => {}
                 other => tell.lock().unwrap().push(format!("{other:?}")),
             });
             (ours, error.expect_err("one that follows is stopped by an error"))
@@ -65,6 +80,11 @@ impl Follower {
             );
             thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// What snapshots are taken from.
+    pub(crate) const fn reader(&self) -> &NodeReader {
+        &self.reader
     }
 
     /// The tip as it is.
@@ -133,5 +153,33 @@ impl Source for Stoppable {
 
     fn blame(&mut self, giver: Giver, reason: &str) {
         self.source.blame(giver, reason);
+    }
+
+    fn relay(&mut self, rate: Option<FeeRate>) {
+        self.source.relay(rate);
+    }
+
+    fn want_txs(&mut self, giver: Giver, names: &[TxName]) {
+        self.source.want_txs(giver, names);
+    }
+
+    fn fetch_txs(&mut self, txids: &[Txid]) {
+        self.source.fetch_txs(txids);
+    }
+
+    fn list_txs(&mut self) {
+        self.source.list_txs();
+    }
+
+    fn announce(&mut self, tx: OwnTx) {
+        self.source.announce(tx);
+    }
+
+    fn withdraw(&mut self, txids: &[Txid]) {
+        self.source.withdraw(txids);
+    }
+
+    fn gateway(&self) -> Option<Arc<dyn Gateway>> {
+        self.source.gateway()
     }
 }

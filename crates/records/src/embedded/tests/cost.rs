@@ -63,7 +63,7 @@ fn scans_and_status_cost_what_they_return() {
             for scan in scans {
                 assert_eq!(engine.scan(scan, None, 1_000).unwrap().txids, []);
             }
-            assert_eq!(engine.intents().unwrap(), []);
+            assert_eq!(engine.intents(None, 10).unwrap(), []);
             assert_eq!(engine.status().unwrap().keys, u64::from(RECORDS));
         }
     });

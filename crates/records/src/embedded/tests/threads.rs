@@ -14,7 +14,7 @@ use crate::embedded::fetch::Fetched;
 use crate::engine::{Context, Engine as _};
 use crate::error::{RecordError, SlotError};
 use crate::fields::Fields;
-use crate::operation::{Operation, Spend, SpendPart, SpendRules, Unit};
+use crate::operation::{Failure, Operation, Spend, SpendPart, SpendRules, Unit};
 
 fn name(number: u32) -> Txid {
     let mut bytes = [0x22; 32];
@@ -53,7 +53,7 @@ fn exactly_one_of_many_spenders_wins() {
                                 let win = &wins[(place * 10 + vout) as usize];
                                 win.fetch_add(1, Ordering::Relaxed);
                             }
-                            Err(RecordError::Spend(items)) => {
+                            Err(Failure::Refused(RecordError::Spend(items))) => {
                                 let Some(SlotError::Spent { by }) = items[0].error else {
                                     panic!("{items:?}")
                                 };

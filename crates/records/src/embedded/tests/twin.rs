@@ -188,7 +188,7 @@ pub(super) struct Seen {
 pub(super) fn see(engine: &impl Engine) -> Result<Seen, EngineError> {
     let txids: Vec<Txid> = (0..TXS).map(txid).collect();
     let records = engine.read(&txids, Fields::ALL)?;
-    Ok(Seen { records, intents: engine.intents()? })
+    Ok(Seen { records, intents: engine.intents(None, usize::MAX)? })
 }
 
 fn scan_all(engine: &impl Engine, scan: Scan, limit: usize) -> Vec<Txid> {
@@ -219,7 +219,8 @@ impl Twin {
     pub(super) fn new(options: EmbeddedOptions) -> Self {
         let storage = Arc::new(FaultyStorage::new(1));
         let engine = Some(EmbeddedEngine::open(storage.clone(), options).unwrap());
-        let limits = crate::engine::Limits { body: options.body_limit };
+        let limits =
+            crate::engine::Limits { body: options.body_limit, ..crate::engine::Limits::NONE };
         let oracle = MemoryEngine::with_limits(MemoryDisk::default(), limits);
         let context = Context { height: Height::new(100), retention: 5 };
         Self { storage, options, engine, oracle, context }

@@ -8,7 +8,7 @@
 use varve_io::{Error, GlobalOffset, Result};
 
 use super::Work;
-use crate::embedded::chunk::{CHUNK, Chunk};
+use crate::embedded::chunk::{Chunk, chunks};
 use crate::embedded::entry::Before;
 use crate::embedded::key::{Key, Part};
 use crate::embedded::log::Entry;
@@ -176,9 +176,4 @@ fn new_chunk(overlay: &Overlay, record: HeldId, number: u32) -> Option<Chunk> {
     let further = record.further.as_ref()?;
     let hashes = further.chunks().nth(number as usize - 1)?;
     Some(Chunk::new(hashes, further.spending))
-}
-
-/// The number of chunks of a record, the first included.
-pub(in crate::embedded) const fn chunks(outputs: u32) -> u32 {
-    if outputs == 0 { 1 } else { outputs.div_ceil(CHUNK) }
 }

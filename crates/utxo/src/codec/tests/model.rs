@@ -92,6 +92,7 @@ impl Model {
         let changes = difference(before, &self.state);
         let number = self.next_number();
         let span = span(first, self.step);
+        self.manifest.checkpoint.sequence = span.last;
         let run = write_run(&self.storage, number.0, span, &changes).unwrap();
         self.publish(self.runs.with_youngest(Arc::new(run)));
     }
@@ -160,8 +161,8 @@ proptest! {
     }
 }
 
-/// Hornet's merges stop for ever after a reorganisation, because a height they wait for never comes
-/// again. Here nothing is waited for: rewinds are runs like others.
+/// Hornet's merges stall for ever after a reorganisation, because they wait for a height that never
+/// comes again. Here nothing waits for a height: a rewind produces runs like any other step.
 #[test]
 fn defect_02_reorganisations_do_not_stall_compaction() {
     let mut model = Model::new();

@@ -1,11 +1,11 @@
-//! Runs that are late: steps happen between the writing of a run and its taking the pane's place.
+//! Late runs: steps happen between the writing of a run and its replacing the pane.
 //!
-//! The writer does not wait that long by itself, a thread that writes runs would. Coins of the pane
-//! die meanwhile, some by being reorganised away and made again with another birth, and their
-//! deletes come in a younger pane than the coins made again.
+//! Inline the writer never gets that far ahead; with threads it would. Coins of the pane die
+//! meanwhile, some by a reorganisation that makes them again with another birth, and their deletes
+//! are in a younger pane than the coins made again.
 //!
-//! Blocks are late too: they are prepared at a version of some steps ago, of a branch perhaps that
-//! was left since, as the workers of a joiner do.
+//! Blocks are late too: they are prepared at a version some steps ago, perhaps of a branch that was
+//! abandoned since, as by the workers of a joiner.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,7 @@ use varve_consensus::contract::draft::{BlockDraft, TxDraft};
 use varve_consensus::{MemorySet, Undo};
 use varve_io::faulty::FaultyStorage;
 use varve_runs::Compaction;
+use varve_testdata::Random;
 use varve_types::{Block, Coin, Network};
 
 use super::super::*;
@@ -20,12 +21,6 @@ use crate::fixture::KEY;
 use crate::manifest::Parameters;
 use crate::prepare::{Prepared, Repeats};
 use crate::window::Lookup;
-
-/// A number below `end` by chance.
-fn below(seed: &mut u64, end: usize) -> usize {
-    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    usize::try_from(*seed >> 33).unwrap() % end
-}
 
 struct Life {
     database: Database,
@@ -56,13 +51,13 @@ impl Life {
         Height::new(u32::try_from(self.chain.len()).unwrap())
     }
 
-    fn append(&mut self, seed: &mut u64) {
+    fn append(&mut self, random: &mut Random) {
         let coins: Vec<Outpoint> = self.oracle.iter().map(|(outpoint, _)| *outpoint).collect();
-        let spends = !coins.is_empty() && below(seed, 3) > 0;
-        let spent = spends.then(|| coins[below(seed, coins.len())]);
+        let spends = !coins.is_empty() && random.index(3) > 0;
+        let spent = spends.then(|| coins[random.index(coins.len())]);
         self.note_version();
-        let version = Arc::clone(&self.versions[below(seed, self.versions.len())]);
-        self.append_prepared(spent, u32::try_from(below(seed, 1 << 30)).unwrap(), &version);
+        let version = Arc::clone(&self.versions[random.index(self.versions.len())]);
+        self.append_prepared(spent, random.small(1 << 30), &version);
     }
 
     /// Appends a block that spends a coin and is prepared at this version.
@@ -95,12 +90,12 @@ impl Life {
         self.oracle.disconnect(&BlockAt::new(self.next_height(), &block), undo);
     }
 
-    /// Has the run of a pane written and holds it back, or lets it come.
-    fn delay(&mut self, seed: &mut u64) {
+    /// Lets the run of a pane be written and holds it back, or releases it.
+    fn delay(&mut self, random: &mut Random) {
         self.late = match self.late.take() {
-            None if below(seed, 3) == 0 => {
+            None if random.index(3) == 0 => {
                 self.database.maintain(0).unwrap();
-                self.database.waiting.take().map(|waiting| (waiting, below(seed, 7)))
+                self.database.waiting.take().map(|waiting| (waiting, random.index(7)))
             }
             None => None,
             Some((waiting, 0)) => {
@@ -128,18 +123,19 @@ impl Life {
 
 #[test]
 fn late_runs_agree_with_the_oracle() {
-    for mut seed in 0..40 {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
         let mut life = Life::new();
         // Enough coins that not every merge is one of all runs.
-        (0..30).for_each(|_| life.append(&mut seed));
+        (0..30).for_each(|_| life.append(&mut random));
         for _ in 0..20 {
-            let depth = below(&mut seed, 3);
+            let depth = random.index(3);
             for step in 0..2 * depth + 1 {
-                life.delay(&mut seed);
+                life.delay(&mut random);
                 if step < depth {
                     life.rewind()
                 } else {
-                    life.append(&mut seed)
+                    life.append(&mut random)
                 }
                 life.check();
             }
@@ -148,8 +144,8 @@ fn late_runs_agree_with_the_oracle() {
 }
 
 /// A coin dies while its run is being written, a block is prepared then and does not find it, and
-/// the death is taken back. When the run takes the place of the pane, the window drops the coin in
-/// its favour: that the panes do not know it must not be taken for the answer.
+/// the death is undone. When the run replaces the pane, the window drops the coin because the run
+/// has it: that no pane has the coin must not be taken as its absence.
 #[test]
 fn a_coin_that_the_window_gave_to_a_late_run_is_found() {
     let mut life = Life::new();

@@ -1,4 +1,4 @@
-//! Threads that are held up: how far the writer goes ahead, and what it waits for.
+//! Delayed threads: how far the writer gets ahead, and what it waits for.
 
 use std::sync::mpsc::{self, Sender};
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn hold_up(lane: &Lane) -> Sender<()> {
     release
 }
 
-/// Lets go after a while, from another thread.
+/// Releases the lane after a while, from another thread.
 fn later(release: Sender<()>) -> std::thread::JoinHandle<()> {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(100));
@@ -138,7 +138,7 @@ fn a_flush_that_takes_long_is_waited_for_only_when_the_window_is_full() {
         append(&mut database, 1_000);
     }
     assert_eq!(database.waits().for_memory, 0);
-    // There is a part of the window's share left, for some blocks more.
+    // Part of the window's share is left, for a few more blocks.
     let need = Window::memory_of(1_000, 1_000 * 30);
     let mut ahead = 0;
     while !database.budget().is_full(database.window_memory().0, need) {
@@ -158,8 +158,8 @@ fn a_flush_that_takes_long_is_waited_for_only_when_the_window_is_full() {
     assert!(database.written().flushed > 0, "it has waited for a run");
 }
 
-/// A record that is not in memory is read by whoever may wait: when a block is taken back, and when
-/// a block that survived a crash is appended again.
+/// A record that is not in memory is read by a thread that may wait: when a block is undone, and
+/// when a block that survived a crash is appended again.
 #[test]
 fn undo_records_are_read_without_the_set() {
     let compaction = Compaction::Inline;
@@ -228,7 +228,7 @@ fn a_checkpoint_that_takes_long_holds_up_nothing_but_a_flush() {
     assert_eq!(windows, 1, "the window file of the checkpoint before is gone: {names:?}");
 }
 
-/// What is under way when the set is closed comes to nothing, and the next opener is not hindered.
+/// Jobs in progress when the set is closed are abandoned, and the next opener is not blocked.
 #[test]
 fn closing_stops_what_is_under_way() {
     let mut database = open(0, PARAMETERS);

@@ -111,7 +111,7 @@ fn old_segments_go_and_the_last_blocks_stay() {
     let mut checkpoint = UndoCheckpoint::default();
     let mut largest = 0;
     for height in 1..=1000_u32 {
-        // A node that is restarted all the time prunes as well.
+        // A node that is restarted often prunes as well.
         let mut log = open(&storage, &checkpoint);
         push(&mut log, &record(height, height));
         checkpoint = sync(&mut log);
@@ -122,7 +122,7 @@ fn old_segments_go_and_the_last_blocks_stay() {
     assert!(largest < (128 + 64) * record_bytes + 2 * 4096, "{largest} bytes are kept");
     let mut log = open(&storage, &checkpoint);
     assert_eq!(walk(&mut log, 128), (873..=1000).rev().collect::<Vec<_>>());
-    // The checkpoint is older than the pruning, and marks records that have gone since.
+    // The checkpoint is older than the pruning, and marks records that were removed since.
     let kept = open(&storage, &checkpoint).kept_from().unwrap().to_u32();
     let blocks = usize::try_from(1001 - kept).unwrap();
     let all = (kept..=1000).rev().collect::<Vec<_>>();
@@ -160,8 +160,8 @@ fn a_replay_adopts_what_survived() {
     assert_eq!(walk(&mut log, 99), [5, 4, 3, 2, 1]);
 }
 
-/// At every operation and in many ways: what the last durable checkpoint named is there and whole,
-/// and the log continues from it.
+/// At every operation and in many ways: everything that the last durable checkpoint refers to is
+/// intact, and the log continues from it.
 #[test]
 fn a_crash_at_any_instant_loses_no_checkpoint() {
     let storage = Arc::new(FaultyStorage::new(3));
@@ -246,8 +246,8 @@ fn a_spender_is_found_in_the_chain() {
     assert_eq!(walk(&mut log, 99), [9], "there is nothing below");
 }
 
-/// A storage that does not answer: records are pushed, read, popped and searched all the same, up
-/// to the bytes that the owner lets wait.
+/// While the storage hangs, records can still be pushed, read, popped and searched, up to the
+/// unwritten bytes that the owner allows.
 #[test]
 fn nobody_waits_for_a_write_but_a_checkpoint() {
     for operation in [Operation::Write, Operation::Sync, Operation::SyncDir] {
@@ -278,7 +278,7 @@ fn nobody_waits_for_a_write_but_a_checkpoint() {
     }
 }
 
-/// A caller who begins again after an error hears nothing of writes that failed before.
+/// A caller who starts over after an error does not get errors of earlier writes.
 #[test]
 fn what_failed_before_is_tried_again_without_an_error() {
     for compaction in [Compaction::Inline, Compaction::Threads] {

@@ -73,8 +73,9 @@ fn a_loaded_window_goes_on_like_the_saved_one() {
     model.moment().check((0..4300).step_by(3).map(outpoint));
 }
 
-/// Batches of one loaded pane are all of the same step. A table that grew between two of them took
-/// only what was there before the step, and the coins of the batches before it were not found.
+/// Regression: all batches of a loaded pane belong to the same step. A table that grew between two
+/// of them kept only entries from before that step, and the coins of the earlier batches were not
+/// found.
 #[test]
 fn coins_are_found_whichever_batch_of_a_pane_they_were_loaded_with() {
     let model = model();
@@ -140,7 +141,7 @@ fn damage_is_an_error_that_names_the_file() {
     assert!(load(&storage, &missing).is_err());
 }
 
-/// Sound pages with senseless content are refused too, without a panic.
+/// Pages with valid checksums and invalid content are refused too, without a panic.
 #[test]
 fn senseless_streams_are_refused() {
     let write = |stream: &[u8]| {

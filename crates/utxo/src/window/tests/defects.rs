@@ -1,5 +1,5 @@
-//! Defects of Hornet's original that concern the young ages, each as a test that it is not here.
-//! What is said of the original was read in it or seen in running it.
+//! Defects of Hornet's original that concern the young ages, each as a test that it does not occur
+//! here. Statements about the original are from its source or from running it.
 
 use std::num::NonZeroUsize;
 
@@ -70,8 +70,8 @@ fn defect_03_erase_keeps_the_size() {
 }
 
 /// A coin made and spent by the same block was refused, because the query asked for coins "before
-/// this height". Here such a coin is in neither list of the step: it never is in the set, before,
-/// at or after the block, and the block's other coins are.
+/// this height". Here such a coin is in neither list of the step: it is never in the set, while the
+/// block's other coins are.
 #[test]
 fn defect_04_a_block_may_spend_its_own_coins() {
     let mut model = Model::new(SMALL);
@@ -118,8 +118,8 @@ fn defect_05_a_coin_spent_twice_in_a_block_is_refused() {
 }
 
 /// Offsets were reserved before the tail was filled, so a flusher could write out of order, and a
-/// failure in between left a hole. Here a step that is refused half way leaves nothing: not its
-/// deaths, not its coins, not its slots, not its counts.
+/// failure in between left a hole. Here a step that is refused halfway leaves nothing: no deaths,
+/// coins, slots or counts.
 #[test]
 fn defect_06_a_refused_step_leaves_no_trace() {
     let mut model = Model::new(WindowConfig { shards: 8, pane_steps: 8 });
@@ -130,7 +130,7 @@ fn defect_06_a_refused_step_leaves_no_trace() {
     let coins: Vec<_> = numbers(5_000..9_000);
     let coins: Vec<_> = coins.iter().map(|o| (*o, OwnCoin::of(o, sequence))).collect();
     let mut adds: Vec<_> = coins.iter().map(|(o, c)| Entry::add(*o, sequence, c.coin())).collect();
-    // The last of all: everything else has been staged by then.
+    // The last entry: everything else has been staged by then.
     adds.push(Entry::add(outpoint(4_999), sequence, coins[0].1.coin()));
     let spends: Vec<_> = numbers(0..3_000).iter().map(|o| before.spend(o)).collect();
     let height = Height::GENESIS;
@@ -142,8 +142,7 @@ fn defect_06_a_refused_step_leaves_no_trace() {
         assert_eq!(counted(&model), 5_000);
         model.moment().check((0..9_100).step_by(7).map(outpoint));
     }
-    // Without it the same step goes through, with the next sequence: the refused one is not needed
-    // again.
+    // Without it the same step succeeds, with the next sequence: the refused one is not reused.
     let sequence = sequence.next().unwrap();
     let step = Step { sequence, ..step };
     model.window.apply_entries(&step, &adds[..4_000], NonZeroUsize::MIN).unwrap();
@@ -151,8 +150,8 @@ fn defect_06_a_refused_step_leaves_no_trace() {
     before.check((0..9_100).step_by(7).map(outpoint));
 }
 
-/// The flusher changed the tail while readers used it. Here a reader holds its version: the pane
-/// under it is flushed, replaced and given up, blocks come and go, and it sees what it saw.
+/// The flusher changed the tail while readers used it. Here a reader holds its version: its pane is
+/// flushed, replaced and freed, blocks are connected and disconnected, and it sees what it saw.
 #[test]
 fn defect_08_a_flush_does_not_disturb_readers() {
     let mut model = Model::new(SMALL);
@@ -176,7 +175,7 @@ fn defect_08_a_flush_does_not_disturb_readers() {
     model.moment().check((0..80).map(outpoint));
 }
 
-/// What a caller can get wrong is an error and no damage.
+/// Mistakes of a caller are errors and do no damage.
 #[test]
 fn wrong_steps_are_refused() {
     let mut model = Model::new(SMALL);
@@ -203,8 +202,8 @@ fn wrong_steps_are_refused() {
     assert_eq!(apply(&again), Err(StepError::Spent { outpoint: outpoint(0), at: next }));
 }
 
-/// A step that is refused leaves nothing, also when the table had to grow for it: what it had ended
-/// is found by all that come after it.
+/// A refused step leaves nothing, also when the table had to grow for it: later steps find the
+/// coins that it had ended.
 #[test]
 fn a_refused_step_that_made_the_table_grow_loses_nothing() {
     let mut model = Model::new(SMALL);

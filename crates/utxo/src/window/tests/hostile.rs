@@ -71,7 +71,7 @@ fn ground_keys_cost_no_more_than_random_ones() {
     assert!(siblings < random * 2, "one transaction: {siblings:?} against {random:?}");
 }
 
-/// The hash spreads what is not spread at all: the longest search in a table is short.
+/// The hash spreads even consecutive keys: the longest search in a table is short.
 #[test]
 fn hashes_of_ground_keys_spread_evenly() {
     let hasher = OutpointHasher::new(&[9; 16]);
@@ -83,7 +83,7 @@ fn hashes_of_ground_keys_spread_evenly() {
             let hash = hasher.hash(&Outpoint::new(Txid::from_bytes(txid), 7));
             buckets[hash.place(1 << 8) << 4 | hash.shard(16)] += 1;
         }
-        // 16 expected, four standard deviations around it, and some for 4,096 tries.
+        // 16 expected, plus four standard deviations and a margin for 4,096 tries.
         let most = buckets.iter().max().unwrap();
         assert!(*most < 40, "a bucket of {most} with stride {stride}");
         assert!(buckets.iter().all(|count| *count > 0));

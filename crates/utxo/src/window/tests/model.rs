@@ -2,7 +2,7 @@
 //!
 //! Runs are maps made of [`Flush::entries`]; a lookup goes to the window and then, youngest first,
 //! to the runs, counting adds and deletes of each birth. The oracle is a map that is copied at
-//! every step, so any moment can be asked for later.
+//! every step, so any earlier state can be compared later.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -84,7 +84,7 @@ pub(in crate::window) struct Model {
     /// Undo records of the chain, the tip last.
     pub(in crate::window) chain: Vec<UndoRecord>,
     pub(in crate::window) sequence: Sequence,
-    /// A flush under way, and whether its run may take the pane's place with the next step.
+    /// A flush in progress, and whether its run may replace the pane with the next step.
     pub(in crate::window) flush: Option<Flush>,
     pub(in crate::window) flush_ready: bool,
     pub(in crate::window) workers: NonZeroUsize,
@@ -241,7 +241,7 @@ impl Moment {
         Spend { outpoint: *outpoint, birth, location }
     }
 
-    /// Whether the moment is still what it was: every key, and the whole by counting.
+    /// Asserts that the state is unchanged: every key, and the total by counting.
     pub(in crate::window) fn check(&self, keys: impl Iterator<Item = Outpoint>) {
         let keys: Vec<Outpoint> = keys.collect();
         for key in &keys {

@@ -51,7 +51,7 @@ fn connect(model: &mut Model, random: &mut Random) {
     spent.retain(|key| model.set.contains_key(key));
     let count = random.index(6);
     let mut created = some_keys(random, count);
-    // Overwriting is rare, but not here.
+    // Overwriting is rare on real chains, but not here.
     created.retain(|key| !model.set.contains_key(key) || random.one_in(3));
     model.connect(&spent, &created).expect("the block is sound");
 }
@@ -72,7 +72,7 @@ fn refused(model: &mut Model, random: &mut Random) {
     let error = model.window.apply_entries(&step, &[], model.workers).unwrap_err();
     assert_eq!(error, StepError::SpentTwice { outpoint: twice.outpoint });
     model.moment().check((0..KEYS).map(outpoint));
-    // The sequence is not taken again.
+    // The sequence is not reused.
     model.sequence = sequence;
 }
 

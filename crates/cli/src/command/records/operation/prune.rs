@@ -30,6 +30,7 @@ pub(super) fn prune(session: &Session, arguments: &Arguments<'_>) -> Result<Valu
         json!({ "txid": txid.to_string(), "why": kept_why(*why), "needed_by": by })
     };
     Ok(json!({
+        "elsewhere": report.elsewhere,
         "old_unmined": report.old_unmined,
         "preserved": report.preserved,
         "expired": report.expired,

@@ -2,6 +2,7 @@
 
 use hex_conservative::DisplayHex as _;
 use serde_json::{Value, json};
+use varve::records::EngineError;
 use varve::records::engine::Cursor;
 use varve::records::engine::Scan;
 use varve::records::store::UnminedTx;
@@ -68,7 +69,11 @@ pub(super) fn scan(session: &Session, arguments: &Arguments<'_>) -> Result<Value
     };
     let Some(limit) = arguments.u32(&["limit"])? else { return Ok(txids(&all(session, scan)?)) };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX).clamp(1, LONGEST_PAGE);
-    let page = session.store.engine().scan(scan, cursor(arguments)?, limit)?;
+    let page = session.store.engine().scan(scan, cursor(arguments)?, limit);
+    let page = page.map_err(|error| match error {
+        EngineError::Cursor => Failure::argument("after", "expected the `next` of the page before"),
+        error => error.into(),
+    })?;
     let next = page.next.map(|cursor| cursor.0.to_lower_hex_string());
     Ok(json!({ "txids": txids(&page.txids), "next": next }))
 }
@@ -90,7 +95,5 @@ fn all(session: &Session, scan: Scan) -> Result<Vec<Txid>, Failure> {
 
 /// Where a page begins: the `next` of the page before.
 fn cursor(arguments: &Arguments<'_>) -> Result<Option<Cursor>, Failure> {
-    let Some(bytes) = arguments.bytes(&["after", "next", "cursor"])? else { return Ok(None) };
-    let wrong = |_| Failure::argument("after", "expected the `next` of the page before");
-    Ok(Some(Cursor(bytes.try_into().map_err(wrong)?)))
+    Ok(arguments.bytes(&["after", "next", "cursor"])?.map(Cursor))
 }

@@ -24,10 +24,13 @@ pub struct PayloadError {
 }
 
 impl Message {
-    /// Decodes the payload of a command. A block is only looked at as far as its length.
+    /// Decodes the payload of a command. A block is only looked at as far as
+    /// its length, and a transaction not at all.
     pub fn decode(command: Command, payload: Vec<u8>) -> Result<Self, PayloadError> {
-        if command == Command::Block && payload.len() >= MIN_BLOCK {
-            return Ok(Self::Block(payload));
+        match command {
+            Command::Block if payload.len() >= MIN_BLOCK => return Ok(Self::Block(payload)),
+            Command::Tx => return Ok(Self::Tx(payload)),
+            _ => {}
         }
         read(command, &payload).map_err(|source| PayloadError { command, source })
     }
@@ -40,6 +43,9 @@ fn read(command: Command, payload: &[u8]) -> Result<Message, DecodeError> {
         Command::Other => return Ok(Message::Other),
         Command::Verack => Message::Verack,
         Command::SendHeaders => Message::SendHeaders,
+        Command::WtxidRelay => Message::WtxidRelay,
+        Command::Mempool => Message::Mempool,
+        Command::FeeFilter => Message::FeeFilter(reader.u64("a fee rate")?),
         Command::Ping => Message::Ping(reader.u64("a nonce")?),
         Command::Pong => Message::Pong(reader.u64("a nonce")?),
         Command::GetHeaders => Message::GetHeaders(locator(&mut reader)?),
@@ -47,7 +53,7 @@ fn read(command: Command, payload: &[u8]) -> Result<Message, DecodeError> {
         Command::GetData => Message::GetData(inventory(&mut reader)?),
         Command::Inv => Message::Inv(inventory(&mut reader)?),
         Command::NotFound => Message::NotFound(inventory(&mut reader)?),
-        Command::Block => {
+        Command::Block | Command::Tx => {
             return Err(reader.error(DecodeErrorKind::UnexpectedEnd { what: "a block" }));
         }
     };
@@ -67,7 +73,9 @@ fn version(reader: &mut Reader<'_>) -> Result<Version, DecodeError> {
     let visible = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' };
     let agent = reader.take(length, "a user agent")?.iter().map(visible).collect();
     let height = reader.array("a height").map(|bytes| i32::from_le_bytes(*bytes))?;
-    Ok(Version { version, services, time, nonce, agent, height })
+    // Where it says nothing it wants transactions.
+    let relay = reader.array::<1>("a relay flag").map_or(true, |[relay]| *relay != 0);
+    Ok(Version { version, services, time, nonce, agent, height, relay })
 }
 
 fn locator(reader: &mut Reader<'_>) -> Result<Vec<BlockHash>, DecodeError> {
@@ -136,11 +144,15 @@ mod tests {
             nonce: 77,
             agent: "/varve:0.1/".to_owned(),
             height: 5,
+            relay: true,
         };
         vec![
             Message::Version(version),
             Message::Verack,
             Message::SendHeaders,
+            Message::WtxidRelay,
+            Message::FeeFilter(1_000),
+            Message::Mempool,
             Message::Ping(1),
             Message::Pong(2),
             Message::GetHeaders(vec![hash(3), hash(4)]),
@@ -148,6 +160,7 @@ mod tests {
             Message::GetData(inventory.clone()),
             Message::Inv(inventory.clone()),
             Message::NotFound(inventory),
+            Message::Tx(vec![9; 100]),
             Message::Block(vec![7; 100]),
         ]
     }
@@ -165,7 +178,8 @@ mod tests {
             );
             assert_eq!(Message::decode(frame.command, payload.to_vec()), Ok(message));
             let cut = payload.len().saturating_sub(1);
-            if !matches!(frame.command, Command::Block | Command::Version) && cut > 0 {
+            if !matches!(frame.command, Command::Block | Command::Tx | Command::Version) && cut > 0
+            {
                 assert!(Message::decode(frame.command, payload[..cut].to_vec()).is_err());
             }
         }
@@ -179,10 +193,10 @@ mod tests {
             let bytes = message.encode(Network::Regtest);
             let theirs = deserialize::<RawNetworkMessage>(&bytes);
             match (&message, theirs.map(|message| message.into_payload())) {
-                (Message::Block(_), _) => {}
+                (Message::Block(_) | Message::Tx(_), _) => {}
                 (Message::Version(ours), Ok(NetworkMessage::Version(theirs))) => {
                     assert_eq!((ours.nonce, &ours.agent), (theirs.nonce, &theirs.user_agent));
-                    assert_eq!((ours.height, theirs.relay), (theirs.start_height, false));
+                    assert_eq!((ours.height, theirs.relay), (theirs.start_height, true));
                 }
                 (Message::GetHeaders(ours), Ok(NetworkMessage::GetHeaders(theirs))) => {
                     assert_eq!(ours.len(), theirs.locator_hashes.len());
