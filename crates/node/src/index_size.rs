@@ -28,7 +28,12 @@ fn of_store(directory: &DataDirectory, store: &StoreFiles) -> Result<u64, Error>
     let storage = directory.store(store.folder)?;
     let mut bytes = 0;
     for name in storage.list()?.iter().filter(|name| store.is_own(name)) {
-        bytes += storage.open(name, Access::Read, Caching::Buffered)?.size()?;
+        bytes += match storage.open(name, Access::Read, Caching::Buffered).and_then(|f| f.size()) {
+            Ok(size) => size,
+            // A merge removed it after it was listed.
+            Err(varve_io::Error::NotFound { .. }) => 0,
+            Err(error) => return Err(error.into()),
+        };
     }
     Ok(bytes)
 }

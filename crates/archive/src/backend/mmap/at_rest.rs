@@ -75,12 +75,17 @@ pub fn table_bytes(storage: &dyn Storage, table: &str) -> Result<u64> {
     bytes_of(storage.directory(table).map_err(Error::from)?.as_ref(), is_search_file)
 }
 
-/// The bytes of files of a folder.
+/// The total size of a folder's matching files. A merge may remove a file after it was listed; such
+/// a file counts as empty.
 fn bytes_of(storage: &dyn Storage, is_meant: impl Fn(&str) -> bool) -> Result<u64> {
     let mut bytes = 0;
     for name in storage.list().map_err(Error::from)?.iter().filter(|name| is_meant(name)) {
         let file = storage.open(name, Access::Read, Caching::Buffered);
-        bytes += file.and_then(|file| file.size()).map_err(Error::from)?;
+        bytes += match file.and_then(|file| file.size()) {
+            Ok(size) => size,
+            Err(varve_io::Error::NotFound { .. }) => 0,
+            Err(error) => return Err(Error::from(error).into()),
+        };
     }
     Ok(bytes)
 }
